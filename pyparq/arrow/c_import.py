@@ -26,10 +26,10 @@ class ArrowSource:
         self._native = ArrowImport(*self._capsules)
         described = self._native.schema()
         self.field = None if described is None else _field(described)
-        """``None`` where the kernels do not know a type. What was given is in :meth:`as_given` then."""
+        """``None`` if the kernels do not know a type. :meth:`as_given` then returns the original object."""
 
     def as_given(self) -> Any:
-        """The same for those who know more types: nothing has been taken from it."""
+        """The original object, from which nothing has been taken, for libraries that know more types."""
         schema, arrays = self._capsules
         return _Stream(arrays) if schema is None else _Array(schema, arrays)
 
@@ -89,7 +89,7 @@ def _column(made: Any, type_: DataType) -> Column:
 class ImportedColumn(Column):
     """A column of fixed width, or of strings or binary, in memory of another library.
 
-    The writer takes it as it is. Arrays of numpy over it are made when somebody asks for ``validity`` or ``buffers``.
+    The writer takes it directly. numpy arrays over its memory are made when ``validity`` or ``buffers`` are accessed.
     """
 
     __slots__ = ("imported",)

@@ -22,10 +22,8 @@ _UNREADABLE = "?"
 
 
 def cell_text(column: Column, row: int, room: int, quoted: bool = False) -> str:
-    """The value at ``row`` in about ``room`` cells of a terminal, on one line; text in quotes where ``quoted``.
-
-    Never raises: what cannot be shown comes as ``?``.
-    """
+    """The value at ``row`` in about ``room`` cells of a terminal, on one line. Text is in quotes if ``quoted``. Never
+    raises: a value that cannot be shown becomes ``?``."""
     try:
         return cut(visible(_text(column, row, room, quoted)), room)
     except Exception:  # bytes that came from outside may be anything

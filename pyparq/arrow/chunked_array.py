@@ -163,10 +163,8 @@ class ChunkedArray:
 
 
 def parts_of(lengths: Sequence[int], offset: int, length: int | None) -> Iterator[tuple[int, int, int]]:
-    """The pieces that ``length`` rows from ``offset`` on come from: (piece, first row in it, number of rows).
-
-    Raises :class:`OptionError` where one of them is below 0 or no whole number.
-    """
+    """The pieces that hold ``length`` rows from ``offset`` on: (piece, first row in it, number of rows). Raises
+    :class:`OptionError` if one of the numbers is below 0 or no whole number."""
     try:
         offset = index(offset)
         length = None if length is None else index(length)

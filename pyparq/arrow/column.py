@@ -105,9 +105,9 @@ class Column:
 
 
 class NativeColumn(Column):
-    """A column of fixed width, or of strings or binary, whose buffers are as the decoder left them.
+    """A column of fixed width, or of strings or binary, with the buffers of the decoder.
 
-    Arrow takes them from there. Arrays of numpy over them are made when somebody asks for ``validity`` or ``buffers``.
+    Arrow takes them directly. numpy arrays over them are made when ``validity`` or ``buffers`` are accessed.
     """
 
     __slots__ = ("native",)

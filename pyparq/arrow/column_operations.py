@@ -179,7 +179,7 @@ def take(column: Column, rows: Int64Array) -> Column:
     if type_.dictionary is not None:
         taken = fixed_column(DataType(type_.format), column.values()[rows], mask)
         return Column(type_, taken.length, taken.validity, taken.buffers, taken.null_count, (), column.dictionary)
-    if type_.format in VIEWS:  # the views are taken, what they look at is shared
+    if type_.format in VIEWS:  # the views are gathered, and share the bytes that they point to
         views = _views_of(column)[rows]
         validity, nulls = pack_mask(mask)
         return Column(type_, len(rows), validity, (views.reshape(-1), *column.buffers[1:]), nulls)
@@ -224,7 +224,7 @@ def keep(column: Column, words: Words, count: int) -> Column:
         raw = column.buffers[0].reshape(-1).view(np.uint8)[start : start + column.length * width]
         out = empty_results((count * width,), np.uint8)
         keep_fixed(words, raw, width, out)
-        buffers = out.view(column.buffers[0].dtype), *column.buffers[1:]  # what views look at is shared
+        buffers = out.view(column.buffers[0].dtype), *column.buffers[1:]  # views share the bytes that they point to
     return Column(type_, count, validity, buffers, nulls, (), column.dictionary)
 
 
@@ -316,7 +316,7 @@ def concat(columns: Sequence[Column]) -> Column:
 
 
 def holding(type_: DataType, children: Sequence[Column]) -> DataType:
-    """``type_`` with the types that its children came out as (offsets may have become wider)."""
+    """``type_`` with the types that its children really have. Offsets may have become wider."""
     fields = (replace(f, type=c.type) for f, c in zip(type_.children, children, strict=True))
     return replace(type_, children=tuple(fields))
 
@@ -430,7 +430,7 @@ def _concat_list_views(columns: Sequence[Column], mask: Mask | None) -> Column:
 
 
 def trimmed(column: Column) -> Column:
-    """The same values over no more of the buffers than they take, in most layouts: what to send or keep of a slice."""
+    """The same values over no more of the buffers than they need, in most layouts. For slices that are sent or kept."""
     type_, length, start = column.type, column.length, column.offset
     if type_.format == "n" or type_.kind in ("list_view", "run_end", "union"):
         return column

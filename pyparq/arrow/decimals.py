@@ -22,10 +22,8 @@ def decimal_type(precision: int, scale: int) -> DataType:
 def decimal_column(
     type_: DataType, numbers: list[int], mask: npt.NDArray[np.bool_] | None, name: str, element: str = "row"
 ) -> Column:
-    """A column of the unscaled ``numbers``; :class:`DataError` for one with more digits than the type has.
-
-    ``name`` and ``element`` are for the error: the column, and what its elements are.
-    """
+    """A column of the unscaled ``numbers``. Raises :class:`DataError` for a number with more digits than the type has.
+    ``name`` and ``element`` name the column and its elements in the error."""
     precision, _, bits = type_.decimal
     limit = 10**precision
     for row, number in enumerate(numbers):

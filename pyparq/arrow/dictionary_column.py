@@ -1,6 +1,6 @@
-"""Columns that were dictionary-encoded and are to be plain: spelled out when somebody asks for their values.
+"""Columns that were dictionary-encoded and are wanted as plain columns. The values are made when they are accessed.
 
-The writer keeps most dictionaries as they are, and asks for the codes only.
+The writer keeps most dictionaries, and needs only the codes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Codes = npt.NDArray[np.int32]
 class SpelledColumn(Column):
     """A column of a plain type whose values are entries of ``dictionary``.
 
-    ``codes`` has the entry of each element, 0 where ``mask`` says that there is none. ``buffers`` are made when they
-    are asked for.
+    ``codes`` has the entry of each element (0 where ``mask`` is false, for nulls). ``buffers`` are made when they are
+    accessed.
     """
 
     __slots__ = ("_entries", "_mask", "codes")

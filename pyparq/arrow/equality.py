@@ -21,7 +21,7 @@ from pyparq.format.types import DataType, Field, Schema
 Mask = npt.NDArray[np.bool_]
 
 _STEP = 1 << 18
-"""Rows compared at a time, so that what is made for it stays small."""
+"""Number of rows compared at a time, so that temporary arrays stay small."""
 _SMALL = {"U": "u", "Z": "z", "+L": "+l", "+vL": "+vl"}
 _EXTENSION = b"ARROW:extension:name"
 
@@ -38,10 +38,8 @@ def same_schema(a: Schema, b: Schema, check_metadata: bool = False) -> bool:
 
 
 def same_type(a: DataType, b: DataType, *, check_metadata: bool = False, offsets: bool = True) -> bool:
-    """The same type; what the items of lists and maps are called does not matter unless ``check_metadata``.
-
-    ``offsets=False``: int32 and int64 offsets are as good as each other.
-    """
+    """Whether two types are the same. The names of list items and map parts matter only with ``check_metadata``.
+    ``offsets=False``: int32 and int64 offsets count as equal."""
     if _form(a, offsets) != _form(b, offsets) or len(a.children) != len(b.children) or a.ordered != b.ordered:
         return False
     if (a.dictionary is None) != (b.dictionary is None):
@@ -113,7 +111,8 @@ def _equal(a: Column, b: Column) -> bool:
 
 
 def _same_indices(a: Column, b: Column) -> bool:
-    """Whether both are the same places of the same dictionary object (what else is equal takes a closer look)."""
+    """Whether both are the same indices into the same dictionary object. Equal values in another form are compared
+    elsewhere."""
     if a.dictionary is None or a.dictionary is not b.dictionary or a.validity is not None or b.validity is not None:
         return False
     form = DataType(a.type.format)
@@ -149,7 +148,7 @@ def _is(a: object, b: object) -> bool:
 
 
 def _same_values(a: Column, b: Column, asked: Mask | None) -> bool:
-    """Whether two columns of plain layout and one length are the same at the elements ``asked`` for (all: ``None``)."""
+    """Whether two columns of plain layout and equal length are equal at the elements ``asked`` (``None``: all)."""
     mine, others = _present(a, asked), _present(b, asked)
     if mine is None or others is None:
         if not all(mask is None or mask.all() for mask in (mine, others)):
@@ -177,7 +176,7 @@ def _same_values(a: Column, b: Column, asked: Mask | None) -> bool:
 
 
 def _present(column: Column, asked: Mask | None) -> Mask | None:
-    """Of the elements asked for, those that are not null; with nothing asked for, ``None`` stands for all."""
+    """The elements of ``asked`` that are not null. ``None`` stands for all."""
     mask = column.valid_mask()
     if asked is None:
         return mask

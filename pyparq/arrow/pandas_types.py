@@ -1,5 +1,5 @@
-"""What a table's ``pandas`` metadata and extension types say about a DataFrame. All of it are hints: bytes from
-outside, that are ignored where they make no sense."""
+"""Hints about a DataFrame in a table's ``pandas`` metadata and extension types. They come from outside, and are ignored
+if they are invalid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _WRONG = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, SyntaxError, RecursionError,
           MemoryError)  # fmt: skip
-"""What pandas, json and literal_eval raise for things that they make no sense of."""
+"""Errors of pandas, json and literal_eval for invalid input."""
 _NULLABLE = re.compile(r"(?:U?Int(?:8|16|32|64)|Float(?:32|64)|boolean)")
 _LABEL_TYPES = re.compile(r"(?:u?int(?:8|16|32|64)|float(?:32|64)|datetime64\[(?:s|ms|us|ns)\])")
 _MOST_LABEL = 10_000
@@ -26,7 +26,7 @@ _MOST_LABEL = 10_000
 
 
 class PandasMetadata:
-    """The metadata of a DataFrame; says nothing where there are none, or none that make sense."""
+    """The metadata of a DataFrame. Empty if there are none, or if they are invalid."""
 
     def __init__(self, stored: bytes | None) -> None:
         self._all: dict[str, Any] = {}
@@ -40,7 +40,7 @@ class PandasMetadata:
             pass
 
     def dtype_of(self, name: str) -> str:
-        """What pandas called the type of a column, ``""`` where that is not known."""
+        """The name that pandas gave the type of a column. ``""`` if it is not known."""
         found = self._columns.get(name, {}).get("numpy_type")
         return found if isinstance(found, str) else ""
 

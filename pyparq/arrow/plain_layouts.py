@@ -40,7 +40,7 @@ def normal_field(field: Field) -> Field:
         return replace(field, type=type_, metadata={**field.metadata, LOGICAL_TYPE: b"INTERVAL"})
     if field.type.dictionary is None:
         return replace(field, type=type_)
-    # What other metadata says of a dictionary column (polars' categories) is not true of its values.
+    # Other metadata of a dictionary column (polars' categories) do not hold for its values.
     return replace(field, type=type_, metadata={k: v for k, v in field.metadata.items() if k == FIELD_ID})
 
 
@@ -70,10 +70,10 @@ def normal_type(type_: DataType) -> DataType:
 
 
 def normalize(column: Column, name: str, present: BoolArray | None = None) -> Column:
-    """The column in its plain layout (itself when it has it). ``name`` is for errors.
+    """The column in its plain layout (the same object if it has it).
 
-    ``present`` tells the elements that the structs and fixed-size lists around it have: what stands below a null of
-    theirs may be anything, also an index into an empty dictionary (pyarrow's builders leave such).
+    ``name`` is for errors. ``present`` marks the elements that exist in the structs and fixed-size lists around it.
+    Elements under a null may be anything, even an index into an empty dictionary (pyarrow's builders make such).
     """
     target = normal_type(column.type)
     if target is column.type:
@@ -97,7 +97,7 @@ def normalize(column: Column, name: str, present: BoolArray | None = None) -> Co
 def _present_below(column: Column, child: Column, present: BoolArray | None) -> BoolArray | None:
     """Which elements of ``child`` stand below a struct or fixed-size list that is there; ``None`` when all do."""
     if column.type.format != "+s" and not column.type.format.startswith("+w:"):
-        return None  # a list's items are what its offsets reach: nulls need not have any
+        return None  # the items are those that the offsets reach: nulls need not have any
     size = 1 if column.type.format == "+s" else int(column.type.format[3:])
     mask = _both(column.valid_mask(), present)
     if mask is None and child.length == size * column.length:

@@ -15,7 +15,7 @@ from pyparq.runtime.terminal_text import cut, visible, width
 
 
 class _Values(Protocol):
-    """What is shown of a ChunkedArray."""
+    """The text of a ChunkedArray."""
 
     chunks: list[Column]
 
@@ -27,7 +27,7 @@ class _Values(Protocol):
 
 
 class _Rows(Protocol):
-    """What is shown of a Table or a Batch."""
+    """The text of a Table or a Batch."""
 
     @property
     def schema(self) -> Schema: ...
@@ -131,7 +131,7 @@ def _padded(column: _Shown, row: int) -> str:
 
 
 def table_html(table: _Rows) -> str:
-    """The same as an HTML table, for notebooks. Whatever the data hold is escaped."""
+    """The same as an HTML table, for notebooks. All text from the data is escaped."""
     try:
         fields, places = table.schema.fields, _first_places(table)
         shown = [_column(field, k, places) for k, field in enumerate(fields[:_HTML_COLUMNS])]

@@ -97,7 +97,7 @@ class LazyGroup(click.Group):
 
 
 class ReaderLeft(Exception):
-    """Whoever reads stdout has seen enough (``| head``): no failure of ours."""
+    """The reader of stdout has closed it (``| head``). This is no error."""
 
 
 @contextmanager

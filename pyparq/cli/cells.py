@@ -198,7 +198,7 @@ def _timestamps(column: Column, values: npt.NDArray[Any], form: Form) -> Cells |
     digits = letters.view(np.uint32).reshape(len(values), -1)[:, :26]
     end = ("Z" if type_.timezone else "") + ('"' if form.is_json else "")
     begin = '"' if form.is_json else ""
-    # A whole second has no fraction: its end is written over it, and what lies behind is a text that nobody asks for.
+    # A whole second has no fraction: its end is written over it, and the rest is never used.
     whole = moments.astype(np.int64) % 1_000_000 == 0
     matrix = np.zeros((len(values), len(begin) + 26 + len(end)), np.uint8)
     matrix[:, : len(begin)] = list(begin.encode())

@@ -83,7 +83,7 @@ class Summary:
     page_index: str = "-"
     bloom_bytes: int = 0
     key: str = "-"
-    """What it is encrypted with."""
+    """The algorithm and the key that it is encrypted with."""
     problems: list[str] = field(default_factory=list)
 
 

@@ -98,7 +98,7 @@ def is_known(node: Any) -> bool:
 
 
 def _arrow_name(node: Any) -> str:
-    """The Arrow type of a leaf's values; for a group at the top what it is read as (its lines below say of what)."""
+    """The Arrow type of a leaf's values. For a top-level group, its kind without the types below."""
     if node.is_leaf and not is_known(node):
         return "?"
     if node.is_leaf and node.max_rep == 0:

@@ -110,7 +110,7 @@ class Arrivals:
     def between(self, start: Offset, end: Offset, files: Sequence[Arrival]) -> list[Arrival]:
         """The files of the batch from ``start`` to ``end``.
 
-        Raises :class:`pyparq.ChangedFileError` where one of those that ``end`` names is gone.
+        Raises :class:`pyparq.ChangedFileError` if a file that ``end`` names is gone.
         """
         missing = end.names - start.names - {arrival.key for arrival in files}
         if missing:

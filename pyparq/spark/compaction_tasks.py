@@ -55,7 +55,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Work:
-    """One new file: what it is made of."""
+    """One new file, and the files or rows that it is made from."""
 
     number: int
     folders: tuple[str, ...]

@@ -33,7 +33,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Other:
-    """Something that has no equal here. ``columns``: those that stand in it; ``None``: nobody knows which."""
+    """An expression without an equal in pyparq. ``columns``: the columns in it; ``None`` if they are not known."""
 
     text: str
     columns: tuple[Attribute, ...] | None = None

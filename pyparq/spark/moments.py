@@ -61,7 +61,7 @@ def _to_instant(value: Any, zone: str) -> Any:
     try:
         found = timestamp_ns(value)
     except ValueError:
-        return value  # whoever compares it says what is wrong
+        return value  # the comparison raises the error
     if found is None or found[1]:
         return value
     us, rest = divmod(found[0], 1000)

@@ -19,7 +19,7 @@ class ShareReply:
     """What the task of a share found."""
 
     survey: Survey | None
-    """``None`` where the schema was given, so that nobody needs it."""
+    """``None`` if the schema was given, so that it is not needed."""
     plans: list[tuple[int, FilePlan]] | None
     """Of its files by their numbers in the dataset. ``None``: the question cannot be asked of these files alone."""
     failed: dict[int, ParquetError | OSError]

@@ -54,7 +54,7 @@ def read(
     schema to read the files with; a Spark schema or its text will do. ``partitions``: of the DataFrame, at most; by
     default as many as the session has cores. ``small``: read at once, without a Spark job, where at most so many bytes
     of pages are left. ``decryption``: the name of a function that makes the keys on a worker (``"module:function"``).
-    ``on_error``: ``"skip"`` leaves out files that cannot be read. It warns of those that are found now. ``skipped_to``:
+    ``on_error``: ``"skip"`` leaves out files that cannot be read. It warns of those found now. ``skipped_to``:
     a folder, the same for all workers, that gets a note (JSON with ``path`` and ``error``) of each file that is left
     out, now or when the DataFrame is used. ``truncate``: cut nanoseconds to the microseconds that Spark has.
     ``progress``: called while Spark's tasks plan, as in :func:`pyparq.spark.write`; Spark itself shows how the

@@ -28,7 +28,7 @@ Settings = Mapping[str, str]
 
 
 def of_session(spark: Any) -> dict[str, str]:
-    """The settings that a write of the session obeys, as far as somebody has set them."""
+    """The settings that a write of the session obeys, as far as they are set."""
     return {name: value for name, value in spark.conf.getAll.items() if name in OBEYED}
 
 
@@ -77,7 +77,7 @@ def stored_as_set(schema: Any, own: Any, partition_cols: Sequence[str], options:
     """The schema of the rows, as pyarrow has it, and the options, with what the session says of timestamps and field
     ids. ``own``: Spark's schema of the rows.
 
-    INT96, which is Spark's default, counts only where somebody has set it: no reader can skip anything by it.
+    INT96, which is Spark's default, counts only if it was set explicitly: readers cannot skip by its statistics.
     """
     if session.get(_FIELD_IDS, "true").lower() == "true":
         schema = with_field_ids(schema, own)

@@ -155,7 +155,7 @@ def _is(node: Any) -> Condition | None:
 
 
 def _like(node: Any) -> Condition | None:
-    """``LIKE`` with its escape character, which is the backslash where nothing else is said."""
+    """``LIKE`` with its escape character, by default the backslash."""
     escape = "\\"
     if isinstance(node, sql.Escape):
         if not isinstance(node.expression, sql.Literal) or not isinstance(node.this, sql.Like):

@@ -55,7 +55,7 @@ def filter_of(condition: Condition, tree: SchemaTree, residual: bool = False) ->
 
 
 def columns_needed(condition: Condition, tree: SchemaTree) -> list[str] | None:
-    """The top-level columns that the condition looks at; ``None`` where nobody knows."""
+    """The top-level columns of the condition; ``None`` if they are not known."""
     found = dict[str, None]()
     for column in columns_of(condition):
         if column is None:

@@ -141,7 +141,7 @@ def committer_of(spark: Any) -> _Here | _Far:
 
 
 class _Here:
-    """The committer in this process, whose lock says until the end that somebody works on the write."""
+    """The committer in this process, whose lock shows until the end that the write is under way."""
 
     def start(self, target: str, mode: str, *about: Any) -> AnyStaging | None:
         self._committer = started(target, mode, *about, detached=False)

@@ -1,6 +1,6 @@
-"""Data in: whatever the user has, as a schema and record batches of plain layout.
+"""Takes data in: anything tabular becomes a schema and record batches of plain layout.
 
-See :func:`ingest` for what is taken and by which rules.
+See :func:`ingest` for the kinds of data and the rules.
 """
 
 from __future__ import annotations
@@ -121,27 +121,28 @@ def _is_pandas(data: Any) -> bool:
 
 
 def speaks_arrow(data: Any) -> bool:
-    """Whether it can be asked for an Arrow stream or array."""
+    """Whether the object exports an Arrow stream or array."""
     return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
 def _is_table(data: Any) -> bool:
-    """Whether it is data as a whole, and no iterable of such."""
+    """Whether the object is one table, and not an iterable of tables."""
     if isinstance(data, Tabular | Mapping) or _is_pandas(data) or speaks_arrow(data) or are_rows(data):
         return True
     return isinstance(data, np.ndarray) and bool(data.dtype.names)
 
 
 def in_pieces(data: Any) -> Iterator[Any] | None:
-    """What an iterable of tables, batches or rows gives, to be ingested one by one; ``None`` for anything else.
+    """The items of an iterable of tables, batches or rows, to be ingested one by one. ``None`` for anything else.
 
-    Asking it for the next raises :class:`DataError` for items that are none of these, or of both kinds.
+    The iterator raises :class:`DataError` for items of another kind, and for a mixture of tables and rows.
     """
     return None if _is_table(data) or not is_run(data) else pieces(data, _is_table)
 
 
 def stays_the_same(data: Any) -> bool:
-    """Whether what was ingested of ``data`` cannot change any more: Arrow data, and columns that were made here."""
+    """Whether the memory that was taken from ``data`` cannot change any more: Arrow data, and columns that were made
+    here."""
     return isinstance(data, Rows) or (speaks_arrow(data) and not _is_pandas(data))
 
 
@@ -166,7 +167,7 @@ def _from_arrow(data: Any, schema: Schema | None, source: list[Schema] | None) -
 
 
 def opened(data: Any) -> tuple[Schema, Iterator[RecordBatch]]:
-    """Schema and batches of anything that speaks Arrow, as they are; its failures are :class:`DataError`."""
+    """Schema and batches of an object that exports Arrow data, unchanged. Its errors become :class:`DataError`."""
     refuse_objects(data)
     try:
         found, batches = batches_from_arrow(data)
@@ -286,7 +287,7 @@ def _from_rows(
 
 
 def _column(values: Any, name: str, target: DataType | None) -> tuple[Column, Field]:
-    """The column in its plain layout, and the field that it was before."""
+    """The column in its plain layout, and its original field."""
     if speaks_arrow(values):
         made, given = _column_from_arrow(values, name)
     elif isinstance(values, Column):
@@ -299,7 +300,7 @@ def _column(values: Any, name: str, target: DataType | None) -> tuple[Column, Fi
 
 def _column_of_values(values: Any, name: str, target: DataType | None) -> Column:
     if isinstance(values, np.ndarray):
-        # Object arrays go to the target at once: the target says more than can be inferred.
+        # Object arrays are converted to the target at once, because the target tells more than the values.
         made = column_from_numpy(values, name, lambda items, where: column_from_list(items, where, target))
         if target is not None and values.dtype.kind == "M" and target.kind == "timestamp" and target.timezone:
             # numpy's datetimes carry no zone and are UTC by convention: a schema may say so.
@@ -343,8 +344,10 @@ def _chain(batches: Iterator[RecordBatch], items: Iterator[Any], schema: Schema,
 
 
 def ingest_later(data: Any, schema: Schema, told: bool) -> Iterator[RecordBatch]:
-    """The batches of data that come after others, under their schema. Unless the caller gave it (``told``), an error
-    says where it comes from and what to do."""
+    """The following batches of data, under the schema of the first.
+
+    If the caller did not give the schema (``told`` is false), an error explains where it comes from and what to do.
+    """
     with _Fitting(told):
         batches = ingest(data, schema)[1]
     return _fitted(batches, told)

@@ -1,7 +1,7 @@
-"""Columns to the type a schema asks for: exact, or a :class:`DataError` that names the row.
+"""Converts columns to the type of a schema: exactly, or with a :class:`DataError` that names the row.
 
-Integers, decimals, times and timestamps change width or unit only where every value stays the same; float64 to
-float32 or float16 rounds, because whoever writes such a schema asks for it. Strings are not parsed.
+Integers, decimals, times and timestamps change width or unit only if every value stays the same. float64 to float32 or
+float16 rounds, because such a schema asks for it. Strings are not parsed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EXACT_FLOAT = {"e": 1 << 11, "f": 1 << 24, "g": 1 << 53}
 
 
 class Where(NamedTuple):
-    """What errors say: the column, and what its elements are (list items are not rows)."""
+    """The place for error messages: the column, and the name of its elements (list items are not rows)."""
 
     column: str
     element: str = "row"

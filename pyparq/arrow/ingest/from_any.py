@@ -1,4 +1,4 @@
-"""Whole tables out of what a user has: the ``from_*`` methods of Table and Batch."""
+"""The ``from_*`` methods of Table and Batch: whole tables from other data."""
 
 from __future__ import annotations
 

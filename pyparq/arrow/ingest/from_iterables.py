@@ -21,7 +21,7 @@ class Rows(list[Mapping[Any, Any]]):
 
 
 def is_run(data: Any) -> bool:
-    """Whether ``data`` (which is no table, batch or list of rows) is an iterable that may give some."""
+    """Whether ``data`` is an iterable that may give tables, batches or rows, and is not one of these itself."""
     return isinstance(data, Iterable) and not isinstance(data, _NO_RUNS)
 
 
@@ -50,9 +50,9 @@ def is_array(value: Any) -> bool:
 
 
 def pieces(items: Iterable[Any], is_table: Callable[[Any], bool]) -> Iterator[Any]:
-    """What the iterable gives, each something to ingest by itself; rows in :class:`Rows` of bounded size.
+    """The items of the iterable, each ready to be ingested. Rows are collected into :class:`Rows` of bounded size.
 
-    Raises :class:`DataError` for what is neither table nor row, and where one iterable gives both.
+    Raises :class:`DataError` for an item that is neither table nor row, and for an iterable with both.
     """
     rows, size, kind = Rows(), 0, ""
     for n, item in enumerate(items):

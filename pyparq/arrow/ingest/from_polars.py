@@ -1,4 +1,4 @@
-"""What polars hands over by Arrow and is no data: the addresses of Python objects, as binary."""
+"""Refuses polars' Object columns. polars exports them as binary, but their values are addresses of Python objects."""
 
 from __future__ import annotations
 

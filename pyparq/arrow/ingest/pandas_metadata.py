@@ -40,7 +40,7 @@ def pandas_metadata(frame: Any, schema: Schema) -> dict[bytes, bytes]:
 
 
 def text_of(label: Any) -> str:
-    """What a column is called in the file: pyarrow's spelling of a label, that readers take apart again."""
+    """The name of a column in the file: pyarrow's text of the label, which readers convert back."""
     if isinstance(label, tuple):
         return str(tuple(text_of(part) for part in label))
     return label if isinstance(label, str) else str(label)
@@ -68,7 +68,7 @@ def _level(labels: Any) -> dict[str, Any]:
 
 
 def _type_entry(type_: DataType, dtype: Any) -> dict[str, Any]:
-    """What the column was in pandas."""
+    """The description of the column's pandas type."""
     numpy_type = str(dtype)
     metadata: dict[str, Any] | None = None
     if type(dtype).__name__ == "CategoricalDtype":

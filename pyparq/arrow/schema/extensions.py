@@ -94,8 +94,8 @@ def _json_object(text: str | bytes) -> dict[str, Any] | None:
 
 
 def variant_metadata(children: tuple[Field, ...]) -> dict[bytes, bytes]:
-    """The metadata of a group annotated with VARIANT: an extension type where it has that type's form. A shredded one
-    has not: it is a struct of what is stored."""
+    """The metadata of a group annotated with VARIANT: an extension type if the group has the form of one. A shredded
+    Variant has not; it is a struct of its stored parts."""
     parts = [(child.name, child.type.kind, child.nullable) for child in children]
     if sorted(parts) == [("metadata", "binary", False), ("value", "binary", False)]:
         return {EXTENSION_NAME: VARIANT, EXTENSION_METADATA: b""}
@@ -167,7 +167,7 @@ def _parquet_crs(described: dict[str, Any], name: str) -> str:
 
 
 def is_variant_field(field: Field) -> bool:
-    """A struct that says it is a Variant. Raises :class:`SchemaError` when it has not the form of one."""
+    """Whether a struct is marked as a Variant. Raises :class:`SchemaError` if it does not have the form of one."""
     if field.type.format == "+s" and field.metadata.get(LOGICAL_TYPE) == b"VARIANT":
         return "metadata" in {child.name for child in field.type.children}  # all of a shredded one, or a part
     if field.metadata.get(EXTENSION_NAME) != VARIANT or field.type.format != "+s":

@@ -59,7 +59,7 @@ _WRITE = {
     "struct": "struct<a: int64, b: string?>", "object": "string, or whatever the column holds",
     "text": "string", "varchar": "string", "char": "string", "category": "string", "blob": "binary",
 }  # fmt: skip
-"""Names that say too little, or that others use, and what to write."""
+"""Ambiguous names, and names of other libraries, with the names to use instead."""
 _PYTHON: dict[Any, str] = {str: "string", bytes: "binary", dict: _WRITE["dict"], list: _WRITE["list"], None: "null"}
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|\d+|[?<>\[\](),:=]|[^\s\w])\s*")
 

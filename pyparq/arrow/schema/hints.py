@@ -38,7 +38,7 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+\-/]{0,63}")
 _OFFSET_ZONE = re.compile(r"[+-](0\d|1\d|2[0-3]):[0-5]\d")
 _WIDER = {"u": ("U", "vu"), "z": ("Z", "vz")}
 _COARSER = (("ttm", "tts"), ("tdD", "tdm"))
-"""What a file has, and the types of Arrow's that were stored that way."""
+"""Types in a file, with the Arrow types that were stored as them."""
 _DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
 """Digits that a decimal of so many bits can hold."""
 _INDICES = ("c", "C", "s", "S", "i", "I", "l", "L")
@@ -66,7 +66,7 @@ class Hints:
         return self._fields is not None
 
     def restored(self, field: Field, index: int) -> Field:
-        """``field``, which the file's own schema gives top-level column ``index``, with what is hinted about it."""
+        """``field``, which the file's schema gives to top-level column ``index``, with the hints added."""
         if self._fields is None:
             return field
         plain = self._fields.plain(index)
@@ -143,7 +143,7 @@ def _interval(field: Field, hint: HintField | PlainHint) -> DataType | None:
 
 
 def _laid_out(type_: DataType, layouts: bytes) -> DataType:
-    """date64, dictionaries of what are no strings, and runs; see :data:`LAYOUT`."""
+    """date64, dictionaries of values other than strings, and run-end encoding; see :data:`LAYOUT`."""
     for layout in reversed(layouts.split()[:3]):
         kind, _, form = layout.partition(b":")
         number = form.decode("ascii", "replace")
@@ -194,7 +194,7 @@ def _entries(entries: Field, hint: HintField | PlainHint) -> Field:
 
 
 def _named(field: Field, hint: HintField | PlainHint) -> Field:
-    """With the name that somebody gave to list items or to the parts of a map."""
+    """The field with the hinted names of list items or map parts."""
     name = hint.name
     return field if name == field.name or name in USUAL_NAMES else replace(field, name=name)
 
@@ -287,7 +287,7 @@ def _is_tensor(described: bytes, type_: DataType) -> bool:
 
 
 def with_dictionaries(field: Field, shape: Shape, columns: Collection[int]) -> Field:
-    """The field with the leaves in ``columns`` (ordinals) as dictionaries of what they were."""
+    """The field with the leaves in ``columns`` (ordinals) as dictionaries of their types."""
     type_ = _with_dictionaries(field.type, shape, columns)
     return field if type_ is field.type else replace(field, type=type_)
 

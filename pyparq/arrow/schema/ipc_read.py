@@ -114,7 +114,7 @@ def _target(data: bytes, at: int) -> int:
 
 
 class HintField:
-    """One field of an Arrow schema, decoded as it is asked."""
+    """One field of an Arrow schema. Each part is decoded when it is accessed."""
 
     __slots__ = ("_table",)
 
@@ -203,7 +203,7 @@ class HintField:
 
 
 class PlainHint(NamedTuple):
-    """A field that is nothing but a name and a type; it can be asked what a :class:`HintField` can."""
+    """A field that has only a name and a type. It has the methods of a :class:`HintField`."""
 
     name: str
     format: str

@@ -11,13 +11,13 @@ from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, I
 from pyparq.format.types import DataType, Field, Schema
 
 USUAL_NAMES = ("item", "element", "entries", "key_value", "key", "value")
-"""What list items and the parts of maps are called where nobody chose a name. They say nothing about the data, and
-Arrow's own comparison of types passes over them."""
+"""Default names of list items and map parts. They tell nothing about the data, and Arrow's comparison of types ignores
+them."""
 
 
 def loses(data: Schema, derived: Schema) -> bool:
-    """Is there anything about the columns of ``data`` that ``derived`` does not say? (Parquet keeps whether a column is
-    nullable, and key-value metadata of the whole table have their own place.)"""
+    """Whether ``derived`` lacks anything about the columns of ``data``. (Nullability is kept by Parquet. The table's
+    own key-value metadata are stored elsewhere.)"""
     return any(_field_loses(a, b) for a, b in zip(data, derived, strict=True))
 
 
@@ -27,7 +27,7 @@ def _field_loses(data: Field, derived: Field) -> bool:
 
 def _type_loses(data: DataType, derived: DataType) -> bool:
     if data.format == "n":
-        return True  # UNKNOWN says it, but polars (2.1) takes such a column for one of INT32
+        return True  # UNKNOWN has this meaning, but polars (2.1) reads such a column as INT32
     if data == derived and not data.children:
         return False
     if data.format != derived.format or data.dictionary is not None or data.ordered:
@@ -51,7 +51,7 @@ def _name_loses(name: str, derived: str) -> bool:
 def _metadata_loses(data: Mapping[bytes, bytes], derived: Mapping[bytes, bytes]) -> bool:
     if not data:
         return False
-    own = {k: v for k, v in data.items() if not k.startswith(b"PARQUET:")}  # those have a place in a file's schema
+    own = {k: v for k, v in data.items() if not k.startswith(b"PARQUET:")}  # these can be stored in a file's schema
     name = own.get(EXTENSION_NAME)
     if name is not None and name == derived.get(EXTENSION_NAME) and name in IN_ANNOTATIONS:
         own.pop(EXTENSION_NAME)

@@ -1,7 +1,7 @@
-"""What polars notes in a field's metadata about categories: the values of an Enum, the name of Categories.
+"""polars' notes on categories in a field's metadata: the values of an Enum, the name of Categories.
 
-polars acts on them: it fails on one that is malformed, and makes nulls of values that an Enum does not list. So they
-are passed on only as far as they are true of the column.
+polars acts on them. It fails on a malformed note, and makes nulls of values that an Enum does not list. So notes are
+passed on only as far as they are true for the column.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LENGTH = re.compile(rb"(0|[1-9][0-9]{0,7});")
 
 
 def is_polars_note(key: bytes, value: bytes, type_: DataType) -> bool:
-    """Is this a note that polars understands, on a column that it is for?"""
+    """Whether this is a note that polars understands, on a column of the right type."""
     if type_.dictionary is None or type_.dictionary.kind != "string":
         return False
     if key == ENUM_VALUES:
@@ -43,12 +43,12 @@ def _is_categories(note: bytes) -> bool:
 
 
 def most_categories(note: bytes) -> int:
-    """How many categories the type of the indices in a note can number, with one left for what is missing."""
+    """The number of categories that the indices of a note can number, with one left for missing values."""
     return {b"u8;": 255, b"16;": 65_535}.get(note[-3:], (1 << 32) - 1)
 
 
 def _parts(note: bytes, most: int = _MOST) -> tuple[list[bytes], bytes]:
-    """Values with their length in front, and what is left."""
+    """The length-prefixed values, and the rest of the bytes."""
     found: list[bytes] = []
     at = 0
     while at < len(note) and len(found) < most:

@@ -1,7 +1,8 @@
-"""Between Arrow schemas and Parquet's list of SchemaElements (LogicalTypes.md).
+"""Converts between Arrow schemas and Parquet's list of SchemaElements (LogicalTypes.md).
 
-Writing, every Arrow type has one Parquet form (which options may change); reading, a leaf's annotation decides its
-Arrow type. What Parquet cannot say may be found in the ``ARROW:schema`` metadata: see :mod:`pyparq.arrow.schema.hints`.
+In writing, every Arrow type has one Parquet form, which options may change. In reading, a leaf's annotation decides its
+Arrow type. Information that Parquet cannot store may be in the ``ARROW:schema`` metadata: see
+:mod:`pyparq.arrow.schema.hints`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _SIMPLE = {
     "ttn": LeafType(Physical.INT64, "time", unit="ns"),
     **dict.fromkeys("uU", LeafType(Physical.BYTE_ARRAY, "string")),
     **dict.fromkeys("zZ", LeafType(Physical.BYTE_ARRAY, "binary")),
-    # Parquet has no durations: ARROW:schema says that these integers are such.
+    # Parquet has no durations. ARROW:schema tells that these integers are durations.
     **{f"tD{unit}": LeafType(Physical.INT64, "int", bits=64) for unit in "smun"},
 }
 _ADVICE = {

@@ -52,7 +52,7 @@ nb::object first_items(nb::object array, size_t have, size_t n) {
 
 NB_MODULE(_native, m) {
     m.doc() = "C++ kernels of pyparq: buffers in, buffers out, nothing else";
-    // Where somebody else in the process never lets go of what he can reach (pyarrow's key tools), nanobind would accuse
+    // Other code in the process may never release objects that it can reach (pyarrow's key tools). nanobind would blame
     // these kernels at exit, in thirty lines.
     nb::set_leak_warnings(false);
     nb::exception<pyparq::KernelError>(m, "KernelError", PyExc_ValueError);

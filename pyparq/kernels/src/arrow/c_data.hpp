@@ -59,7 +59,7 @@ constexpr const char* kSchemaCapsule = "arrow_schema";
 constexpr const char* kArrayCapsule = "arrow_array";
 constexpr const char* kStreamCapsule = "arrow_array_stream";
 
-// A capsule of `made`, which it releases where nobody has taken it over.
+// A capsule of `made`. It releases `made` unless a consumer has taken it over.
 template <class T>
 nb::object capsule_of(T&& made, const char* name) {
     auto held = std::make_unique<T>(made);

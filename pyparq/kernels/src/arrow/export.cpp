@@ -46,7 +46,7 @@ ArrayParts::~ArrayParts() {
     const Visit visit;
     if (!visit) return;  // what the objects hold goes with the process
     const nb::gil_scoped_acquire gil;
-    nb::error_scope outer;  // whoever releases may be on the way out with an error of his own
+    nb::error_scope outer;  // the caller may be handling an error of its own
     for (PyObject* const object : objects_) Py_DECREF(object);
 }
 

@@ -1,4 +1,4 @@
-// Arrays of Arrow's C data interface over memory that somebody else owns too.
+// Arrays of Arrow's C data interface over memory that other objects own too.
 #pragma once
 #include "arrow/c_data.hpp"
 
@@ -9,7 +9,7 @@
 
 namespace pyparq {
 
-// What an array keeps alive: its buffers' owners, and its children until somebody takes them over.
+// Objects that an array keeps alive: its buffers' owners, and its children until a consumer takes them over.
 class ArrayParts {
   public:
     // `data` may be null. The owner is a shared one, or an object of Python's.

@@ -276,7 +276,7 @@ template <class T>
 void take(const nb::object& capsule, const char* name, T& out) {
     auto* const found = static_cast<T*>(PyCapsule_GetPointer(capsule.ptr(), name));
     if (found == nullptr) throw nb::python_error();
-    if (found->release == nullptr) fail(std::string("somebody has taken over the ") + name + " already");
+    if (found->release == nullptr) fail(std::string("another consumer has taken over the ") + name + " already");
     out = *found;
     found->release = nullptr;
 }

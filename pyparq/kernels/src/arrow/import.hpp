@@ -21,7 +21,7 @@ struct Owned {
 };
 using Owner = std::shared_ptr<Owned<ArrowArray>>;
 
-// An array of fixed width, or of byte arrays; how large its buffers must be was told by its length and its last offset.
+// An array of fixed width, or of byte arrays. Its length and its last offset tell how large its buffers must be.
 struct ImportedArray {
     struct Bytes {
         const uint8_t* data = nullptr;

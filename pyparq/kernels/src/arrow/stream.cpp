@@ -1,5 +1,5 @@
-// A lazy ArrowArrayStream (Arrow C stream interface): each array is made by Python when it is asked for. The consumer
-// calls from any thread, with or without the GIL, and lets go of the stream whenever it likes.
+// A lazy ArrowArrayStream (Arrow C stream interface): Python makes each array when the consumer asks for it. The consumer
+// may call from any thread, with or without the GIL, and may release the stream at any time.
 #include "arrow/c_data.hpp"
 
 #include <atomic>
@@ -21,7 +21,7 @@ constexpr auto LONGEST_WAIT = std::chrono::seconds(10);
 }  // namespace
 
 Visit::Visit() {
-    ++inside;  // first, so that whoever waits sees either this or nothing to come
+    ++inside;  // counted first, so that close_streams sees this visit or refuses it
     if (gone) --inside, welcome_ = false;
 }
 
@@ -31,7 +31,7 @@ Visit::~Visit() {
 
 namespace {
 
-void let_nobody_in() {
+void close_streams() {
     gone = true;
     nb::gil_scoped_release nogil;
     const auto until = std::chrono::steady_clock::now() + LONGEST_WAIT;
@@ -81,7 +81,7 @@ int with_python(ArrowArrayStream* stream, const Work& work) {
         return run->failed = ECANCELED;
     }
     nb::gil_scoped_acquire gil;
-    nb::error_scope outer;  // whoever calls may be on the way out with an error of his own
+    nb::error_scope outer;  // the caller may be handling an error of its own
     try {
         work(nb::handle(run->producer));
     } catch (nb::python_error& error) {
@@ -93,7 +93,7 @@ int with_python(ArrowArrayStream* stream, const Work& work) {
     return run->failed;
 }
 
-// What the capsule holds, to be released by whoever has `out`.
+// The contents of the capsule. The owner of `out` releases them.
 template <class T>
 void move_out(const nb::object& capsule, const char* name, T* out) {
     auto* held = static_cast<T*>(PyCapsule_GetPointer(capsule.ptr(), name));
@@ -177,7 +177,7 @@ nb::object arrow_stream(nb::object producer) {
 void bind_arrow_stream(nb::module_& m) {
     m.def("arrow_stream", &pyparq::arrow_stream, nb::arg("producer"));
     pyparq::gone = false;
-    nb::module_::import_("atexit").attr("register")(nb::cpp_function(&pyparq::let_nobody_in));
+    nb::module_::import_("atexit").attr("register")(nb::cpp_function(&pyparq::close_streams));
     nb::module_ os = nb::module_::import_("os");
     if (nb::hasattr(os, "register_at_fork"))  // a child has none of the threads that were inside
         os.attr("register_at_fork")(nb::arg("after_in_child") = nb::cpp_function([] { pyparq::inside = 0; }));

@@ -37,7 +37,7 @@ constexpr unsigned kNumpyDomain = 389047;        // numpy.lib.tracemalloc_domain
 
 size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
 
-// What is asked for, and up to an eighth more: so that few sizes are kept. What is not touched takes no memory.
+// The requested size, rounded up by at most an eighth, so that few sizes are kept. Untouched bytes take no memory.
 size_t room_for(size_t size) {
     if (size < kSmallest) return std::max<size_t>(size, 1);
     if (size > std::numeric_limits<size_t>::max() / 2) throw std::bad_alloc();
@@ -45,8 +45,8 @@ size_t room_for(size_t size) {
 }
 
 #if defined(__linux__)
-// Large pages as far as whole ones fit: the rest is in small ones, of which only those are there that somebody touches. For
-// all of an area or none of it: one that the kernel knows as two cannot be moved.
+// Large pages where whole ones fit, small pages for the rest; small pages exist only once they are touched. The advice is
+// for the whole area or not given: an area that the kernel has split in two cannot be moved.
 void want_large_pages(Area area) { madvise(area.data, area.room, MADV_HUGEPAGE); }
 
 Area map(size_t room) {
@@ -205,8 +205,8 @@ void grow_area(Area& area, size_t used, size_t size) {
 
 void trim_area(Area& area, size_t used) {
     const size_t room = room_for(used);
-    // A guess that was nearly right will be made again: such an area is of use as it is. What nobody has touched of it takes
-    // no memory.
+    // A guess that was nearly right will be made again, so the area is kept at its size. Its untouched part takes no
+    // memory.
     if (mapped(area.room) && mapped(room) && room < area.room - area.room / 4) remap(area, room);
 }
 

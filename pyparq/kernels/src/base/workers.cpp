@@ -1,4 +1,4 @@
-// Threads of our own. They start when they are first of use, end with the interpreter, and a forked child begins anew.
+// The kernels' own threads. They start at first use and end with the interpreter. A forked child starts new ones.
 #include "base/workers.hpp"
 
 #include "base/common.hpp"
@@ -191,12 +191,12 @@ void run_job(size_t tasks, size_t threads, const std::function<void(size_t)>& ru
     if (job.error) std::rethrow_exception(job.error);
 }
 
-bool nobody_runs() {
+bool all_done() {
     const std::lock_guard guard(pool->lock);
     return pool->running.empty();
 }
 
-// Before the interpreter goes. What other threads of Python have asked for until then fails.
+// Called before the interpreter exits. Work that other Python threads have requested and that is not done then fails.
 void close_pool() {
     std::vector<std::thread> threads;
     {
@@ -211,9 +211,9 @@ void close_pool() {
     pool->work.notify_all();
     const nb::gil_scoped_release nogil;  // their tasks may need it
     for (std::thread& thread : threads) thread.join();
-    // A caller that came for the GIL when the interpreter is gone would be ended in the middle of C++, and the process with it.
+    // A caller that asks for the GIL after the exit would be ended in the middle of C++, and the process aborted with it.
     const auto until = Clock::now() + LONGEST_WAIT;
-    while (!nobody_runs() && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    while (!all_done() && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 #ifndef _WIN32

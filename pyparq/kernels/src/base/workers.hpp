@@ -11,7 +11,7 @@ namespace pyparq {
 //
 // The first exception ends the work: tasks that have not begun never do, and it is thrown here when the others have ended.
 // So does a signal that Python has a handler for which raises, Ctrl-C above all, and a Python task (`pyparq.runtime.threads`)
-// that nobody waits for any more: both are looked for every 50 ms.
+// whose result is no longer needed. Both are checked every 50 ms.
 //
 // Waking a thread takes about 10 us: for less work than that, give `threads` as 1.
 void run_parallel(size_t tasks, size_t threads, const std::function<void(size_t task)>& run);

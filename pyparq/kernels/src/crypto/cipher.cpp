@@ -9,7 +9,7 @@ namespace {
 
 std::atomic<uint64_t> keys{0};
 
-// A copy that the compiler does not leave out because nobody looks at it any more.
+// Overwrites a key. The compiler must not drop this as a write that is never read.
 void forget(std::array<uint8_t, 32>& bytes) {
     volatile uint8_t* const p = bytes.data();
     for (size_t k = 0; k < bytes.size(); ++k) p[k] = 0;

@@ -100,8 +100,8 @@ class Sealer {
 
 }  // namespace
 
-// So many random bytes' worth of nonces, which nobody else has. Small numbers are drawn many at a time: asking the system
-// lets other threads in, and then waits for them.
+// Random bytes for this many nonces; no other call gets the same ones. A few nonces are drawn as a large batch, because
+// asking the system releases the lock to other threads, and then waits for them.
 std::string Nonces::drawn(size_t count) {
     constexpr size_t kAtOnce = 64;
     const size_t wanted = count * kNonce;

@@ -231,8 +231,8 @@ class PageSeal {
 // Encodes a chunk at the end of `out`.
 ChunkFacts encode_chunk(const ColumnRules& column, const LeafValues& leaf, const ChunkSeal& seal, Unlocked& unlocked, ChunkBytes& out);
 
-// How the footer has the metadata of an encrypted chunk: its serialized ColumnCryptoMetaData; the ColumnMetaData as a module
-// of its own, or nothing; and whether those that anybody may see stand beside that.
+// The metadata of an encrypted chunk in the footer: its serialized ColumnCryptoMetaData; the ColumnMetaData as a module
+// of its own, or nothing; and whether metadata without secrets are stored in the clear as well.
 struct StoredMetadata {
     std::string_view crypto, sealed;
     bool bare = false;

@@ -62,7 +62,7 @@ class PageWriter {
     template <class Put>
     void add_data(const Pages& pages, size_t page, int encoding, const StoredBody* made, Put&& put) {
         if (unlocked_ != nullptr) unlocked_->tick();
-        else if (stop_requested()) return;  // nobody looks at what is there then
+        else if (stop_requested()) return;  // the result is not used then
         const auto first = static_cast<size_t>(pages.slots[page]), last = static_cast<size_t>(pages.slots[page + 1]);
         const int64_t rows = pages.rows[page + 1] - pages.rows[page], values = pages.values[page + 1] - pages.values[page];
         const int64_t start = static_cast<int64_t>(bytes_.size()) - facts_.start;

@@ -8,7 +8,7 @@
 
 namespace pyparq {
 
-// Values of one leaf without nulls. Whoever makes one has checked it: offsets rise and stay within the data.
+// Values of one leaf without nulls. They were checked when this was made: offsets rise and stay within the data.
 struct Values {
     const uint8_t* data = nullptr;
     size_t size = 0;  // bytes of data

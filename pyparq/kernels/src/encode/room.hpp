@@ -85,7 +85,7 @@ class ChunkBytes {
         finish_part(room);
         finish_part(more);
     }
-    // What is in finished areas so far; with `all`, which nobody may ask while more is added, what the Room has too.
+    // The finished areas so far. With `all`, the unfinished one too: no other thread may add anything during that call.
     std::vector<Part> take(bool all) {
         if (all) finish_part(room);
         const std::lock_guard lock(mutex_);

@@ -229,8 +229,8 @@ class EncodedChunks {
     size_t at_fault() const { return at_fault_; }
     size_t size() const { return bytes_.size(); }
 
-    // The bytes that are there and were not taken yet, in arrays. While another thread is in encode(): of those, what is
-    // finished.
+    // The bytes that were not taken yet, in arrays. While another thread is in encode(), only finished areas are
+    // returned.
     nb::list take() {
         nb::list found;
         for (const ChunkBytes::Part& part : bytes_.take(!encoding_))

@@ -10,8 +10,8 @@ namespace {
 constexpr int64_t kMagicSize = 4, kTrailerSize = 8;
 
 // The numbers of chunks by kind, row group and column; the rows of each row group, and the size of its file (one for all,
-// or one for each). Returns the start and size of each chunk, and whether anything about it is unusual: then nothing else
-// that is said of it holds.
+// or one for each). Returns the start and size of each chunk, and whether it is unusual: its numbers must not be used
+// then.
 nb::tuple check_chunks(const In<int64_t>& stack, const In<int64_t>& types, const In<uint8_t>& repeated,
                        const In<int64_t>& num_rows, const In<int64_t>& file_sizes) {
     const size_t columns = types.size, groups = num_rows.size;

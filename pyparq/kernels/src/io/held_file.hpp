@@ -1,5 +1,5 @@
-// An open file that is closed when nobody refers to it any more. Not in Python: where Ctrl-C comes into a __del__, Python
-// prints it and goes on, and the file would stay open.
+// An open file that is closed when the last reference to it is gone. Native, because Python prints and ignores a Ctrl-C
+// that arrives in a __del__: the file would stay open.
 #pragma once
 
 #include "base/common.hpp"

@@ -155,7 +155,7 @@ std::string kept(std::string_view footer, const Frame& frame) {
     return text;
 }
 
-// Whether two footers are the same in all but rows and row groups, told without copies.
+// Whether two footers are equal except for rows and row groups. Compares without copies.
 bool alike(std::string_view a, const Frame& x, std::string_view b, const Frame& y) {
     if (x.cut[0][0] != y.cut[0][0] || x.cut[1][0] - x.cut[0][1] != y.cut[1][0] - y.cut[0][1] ||
         x.end - x.cut[1][1] != y.end - y.cut[1][1])
@@ -165,7 +165,7 @@ bool alike(std::string_view a, const Frame& x, std::string_view b, const Frame& 
            same(x.cut[1][1], y.cut[1][1], x.end - x.cut[1][1]);
 }
 
-// Not good where the footer is damaged: whoever decodes it says what is wrong.
+// Not good if the footer is damaged: decoding it raises the error.
 Frame frame_or_none(std::string_view footer) {
     try {
         return frame_of(footer);
@@ -201,7 +201,7 @@ nb::tuple footer_frames(const nb::list& footers) {
 // The first file of each kind among files that are alike but for rows and row groups.
 class Kinds {
 public:
-    // Whether the footer is of no kind that was seen before; false for one whose kind cannot be told.
+    // Whether the footer is of a new kind. False, with `told` false, if its kind is not known.
     bool is_new(const End& end, bool& told) {
         const Frame frame = end.encrypted ? Frame{} : frame_or_none(end.footer);
         told = frame.good;

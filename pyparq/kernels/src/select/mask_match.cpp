@@ -1,6 +1,6 @@
 // Tests of values against a literal, a set or a table of answers, into bitmaps: 64 values at a time, so that nothing but
-// the bitmap is written. `within` says of which values anybody wants to know; the others come out as not set, and words
-// of 64 of them are not looked at.
+// the bitmap is written. `within` marks the values that matter. The bits of all others are not set, and words of 64 such
+// values are skipped.
 #include "base/bits.hpp"
 #include "values/checks.hpp"
 
@@ -445,8 +445,8 @@ inline bool is_nan(T v) {
     else return v != v;
 }
 
-// Numbers to look up: a bitmap of the span of integers where that is small, a hash table otherwise. A bitmap of hashes,
-// eight bits or more for each slot, is asked first, for all values and without branches: it rules most of them out.
+// Numbers to look up: a bitmap over the span of integers if that is small, otherwise a hash table. A bitmap of hashes
+// with eight bits or more per slot is asked first, for all values and without branches, because it rules out most of them.
 class NumberSet {
   public:
     explicit NumberSet(const AnyArray<false>& values) : kind_(values.kind), itemsize_(values.itemsize) {

@@ -1,5 +1,5 @@
-// What pruning, planning and reading need of many ColumnChunks, as numbers in one call. Whatever is unusual about a
-// chunk is only marked: the reader of one chunk then says what it is.
+// The numbers of many ColumnChunks that pruning, planning and reading need, in one call. An unusual chunk is only marked:
+// code that looks at a single chunk then handles it, or raises the error.
 #pragma once
 
 #include "io/files.hpp"
@@ -303,7 +303,7 @@ nb::tuple chunks_of_footers(const Rules& rules, const nb::list& footers, const I
             const size_t rows = found.rows.size(), chunks = found.chunks.size();
             try {
                 read_footer_chunks(rules, kind, footer, columns, names, leaves, found);
-            } catch (const KernelError&) {  // whoever decodes it says what is wrong
+            } catch (const KernelError&) {  // decoding it raises the error
                 ChunkRow none = no_chunk();
                 none[kFlags] = kOdd;
                 found.rows.resize(rows), found.chunks.resize(chunks);

@@ -11,7 +11,7 @@
 namespace pyparq {
 namespace {
 
-// Drawn once per process, so that nobody can prepare data whose values all collide. Results do not depend
+// Drawn once per process, so that no file can be prepared whose values all collide. Results do not depend
 // on it: entries are numbered by first appearance.
 uint64_t seed() {
     static const uint64_t s = [] {
