@@ -1,4 +1,5 @@
-"""Bloom filters against the values: none may be denied; how often an absent one is not is measured."""
+"""Checks Bloom filters against the values. No value may be denied. The rate at which absent values are not denied is
+measured."""
 
 from __future__ import annotations
 
@@ -22,21 +23,21 @@ from pyparq.read.plan.bloom_probe import HEADER, read_filter
 
 FILTER = "BloomFilter"
 PROBES = 100_000
-"""Random hashes that the rate of false positives is measured with."""
+"""Number of random hashes for measuring the rate of false positives."""
 AT_ONCE = 1 << 16
-"""Values that are hashed together: their hashes stay in the cache."""
+"""Number of values hashed together, so that their hashes stay in the cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class BloomRate:
-    """A filter's size in bytes, and the share of random probes that it does not deny."""
+    """The size of a filter in bytes, and the share of random probes that it does not deny."""
 
     num_bytes: int
     rate: float
 
 
 def check_filter(chunk: Chunk, values: ChunkValues, fetcher: Fetcher, limits: Limits, findings: Findings) -> BloomRate:
-    """Ask the filter for every value. Raises :class:`ParquetError` where it cannot be read."""
+    """Ask the filter for every value. Raises :class:`ParquetError` if it cannot be read."""
     found = _read(chunk, fetcher, limits, findings)
     if bloom_filter.can_prune(values.leaf):
         _check_values(found, values, findings)
@@ -56,7 +57,7 @@ def _read(chunk: Chunk, fetcher: Fetcher, limits: Limits, findings: Findings) ->
         size, header_size = bloom_filter.parse_header(data, limits)
         if size + header_size == length:
             return bloom_filter.parse_filter(data, chunk.node.type, limits)
-        # Other readers take everything behind the header for bitset: the length has to be exact.
+        # Other readers take everything behind the header as bitset, so the length must be exact.
         text = f"bloom_filter_length is {length}, but the filter has {size + header_size} bytes"
         findings.add("size", FILTER, text)
     found = read_filter(chunk, fetcher, limits)

@@ -1,4 +1,4 @@
-"""Are stated bounds bounds? Statistics of chunks and page headers, and ColumnIndexes, against the values."""
+"""Checks stated bounds (of chunk statistics, page headers and ColumnIndexes) against the values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOWN = 40
 
 
 def in_order(leaf: LeafType, raw: Raw, order: Order) -> tuple[npt.NDArray[Any], BoolArray]:
-    """PLAIN values as an array whose ``<`` is the column's order, and a mask of those that can be bounds."""
+    """PLAIN values as an array in which ``<`` is the column's order, and a mask of the values that can be bounds."""
     if order != Order.TOTAL or leaf.kind not in FLOAT_KINDS:
         return decode_bounds(leaf, raw)
     dtype = stored_dtype(leaf)
@@ -62,7 +62,7 @@ def _numbers(values: npt.NDArray[Any], leaf: LeafType, order: Order) -> npt.NDAr
 
 
 def shown(leaf: LeafType, raw: bytes | None) -> str:
-    """A bound for a person to read."""
+    """A bound as readable text."""
     if raw is None:
         return "nothing"
     if domain(leaf) == "bytes":
@@ -74,7 +74,7 @@ def shown(leaf: LeafType, raw: bytes | None) -> str:
 
 @dataclass(slots=True)
 class Stated:
-    """Bounds that a structure states: one pair for each page, or one for all of them."""
+    """The bounds that a structure states: one pair for each page, or one for all pages."""
 
     structure: str
     low_name: str
@@ -102,8 +102,8 @@ class TrueBounds:
         """The pages whose values count for a bound of all pages."""
 
     def _in_all(self) -> BoolArray:
-        """In the total order, NaN is a bound of a page that has nothing else. Bounds of all pages pass over NaN as soon
-        as one value is a number (parquet.thrift, IEEE754TotalOrder)."""
+        """In the total order, NaN is a bound of a page with nothing else. Bounds of all pages ignore NaN as soon as one
+        value is a number (parquet.thrift, IEEE754TotalOrder)."""
         dtype = stored_dtype(self.leaf)
         if self.order != Order.TOTAL or self.leaf.kind not in FLOAT_KINDS or dtype is None:
             return self.has_values
@@ -116,13 +116,13 @@ class TrueBounds:
         return numbers if numbers.any() else self.has_values
 
     def of_page(self, page: int) -> TrueBounds:
-        """Those of one page."""
+        """The true bounds of one page."""
         mins, maxs, nans = self.pages.mins, self.pages.maxs, self.pages.nan_counts
         part = SegmentBounds(mins[page : page + 1], maxs[page : page + 1], None if nans is None else nans[page:][:1])
         return TrueBounds(self.values, self.order, part, page)
 
     def check(self, stated: Stated, findings: Findings) -> None:
-        """Report the first page, on each side, with a value outside of its bounds, and bounds that cannot be any."""
+        """Report the first page, on each side, with a value outside of its bounds, and bounds that are invalid."""
         for raw, below, name, true in (
             (stated.lows, True, stated.low_name, self.mins),
             (stated.highs, False, stated.high_name, self.maxs),
@@ -153,15 +153,15 @@ class TrueBounds:
             findings.add("bounds", structure, text, self._first + page, row, int(side.sum()))
 
     def _is_excused(self, bound: bytes) -> bool:
-        """NaN is no bound. But parquet-java takes it for the largest number, and readers pass over it: it is wrong only
-        where no value is NaN."""
+        """Whether a NaN bound is harmless. NaN is no bound, but parquet-java takes it for the largest number, and
+        readers ignore it. So it is wrong only if no value is NaN."""
         dtype = stored_dtype(self.leaf)
         if self.pages.nan_counts is None or dtype is None or len(bound) != dtype.itemsize:
             return False
         return bool(np.isnan(np.frombuffer(bound, dtype)[0])) and bool(self.pages.nan_counts.any())
 
     def _report(self, page: int, bound: bytes | None, below: bool, name: str) -> tuple[str, int | None]:
-        """What is wrong with the bound of a page, and the first row that shows it."""
+        """Report the wrong bound of a page, and the first row that shows it."""
         assert bound is not None
         ordinal = self._first + page
         found = np.flatnonzero(beyond(self.values.page_values(ordinal), self.leaf, self.order, bound, below))
@@ -193,8 +193,8 @@ class TrueBounds:
 
 
 def of_statistics(statistics: tt.Statistics, leaf: LeafType, order: Order, structure: str) -> list[Stated]:
-    """The bounds of statistics that mean something under ``order``: the deprecated pair was found by signed comparison,
-    so it does for numbers with a sign alone."""
+    """The bounds of statistics that are valid under ``order``. The deprecated pair was computed by signed comparison,
+    so it is valid for signed numbers only."""
     found = []
     if order in (Order.TYPE, Order.TOTAL, Order.INT96):
         exact = bool(statistics.is_min_value_exact), bool(statistics.is_max_value_exact)

@@ -1,4 +1,4 @@
-"""One column chunk: everything that is stated about it, against its pages."""
+"""Checks one column chunk: all statements about it, against its pages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Place = tuple[int, int, str]
 
 @dataclass(slots=True)
 class ChunkResult:
-    """What the check of a column chunk came to. Counts are of structures that were checked."""
+    """The result of checking a column chunk. Counts are numbers of checked structures."""
 
     node: Node
     findings: list[Finding] = field(default_factory=list)
@@ -63,7 +63,7 @@ class ChunkResult:
     column_index: bool = False
     offset_index: bool = False
     pages_listed: int | None = None
-    """Pages that the OffsetIndex lists; ``None`` without one that decodes."""
+    """Number of pages in the OffsetIndex. ``None`` if there is none that decodes."""
     bloom: BloomRate | None = None
     leaf: LeafData | None = None
     """Its rows, where they are needed to check the order of rows."""
@@ -77,7 +77,7 @@ class ChunkCheck:
         self._account = account
 
     def check(self, row_group: int, node: Node, keep_rows: bool) -> ChunkResult:
-        """Check a chunk; whatever is wrong with it is a finding."""
+        """Check a chunk. Everything that is wrong with it becomes a finding."""
         check_stopped()
         result = ChunkResult(node)
         findings = Findings(self._file.name, row_group, node.path)
@@ -98,7 +98,7 @@ class ChunkCheck:
         return result
 
     def _stated(self, chunk: Chunk) -> Any:
-        """The chunk's metadata before reading makes the best of them."""
+        """The chunk's metadata as stored, before the reader corrects them."""
         return self._file.decryption.column(chunk.raw, chunk.row_group, chunk.node, self._file.tree)[0]
 
     def _check_chunk(
@@ -137,7 +137,7 @@ class ChunkCheck:
         return dict(zip(ranges, self._file.fetcher.fetch(list(ranges.values())), strict=True))
 
     def _pages(self, chunk: Chunk, data: memoryview, share: Share) -> ChunkPages:
-        """The pages of the chunk; of one that is longer than stated, all of them."""
+        """The pages of the chunk. If the chunk is longer than stated, all of them."""
         options = self._file.options
         exact = not omits_dictionary_header(self._file.created_by)
         stored = ChunkPages(data, chunk, options, share, to_the_end=exact)
@@ -159,7 +159,7 @@ class ChunkCheck:
 
     def _note_places(self, chunk: Chunk, result: ChunkResult, findings: Findings) -> None:
         if chunk.size:
-            # Of a chunk that was cut where the next one begins: what the footer says of its end.
+            # For a chunk that was cut where the next one begins: the stated end.
             stated = chunk.start + result.meta.total_compressed_size
             inside = chunk.start < stated <= self._file.fetcher.source.size - TRAILER
             result.places.append((chunk.start, stated if inside else chunk.end, f"the pages of {chunk.name}"))
@@ -194,7 +194,7 @@ class ChunkCheck:
         result.leaf = spelled_out(values)
 
     def _is_too_long(self, length: int | None, what: str, findings: Findings) -> bool:
-        """Whether an index is longer than may be read, which is a finding then."""
+        """Whether an index is longer than may be read. That is a finding."""
         most = self._file.options.limits.max_index
         if length is None or length <= most:
             return False
@@ -262,7 +262,7 @@ class ChunkCheck:
         self._check_filter(values, result, findings)
 
     def _order(self, chunk: Chunk, result: ChunkResult) -> tuple[Order, bool]:
-        """The order of the column, and whether bounds of this writer can be right."""
+        """The order of the column, and whether this writer's bounds can be right."""
         order, leaf = self._file.column_order(chunk.node), chunk.node.type
         trusted = writer_is_trusted(leaf, self._file.created_by)
         has_bounds = result.meta.statistics is not None or chunk.raw.column_index_offset
@@ -306,7 +306,7 @@ class ChunkCheck:
 
 
 def _header_statistics(page: DataPage, ordinal: int, pages: ChunkPages) -> tt.Statistics | None:
-    """The statistics in a page's header. Raises :class:`ParquetError` where they do not decode."""
+    """The statistics in a page's header. Raises :class:`ParquetError` if they do not decode."""
     chunk, at = pages.chunk, page.offset - pages.chunk.start
     header, _ = chunk.crypto.struct(tt.PageHeader, pages.data, at, Module.DATA_PAGE_HEADER, ordinal)
     inner: Any = header.data_page_header if header.data_page_header is not None else header.data_page_header_v2

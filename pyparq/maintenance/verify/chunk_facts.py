@@ -1,4 +1,4 @@
-"""What the footer says of a column chunk against its pages: sizes, counts, encodings, statistics."""
+"""Checks the footer's statements about a column chunk against its pages: sizes, counts, encodings, statistics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ META, STATISTICS, SIZES, HEADER = "ColumnMetaData", "Statistics", "SizeStatistic
 
 
 def check_metadata(meta: Any, chunk: Chunk, stored: ChunkPages, created_by: str | None, findings: Findings) -> None:
-    """``meta`` is the ColumnMetaData as it stands in the footer."""
+    """Check ``meta``, the ColumnMetaData as stored in the footer."""
     if meta.num_values != stored.num_values:
         text = f"num_values is {meta.num_values}, but the pages hold {stored.num_values} values"
         findings.add("count", META, text)
@@ -71,7 +71,7 @@ def _check_encodings(meta: Any, stored: ChunkPages, findings: Findings) -> None:
         findings.add("encoding", META, f"encodings does not list {names}", page)
     if not meta.encoding_stats:
         return
-    # By encoding alone: parquet-java lists pages of version 2 as plain data pages.
+    # By encoding only: parquet-java lists pages of version 2 as plain data pages.
     stated: Counter[int] = Counter()
     for entry in meta.encoding_stats:
         if entry.page_type in (DATA_PAGE, DATA_PAGE_V2):
@@ -88,7 +88,7 @@ def _check_encodings(meta: Any, stored: ChunkPages, findings: Findings) -> None:
 
 
 def check_rows(chunk: Chunk, stored: ChunkPages, values: ChunkValues, findings: Findings) -> None:
-    """Rows of the chunk, and what the headers of v2 pages say."""
+    """Check the rows of the chunk, and the counts in the headers of v2 pages."""
     rows = int(values.num_rows.sum())
     if rows != chunk.num_rows:
         findings.add("count", "RowGroup", f"num_rows is {chunk.num_rows}, but the pages of the column hold {rows} rows")
@@ -124,7 +124,7 @@ def check_counts(
     statistics: tt.Statistics, values: ChunkValues, bounds: TrueBounds | None, created_by: str | None,
     findings: Findings,
 ) -> None:  # fmt: skip
-    """Nulls, NaN and distinct values of the chunk's statistics."""
+    """Check the counts of nulls, NaN and distinct values in the chunk's statistics."""
     nulls = values.num_levels - values.num_present
     counted = counts_nulls(values.chunk.node, created_by)
     if statistics.null_count is not None and statistics.null_count != int(nulls.sum()) and counted:
@@ -143,18 +143,18 @@ def check_counts(
 
 
 def counts_nulls(node: Node, created_by: str | None) -> bool:
-    """Whether the writer counts the nulls of a leaf as the format says: parquet-cpp, before it became a part of Arrow,
-    left out lists that are null or empty."""
+    """Whether the writer counts nulls as the format says. parquet-cpp, before it became a part of Arrow, left out lists
+    that are null or empty."""
     return node.max_rep == 0 or parse_created_by(created_by or "")[0] != "parquet-cpp"
 
 
 def _counts_exactly(created_by: str | None) -> bool:
-    """DuckDB writes an estimate."""
+    """Whether the writer counts distinct values exactly. DuckDB writes an estimate."""
     return not parse_created_by(created_by or "")[0].startswith("duckdb")
 
 
 def num_distinct(values: ChunkValues) -> int:
-    """Distinct values of the chunk, by their hashes."""
+    """Number of distinct values of the chunk, by their hashes."""
     parts = [] if values.entries is None else [take_values(values.entries, values.used_codes)]
     hashes = []
     for part in (*parts, values.values):
@@ -166,8 +166,8 @@ def num_distinct(values: ChunkValues) -> int:
 
 
 def counts_bytes(values: ChunkValues, created_by: str | None) -> bool:
-    """Whether the bytes of byte arrays that the writer states are those of all values: Arrow C++ leaves the prefixes
-    out that DELTA_BYTE_ARRAY shares."""
+    """Whether the stated bytes of byte arrays count all values in full. Arrow C++ leaves out the prefixes that
+    DELTA_BYTE_ARRAY shares."""
     is_arrow = parse_created_by(created_by or "")[0] == "parquet-cpp-arrow"
     return values.leaf.is_binary and not (is_arrow and values.has_shared_prefixes)
 
@@ -175,7 +175,7 @@ def counts_bytes(values: ChunkValues, created_by: str | None) -> bool:
 def check_size_statistics(
     sizes: tt.SizeStatistics, values: ChunkValues, created_by: str | None, findings: Findings
 ) -> None:
-    """Bytes of byte arrays, and level histograms."""
+    """Check the bytes of byte arrays, and the level histograms."""
     stated = sizes.unencoded_byte_array_data_bytes
     if stated is not None and counts_bytes(values, created_by):
         true = int(values.byte_counts.sum())

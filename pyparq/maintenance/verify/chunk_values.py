@@ -1,4 +1,4 @@
-"""A whole column chunk decoded to be looked at: where in the file a value or a dictionary code stands."""
+"""The decoded values of a whole column chunk, with the place in the file of each value or dictionary code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ChunkValues(PageValues):
     """The decoded pages of one column chunk."""
 
     def __init__(self, pages: ChunkPages) -> None:
-        """Raises :class:`ParquetError`, with the page, where one does not decode."""
+        """Raises :class:`ParquetError`, with the page, if a page does not decode."""
         self.chunk = pages.chunk
         entries = pages.entries()
         counts = [page.num_values for page in pages.pages]
@@ -25,7 +25,7 @@ class ChunkValues(PageValues):
         """The row that each page begins with."""
 
     def row_of(self, page: int, value: int) -> int:
-        """The row that holds value number ``value`` of a page, nulls not counted."""
+        """The row of value number ``value`` of a page, nulls not counted."""
         defs, reps = self.def_levels[page], self.rep_levels[page]
         slot = value if defs is None else int(np.flatnonzero(defs == self.chunk.node.max_def)[value])
         before = slot if reps is None else int(np.count_nonzero(reps[: slot + 1] == 0)) - 1
@@ -46,7 +46,7 @@ class ChunkValues(PageValues):
 
 
 def _padded(run: PageRun, count: int, nested: bool) -> PageRun:
-    """The run with ``count`` pages more that hold no value: those behind the last value are not opened."""
+    """The run with ``count`` more pages without values. Pages behind the last value are not opened."""
     if not count:
         return run
     empty = np.tile(np.array([0, 0, 0, 0 if nested else -1, -1], np.int64), (count, 1))

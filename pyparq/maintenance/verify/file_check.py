@@ -1,4 +1,4 @@
-"""One file: row group by row group, column by column, then what the footer says of all of it."""
+"""Checks one file: row group by row group, column by column, then the footer's statements about the whole file."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pyparq.runtime.threads import map_tasks
 
 FOOTER = "FileMetaData"
 Done = Callable[[int], Any]
-"""Called with the bytes that have been checked since it was called last."""
+"""Called with the number of bytes checked since the last call."""
 WINDOW = 32 << 20
-"""Stored bytes of the row groups that are checked side by side, or of one that is larger."""
+"""Stored bytes of row groups that are checked at the same time. One larger row group may exceed it."""
 TASK_FROM = 64 << 10
-"""Chunks of fewer stored bytes are mostly Python, which one thread runs at a time."""
+"""Smaller chunks (in stored bytes) are mostly work of Python, which one thread does at a time."""
 THREADS_FROM = 2 << 20
-"""Stored bytes of larger chunks from which on they are worth handing to threads."""
+"""From this many stored bytes of larger chunks on, threads pay."""
 MOST_GROUPS = 64
 """No more row groups than this side by side."""
 
@@ -70,7 +70,7 @@ class _Group:
 
 
 def _windows(file: OpenFile, leaves: Sequence[Node], report: FileReport) -> Iterator[list[_Group]]:
-    """Row groups whose column chunks are checked side by side: as many as make work for all threads."""
+    """Row groups whose column chunks are checked at the same time: enough to keep all threads busy."""
     window: list[_Group] = []
     for number in range(file.num_row_groups):
         findings = Findings(file.name, number)

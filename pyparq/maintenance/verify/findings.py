@@ -1,4 +1,4 @@
-"""What verification finds: values, one for each statement of a file that its data contradict."""
+"""The findings of a verification: one for each statement of a file that its data contradict."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Findings:
             self.found.append(finding)
 
     def add_error(self, kind: str, structure: str, error: ParquetError) -> None:
-        """What reading raised."""
+        """Add the error that reading raised."""
         if isinstance(error, ChecksumError):
             kind, structure = "checksum", "PageHeader"
         self.add(kind, structure, error.message, page=error.page)

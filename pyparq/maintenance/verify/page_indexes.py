@@ -1,4 +1,4 @@
-"""ColumnIndex and OffsetIndex of a chunk against its pages (PageIndex.md)."""
+"""Checks the ColumnIndex and OffsetIndex of a chunk against its pages (PageIndex.md)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ OFFSET, COLUMN = "OffsetIndex", "ColumnIndex"
 
 
 def first_difference(stated: Any, true: Int64Array) -> tuple[int, int]:
-    """(the first place where two arrays differ, in how many they do); ``(-1, 0)`` where they are the same."""
+    """(the first position where two arrays differ, the number of differences). ``(-1, 0)`` if they are equal."""
     wrong = np.flatnonzero(np.asarray(stated, np.int64) != true)
     return (int(wrong[0]), len(wrong)) if len(wrong) else (-1, 0)
 
 
 def may_be_left_out(num_values: Int64Array, encrypted: bool) -> Int64Array:
-    """The ordinals of the data pages that the indexes of a chunk may leave out, all of them or none. The rule stands in
-    :mod:`pyparq.index.page_index`. ``num_values``: of each page, nulls included."""
+    """The ordinals of the data pages that the indexes of a chunk may leave out, all of them or none. See
+    :mod:`pyparq.index.page_index`.
+
+    ``num_values``: values of each page, nulls included.
+    """
     empty = np.flatnonzero(num_values == 0)
     return np.empty(0, np.int64) if encrypted else empty[empty > 0]
 
@@ -49,7 +52,7 @@ def check_offset_index(
 
 
 def _put_back(index: Any, left_out: list[int], stored: ChunkPages, values: ChunkValues | None) -> None:
-    """Have the pages without values in an OffsetIndex that leaves them out."""
+    """Insert the pages without values into an OffsetIndex that leaves them out."""
     sizes = index.unencoded_byte_array_data_bytes
     whole = sizes is not None and len(sizes) == len(index.page_locations)
     for k in left_out:
@@ -86,7 +89,7 @@ def _check_locations(
 
 
 def _check_starts(values: ChunkValues, findings: Findings) -> None:
-    """Pages that an OffsetIndex lists begin with a row."""
+    """Check that the pages in an OffsetIndex begin with a row."""
     middle = [k for k, reps in enumerate(values.rep_levels) if reps is not None and len(reps) and reps[0] != 0]
     if middle:
         row = int(values.first_rows[middle[0]]) - 1
@@ -145,7 +148,7 @@ def check_column_index(
 
 
 def _spread(index: Any, left_out: list[int], values: ChunkValues) -> None:
-    """Have the pages without values in a ColumnIndex that leaves them out."""
+    """Insert the pages without values into a ColumnIndex that leaves them out."""
     node, pages = values.chunk.node, len(index.null_pages)
     entries: dict[str, list[Any]] = {
         "null_pages": [True],

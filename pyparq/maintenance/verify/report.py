@@ -1,4 +1,4 @@
-"""What a verification came to, as values, as a table and as JSON."""
+"""The result of a verification, as values, as a table and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the rows of a row group in the order of its sorting columns?"""
+"""Checks that the rows of a row group are in the order of its sorting columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyparq.write.sort import first_unsorted
 
 
 def can_be_compared(node: Node) -> bool:
-    """Whether rows can be ordered by a leaf: one value a row at most, and an order that is known."""
+    """Whether a leaf can order rows: it has at most one value per row, and a known order."""
     leaf = node.type
     return node.max_rep == 0 and domain(leaf) not in ("", "int96") and not (leaf.kind == "decimal" and leaf.is_binary)
 
@@ -40,7 +40,7 @@ def spelled_out(values: ChunkValues) -> LeafData:
 
 
 def checkable(sorting_columns: Any, leaves: list[Node], findings: Findings) -> list[tuple[Node, SortKey]]:
-    """The sorting columns up to the first that rows cannot be compared by."""
+    """The sorting columns before the first one that cannot order rows."""
     keys: list[tuple[Node, SortKey]] = []
     known: set[int] = set()
     for stated in sorting_columns or ():
@@ -49,7 +49,7 @@ def checkable(sorting_columns: Any, leaves: list[Node], findings: Findings) -> l
             findings.add("metadata", "RowGroup", text)
             break
         node = leaves[stated.column_idx]
-        if node.column in known:  # (rows that are equal in a column stay so)
+        if node.column in known:  # (rows that are equal in a column stay equal)
             continue
         known.add(node.column)
         if not can_be_compared(node):
@@ -59,7 +59,7 @@ def checkable(sorting_columns: Any, leaves: list[Node], findings: Findings) -> l
 
 
 def check_order(keys: list[tuple[Node, SortKey]], leaves: Mapping[int, LeafData], findings: Findings) -> None:
-    """``leaves``: those of the sorting columns that could be decoded, by their column numbers."""
+    """``leaves``: the sorting columns that could be decoded, by column number."""
     known: list[tuple[Node, SortKey]] = []
     for node, key in keys:
         if node.column not in leaves:

@@ -1,4 +1,5 @@
-"""What types allow: UTF-8 in text, decimals within their precision, integers within their bits, times within a day."""
+"""Checks values against their types: UTF-8 in text, decimals within their precision, integers within their bits, times
+within a day."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def _report_text(value: bytes, page: int | str, row: int | None, findings: Findi
 
 
 def limits_of(leaf: LeafType) -> tuple[int, int] | None:
-    """The smallest and the largest physical value that the type allows; ``None`` where each is allowed."""
+    """The smallest and the largest physical value that the type allows. ``None`` if all are allowed."""
     if leaf.kind == "decimal" and leaf.precision > 0:
         most = 10**leaf.precision - 1
         return -most, most
@@ -47,12 +48,12 @@ def limits_of(leaf: LeafType) -> tuple[int, int] | None:
     if leaf.kind == "uint" and leaf.bits < 32:
         return 0, (1 << leaf.bits) - 1
     if leaf.kind == "time" and leaf.unit in _DAYS:
-        return 0, _DAYS[leaf.unit]  # writers state the end of a day too
+        return 0, _DAYS[leaf.unit]  # writers also store the end of a day
     return None
 
 
 def check_range(bounds: TrueBounds, findings: Findings) -> None:
-    """Report the first page with a value outside of what the type allows; only extreme values need to be looked at."""
+    """Report the first page with a value that the type does not allow. Only extreme values need to be checked."""
     leaf, values = bounds.leaf, bounds.values
     allowed = limits_of(leaf)
     if allowed is None:

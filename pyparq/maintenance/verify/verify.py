@@ -91,7 +91,7 @@ class _Run:
         findings = Findings(listed.name)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UnverifiedFooterWarning)  # the report says it
+                warnings.simplefilter("ignore", UnverifiedFooterWarning)  # the report has it
                 file = open_listed(listed, self._options, storage_options)
         except OptionError:
             raise
@@ -143,7 +143,7 @@ class _Run:
         return list(found.values())
 
     def check_columns(self) -> None:
-        """Raise what was wrong with the names of columns where no file has any of them."""
+        """Raise the error about names of columns if no file has any of them."""
         if self._unknown is not None and not self._any_found:
             raise self._unknown
 

@@ -1,4 +1,4 @@
-"""What the native decoder gives back becomes an Arrow column of the leaf's type (LogicalTypes.md)."""
+"""Converts the results of the native decoder to Arrow columns of the leaf's type (LogicalTypes.md)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from pyparq.kernels import DecodedColumn
 from pyparq.read.decode.physical_values import fixed_buffer, misfit_error
 
 Kind = Literal["values", "large", "dictionary", "codes", "views", "stored"]
-"""What a leaf comes out as: large values have offsets of 64 bits; dictionaries and codes are for pages that are
-dictionary-encoded. A dictionary has each entry once. Codes come with the dictionary as the file has it, or as values
-where any page has no codes. Stored values are as the file has them, to be made a dictionary."""
+"""The form in which a leaf is decoded.
+
+Large values have 64-bit offsets. Dictionaries and codes are for dictionary-encoded pages. A dictionary has each entry
+once. Codes come with the dictionary of the file, or as values if any page has no codes. Stored values keep the file's
+form, to be made a dictionary.
+"""
 
 Levels = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -44,7 +47,8 @@ def leaf_terms(
 
 
 def _digits(leaf: LeafType) -> int:
-    """Digits that the native decoder holds decimals to; 0: their storage holds no more, or Python looks at them."""
+    """Number of digits up to which the native decoder checks decimals. 0: the storage holds no more, or Python checks
+    them."""
     if leaf.kind != "decimal" or leaf.is_binary or leaf.nulls_beyond:
         return 0
     return leaf.precision if 10**leaf.precision <= 1 << (8 * leaf.width - 1) else 0
@@ -52,7 +56,7 @@ def _digits(leaf: LeafType) -> int:
 
 def _conversion(leaf: LeafType) -> int:
     if leaf.kind in ("int", "uint") and leaf.bits < 32:
-        if leaf.nulls_beyond:  # Python sees what does not fit
+        if leaf.nulls_beyond:  # Python handles values that do not fit
             return _NONE
         if leaf.kind == "int":
             return _INT_8 if leaf.bits == 8 else _INT_16
@@ -66,16 +70,17 @@ def _conversion(leaf: LeafType) -> int:
 
 
 class Decoded:
-    """One decoded leaf: ``column`` has an element per slot, the levels an entry per pair (see :mod:`.decoded_leaf`).
+    """One decoded leaf: ``column`` has an element per slot, the levels have an entry per pair (see
+    :mod:`.decoded_leaf`).
 
-    ``lost`` is a mask of slots whose values do not fit the type, which are null now; ``None``: there are none.
+    ``lost`` is a mask of slots whose values do not fit the type. They are null now. ``None``: there are none.
     """
 
     __slots__ = ("column", "def_levels", "leaf", "lost", "rep_levels", "size")
 
     def __init__(self, leaf: LeafType, kind: Kind, result: Any) -> None:
-        """``result``: a :class:`DecodedColumn`; for dictionaries also the entries of each piece, for views the bytes
-        that they look at."""
+        """``result``: a :class:`DecodedColumn`. For dictionaries also the entries of each piece, for views the bytes
+        that they point to."""
         native: DecodedColumn
         native, beside = (result, []) if isinstance(result, DecodedColumn) else result
         self.leaf = leaf
@@ -94,7 +99,7 @@ class Decoded:
         self.size = native.size + sum(a.nbytes for a in held if a is not None)
 
     def lower_levels(self, slot_level: int, max_def: int) -> None:
-        """The levels of a nested leaf say that what is :attr:`lost` is null."""
+        """Lower the levels of a nested leaf so that :attr:`lost` values are null."""
         if self.lost is None:
             return
         if self.def_levels is None:
@@ -108,14 +113,15 @@ class Decoded:
 
 @lru_cache(maxsize=1024)
 def native_type(leaf: LeafType) -> DataType | None:
-    """The Arrow type of what the decoder leaves as Arrow has it; ``None`` where something is left to do."""
+    """The Arrow type of results that the decoder leaves in Arrow's form. ``None`` if Python has to convert them."""
     if leaf.kind in ("null", "int96") or (leaf.kind == "decimal" and leaf.is_binary) or leaf.nulls_beyond:
         return None
     return arrow_type(leaf)
 
 
 def column_of(leaf: LeafType, native: DecodedColumn) -> Column:
-    """A column of values, in the order of the slots. Raises :class:`ParquetError` where one does not fit the type."""
+    """A column of values, in the order of the slots. Raises :class:`ParquetError` for a value that does not fit the
+    type."""
     return _column_of_slots(leaf, native)[0]
 
 
@@ -157,7 +163,7 @@ def _mask_of(validity: Any, slots: int) -> Any:
 
 
 def _without_nulls(beyond: Mask | None, valid: Mask | None) -> Mask | None:
-    """Of the slots that do not fit those that are not null; ``None`` where there are none."""
+    """The slots that do not fit and are not null. ``None`` if there are none."""
     if beyond is None:
         return None
     lost = beyond if valid is None else beyond & valid
@@ -191,7 +197,7 @@ def _dictionary_column(
         lost = _without_nulls(beyond[codes] if slots else None, valid)
         if lost is not None and not leaf.nulls_beyond:
             raise misfit_error(entries, beyond, leaf)
-        # None of them may stay among the entries: libraries check these.
+        # No such entry may stay, because libraries check all entries.
         values = take(values, np.flatnonzero(~beyond))
         codes = np.maximum(np.cumsum(~beyond, dtype=np.int32) - 1, 0)[codes]
         if lost is not None:
@@ -223,7 +229,7 @@ def _encoded(leaf: LeafType, native: DecodedColumn) -> tuple[Column, Mask | None
     stored: Values
     if offsets is not None:
         edges = offsets.astype(np.int64, copy=False)
-        if mask is not None:  # null slots are empty: leaving their edges out leaves the bytes
+        if mask is not None:  # null slots are empty: dropping their offsets leaves the bytes unchanged
             edges = np.append(edges[:-1][mask], edges[-1])
         stored = BinaryValues(edges, values)
     else:

@@ -1,4 +1,4 @@
-"""Where a column chunk ends: what the footer states is a hint, its page headers tell."""
+"""Finds the end of a column chunk. The size in the footer is a hint; the page headers decide."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pyparq.read.footers.open_file import OpenFile
 
 
 def beyond_its_size(file: OpenFile, chunk: Chunk, data: memoryview) -> Chunk | None:
-    """The chunk as long as its pages are, where they hold the stated values only behind the stated end; ``None`` where
-    they do not, or what is in ``data`` is all of them. Those of an encrypted one are not looked for."""
+    """The chunk with the length of its pages, if these hold the stated number of values only behind the stated end.
+
+    ``None`` if they do not, or if ``data`` holds all of them. Encrypted chunks are not extended.
+    """
     if chunk.crypto.encrypted or _end_of_pages(chunk, data, file) is not None:
         return None
     room = file.room_at(chunk.row_group, chunk.start)
@@ -32,8 +34,8 @@ def _end_of_pages(chunk: Chunk, data: memoryview, file: OpenFile) -> int | None:
 
 
 def check_end(file: OpenFile, chunk: Chunk, data: memoryview, at: int, ordinal: int) -> None:
-    """Raise :class:`CorruptFileError` where data page ``ordinal`` of the chunk follows at ``data[at]``, behind those
-    that hold the stated values: its values would be passed over without a word."""
+    """Raise :class:`CorruptFileError` if data page ``ordinal`` of the chunk follows at ``data[at]``, behind the pages
+    with the stated number of values. Its values would be lost silently."""
     stated = min(len(data), chunk.numbers.total_compressed_size)
     if at >= stated or chunk.crypto.encrypted or file.begins_at(chunk.row_group, chunk.start + at):
         return
@@ -41,7 +43,7 @@ def check_end(file: OpenFile, chunk: Chunk, data: memoryview, at: int, ordinal: 
         pages = ChunkPages(data[at:], chunk, file.options, Account(file.options.limits)).pages
     except LimitError:
         return
-    if pages and pages[0].offset == chunk.start and pages[0].num_values:  # (else it is padding)
+    if pages and pages[0].offset == chunk.start and pages[0].num_values:  # (otherwise it is padding)
         raise CorruptFileError(
             f"the column chunk declares {chunk.num_values} values, but another page of {pages[0].num_values} follows",
             page=ordinal,

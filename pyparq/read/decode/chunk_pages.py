@@ -1,4 +1,4 @@
-"""The pages of a column chunk one by one: what their headers say, and what they hold, as the native decoder finds it.
+"""The pages of a column chunk one by one: their headers and contents, as the native decoder finds them.
 
 A scan does not ask for single pages. ``verify``, ``add_indexes`` and pruning by dictionaries do.
 """
@@ -28,12 +28,12 @@ DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 1, 2, 3
 
 WITHOUT_END = (1 << 62) - 1
 _GRANT = 1 << 20
-"""Bytes that the decoder gets at least when it asks for memory, where there are so many."""
+"""Minimum number of bytes that the decoder gets when it asks for memory, if that many are left."""
 _HAS_CRC, _HAS_STATISTICS = 1, 2
 
 
 class DataPage(NamedTuple):
-    """What the header of a data page says, and where the page stands. Sizes are bytes."""
+    """The contents of a data page's header, and the place of the page. Sizes are in bytes."""
 
     offset: int
     """Of its header in the file."""
@@ -59,7 +59,7 @@ class DataPage(NamedTuple):
 
 
 class DictionaryPage(NamedTuple):
-    """What the header of a dictionary page says, as :class:`DataPage` has it."""
+    """The contents of a dictionary page's header, as in :class:`DataPage`."""
 
     offset: int
     size: int
@@ -192,8 +192,8 @@ class ChunkPages:
 
 
 def _terms(chunk: Chunk) -> tuple[tuple[int, ...], ParquetError | None]:
-    """The leaf as the native decoder takes it. Headers can be read even where its type is not known: the error is for
-    those who ask for values."""
+    """The leaf in the form of the native decoder. Headers can be read even if its type is not known. Then decoding
+    values raises the error."""
     node = chunk.node
     try:
         return terms_of(node), None

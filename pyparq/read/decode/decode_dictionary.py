@@ -1,7 +1,7 @@
-"""A column of codes into the dictionary of its chunk becomes a column of values.
+"""Converts a column of dictionary codes to a column of values.
 
-A filter looks at the entries of a dictionary once, and then at codes. Columns that are in the result too are spelled
-out afterwards, at the rows that are left.
+A filter looks at the entries of a dictionary once, and then at codes. If the column is in the result too, its values
+are made afterwards, for the rows that are left.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MOST_OFFSET = (1 << 31) - 1
 
 
 def spelled_out(column: Column, account: Account, most: int) -> Column:
-    """The values; no more than ``most`` bytes, all of which ``account`` counts before they are allocated."""
+    """The values, at most ``most`` bytes. ``account`` counts them before they are allocated."""
     entries = column.dictionary
     assert entries is not None
     codes = column.values()
     nulls = column.valid_mask()
-    if nulls is not None:  # null slots look at one entry more, which is empty
+    if nulls is not None:  # null slots use one additional entry, which is empty
         codes = np.where(nulls, codes, np.int32(entries.length))
     spell = _binary if entries.type.is_binary_like else _fixed
     values = spell(entries, codes, nulls is not None, lambda size: _count(size, account, most))

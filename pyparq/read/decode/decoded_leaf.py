@@ -20,11 +20,11 @@ Levels = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 
 MANY = 16
-"""Up to this many rows per row that is kept, a pass over all of them is quicker than looking up places."""
+"""Up to this many rows per kept row, one pass over all rows is faster than looking up places."""
 
 
 def slot_level(node: Node) -> int:
-    """The definition level from which on an entry of this leaf has a slot in the innermost list: 0 outside of lists."""
+    """The definition level from which on an entry of this leaf has a slot in the innermost list. 0 outside of lists."""
     at: Node | None = node
     while at is not None:
         if at.repetition == REPEATED:
@@ -34,7 +34,7 @@ def slot_level(node: Node) -> int:
 
 
 def is_flat(node: Node) -> bool:
-    """The leaf is a column of its own: its validity is all its levels say."""
+    """Whether the leaf is a column of its own, so that its validity replaces its levels."""
     return node.parent is not None and node.parent.parent is None and node.repetition != REPEATED
 
 
@@ -54,7 +54,7 @@ class DecodedLeaf:
     rows: Rows
 
     def select(self, rows: Rows) -> DecodedLeaf:
-        """The same leaf at ``rows``, a subset of those it holds."""
+        """The same leaf at ``rows``, a subset of its rows."""
         if rows is self.rows or rows == self.rows:
             return self
         if isinstance(self.rows, RowMask):
@@ -68,7 +68,7 @@ class DecodedLeaf:
         return self._keep(rows, RowMask.of_words(kept, own.count, rows.count))
 
     def _at(self, rows: RowRanges, own: RowRanges) -> DecodedLeaf:
-        """Few of the rows, whose places are looked up."""
+        """A few of the rows, whose places are looked up."""
         positions = rows.positions_in(own)
         if self.rep_levels is None:
             levels = None if self.def_levels is None else self.def_levels[positions]
@@ -78,7 +78,7 @@ class DecodedLeaf:
         return self._keep(rows, RowMask.of_bools(kept_rows))
 
     def _keep(self, rows: Rows, kept: RowMask) -> DecodedLeaf:
-        """Those that are set in ``kept``, one bit per row that the leaf holds; which are ``rows`` of the row group."""
+        """The rows set in ``kept``, which has one bit per row of the leaf. They are ``rows`` of the row group."""
         levels, slots = self.def_levels, kept.words
         if self.rep_levels is None:
             levels = None if levels is None else _kept_levels(levels, slots)

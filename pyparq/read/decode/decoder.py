@@ -1,7 +1,7 @@
-"""Column chunks become columns: what the native decoder is asked, and what is made of its answer.
+"""Decodes column chunks to columns: prepares calls of the native decoder and converts its results.
 
-One call takes many column chunks and decodes them on threads of its own. It knows the rules of pages and encodings;
-what a column is to be, where bytes come from and what an error says is decided here.
+One call takes many column chunks and decodes them on the decoder's own threads. The native code knows the rules of
+pages and encodings. This module decides the form of each column, supplies the bytes and words the errors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_OFFSET = (1 << 31) - 1
 
 
 def _inflate(codec: int, stored: Any, out: Any) -> int:
-    """Bytes that a codec's library for Python writes to ``out``; -1 where it cannot read ``stored``."""
+    """Number of bytes that the Python library of a codec writes to ``out``. -1 if it cannot read ``stored``."""
     try:
         decode = library_decoder(codec)
         return -1 if decode is None else int(decode(stored, out))
@@ -44,7 +44,7 @@ kernels.set_libraries(zlib.crc32, _inflate)
 
 @dataclass(slots=True)
 class Piece:
-    """What is wanted of one column chunk."""
+    """The wanted part of one column chunk."""
 
     chunk: Chunk
     data: Any
@@ -58,7 +58,7 @@ class Piece:
     """Its dictionary, where that is known."""
 
     def terms(self) -> tuple[Any, ...]:
-        """As the native decoder takes it."""
+        """The leaf in the form of the native decoder."""
         chunk, pages = self.chunk, self.pages
         places = (None, None, None) if pages is None else (pages.ordinals, pages.first_rows, pages.num_rows)
         return (
@@ -70,7 +70,7 @@ class Piece:
 
 @dataclass(slots=True)
 class Column:
-    """One column of the output: pieces of one leaf, one after another."""
+    """One output column: pieces of one leaf, one after another."""
 
     node: Node
     kind: Kind
@@ -78,7 +78,7 @@ class Column:
 
 
 class Refused(Exception):
-    """What the decoder refuses, and which piece of which column."""
+    """The error for data that the decoder refuses, with the column and the piece."""
 
     def __init__(self, error: BaseException, column: int, piece: int) -> None:
         super().__init__(error)
@@ -88,13 +88,14 @@ class Refused(Exception):
 
 
 Facts = tuple[int, int, int]
-"""Of a piece: where its pages end in a whole chunk, data pages and dictionary pages that were decoded."""
+"""Facts about a piece: the end of its pages in a whole chunk, and the numbers of decoded data pages and dictionary
+pages."""
 
 
 def decode(columns: Sequence[Column], options: ReadOptions, account: Account) -> tuple[list[Decoded], list[Facts]]:
-    """Decode all ``columns``; the facts are those of all pieces, column by column.
+    """Decode all ``columns``. The facts are those of all pieces, column by column.
 
-    Raises :class:`Refused` with the first of the errors that the threads find.
+    Of the errors that the threads find, raises the first as :class:`Refused`.
     """
     jobs = [(terms_of(column.node, column.kind), [piece.terms() for piece in column.pieces]) for column in columns]
     results, facts, refusal = kernels.decode_columns(jobs, *bounds_of(options, account))
@@ -103,7 +104,7 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
     found = []
     for k, (column, result) in enumerate(zip(columns, results, strict=True)):
         decoded = None if result is None else _checked(result, columns, k, options, account)
-        if decoded is None:  # not all pages are of the dictionary
+        if decoded is None:  # not all pages use the dictionary
             other = Column(column.node, "stored", column.pieces)
             try:
                 (decoded,), again = decode([other], options, account)
@@ -118,7 +119,8 @@ def decode(columns: Sequence[Column], options: ReadOptions, account: Account) ->
 
 
 def _checked(result: Any, columns: Sequence[Column], k: int, options: ReadOptions, account: Account) -> Decoded:
-    """What came of column ``k``. A value that its type in memory cannot hold is refused with the piece that has it."""
+    """Check the result of column ``k``. A value that does not fit its type in memory is an error of the piece that
+    holds it."""
     column = columns[k]
     try:
         found = Decoded(column.node.type, column.kind, result)
@@ -137,17 +139,17 @@ def _checked(result: Any, columns: Sequence[Column], k: int, options: ReadOption
 
 
 def terms_of(node: Node, kind: Kind = "values") -> tuple[int, ...]:
-    """A leaf as the native decoder takes it."""
+    """A leaf in the form of the native decoder."""
     return leaf_terms(node.type, kind, node.max_def, node.max_rep, slot_level(node), not is_flat(node))
 
 
 def bounds_of(options: ReadOptions, account: Account) -> tuple[tuple[int, ...], int, int]:
-    """Limits, threads, and the bytes that are left."""
+    """Limits, number of threads, and bytes that are left."""
     return limits_of(options), cpu_count() if options.use_threads else 1, max(account.left, 0)
 
 
 def limits_of(options: ReadOptions) -> tuple[int, ...]:
-    """Limits as the native decoder takes them."""
+    """Limits in the form of the native decoder."""
     limits = options.limits
     return (
         limits.max_page, limits.max_expansion, limits.expansion_floor, limits.max_values_per_byte, limits.max_column,

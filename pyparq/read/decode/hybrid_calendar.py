@@ -1,4 +1,4 @@
-"""Columns that a file stores in the hybrid calendar of old Spark, moved to the Gregorian one."""
+"""Converts columns from the hybrid calendar of old Spark to the Gregorian calendar."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pyparq.read.decode.memory_account import Account
 
 
 def gregorian_column(column: Column, shape: Shape, account: Account) -> Column:
-    """The column, which is a leaf or nested, with each of its leaves that are in the hybrid calendar moved.
+    """The column (flat or nested) with its leaves converted from the hybrid calendar.
 
-    ``account``: takes the memory of values that are moved. Raises :class:`DataError` for a value that leaves its 64
-    bits, :class:`UnsupportedError` for a time zone that this machine does not know.
+    ``account`` counts the memory of converted values. Raises :class:`DataError` for a value that leaves its 64 bits,
+    and :class:`UnsupportedError` for a time zone that this machine does not know.
     """
     if shape.kind == "leaf":
         return _moved(column, shape.node.type, account) if shape.node.type.hybrid else column

@@ -1,5 +1,5 @@
-"""How many decoded bytes one read has alive: taken before they are allocated, so that no file makes it more than the
-limit allows."""
+"""Counts the decoded bytes that one read holds. Bytes are counted before they are allocated, so that no file exceeds
+the limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyparq.runtime import fork_safety
 
 WITHOUT_END = (1 << 62) - 1
 AHEAD = 4 << 20
-"""Bytes that a column chunk takes of the account before it is asked, where the limit is not small."""
+"""Bytes that a column chunk reserves in advance, if the limit is not small."""
 
 
 @cache
@@ -22,7 +22,7 @@ def _memory_there_is() -> int:
 
 
 class Account:
-    """What all column chunks of a read take together. May be used from several threads."""
+    """The bytes of all column chunks of a read. Several threads may use it."""
 
     def __init__(self, limits: Limits) -> None:
         self.most = _memory_there_is() if limits.max_memory is None else limits.max_memory
@@ -41,39 +41,40 @@ class Account:
         return self.most - self.used
 
     def take(self, size: int) -> None:
-        """Count ``size`` bytes. Raises :class:`LimitError` where they are too many."""
+        """Count ``size`` bytes. Raises :class:`LimitError` if they are too many."""
         with self._lock:
             if self.used + size > self.most:
                 raise self.refusal(size)
             self.used += size
 
     def give(self, size: int) -> None:
-        """These are gone."""
+        """Release bytes."""
         with self._lock:
             self.used -= size
 
     def refusal(self, size: int) -> LimitError:
-        """What to say to those who need ``size`` more bytes."""
+        """The error for code that needs ``size`` more bytes."""
         return LimitError(
             f"the read holds {self.used} decoded bytes and needs at least {size} more bytes: "
             f"more than limits.max_memory ({self.most})"
         )
 
     def keep(self) -> None:
-        """What is counted now stays for as long as the scan: the dictionaries that pruning has decoded."""
+        """Keep the bytes counted so far until the scan ends: the dictionaries that pruning has decoded."""
         self._kept = self.used
 
     def rewind(self, used: int) -> None:
-        """What was taken since no more than this was used is gone."""
+        """Go back to this number of used bytes: everything taken since was released."""
         self.used = used
 
     def restart(self, alive: int = 0) -> None:
-        """Nothing else is alive any more but ``alive`` bytes: one row group of a stream has gone, the next comes."""
+        """Only ``alive`` bytes are still held: one row group of a stream was released, and the next one begins."""
         self.used = self._kept + alive
 
 
 class Share:
-    """What one column chunk takes of an account, on one thread: from the account itself only now and then."""
+    """The bytes of one column chunk, on one thread. It takes larger amounts from the account, so that it asks
+    rarely."""
 
     __slots__ = ("_account", "_ahead", "_paid", "held")
 
@@ -91,7 +92,7 @@ class Share:
         return self._account.left + self._paid - self.held
 
     def take(self, size: int) -> None:
-        """Count ``size`` bytes that are about to be allocated. Raises :class:`LimitError` where they are too many."""
+        """Count ``size`` bytes before they are allocated. Raises :class:`LimitError` if they are too many."""
         self.held += size
         if self.held > self._paid:
             missing = self.held - self._paid
@@ -99,7 +100,7 @@ class Share:
             self._paid += missing
 
     def give(self, size: int) -> None:
-        """These are gone."""
+        """Release bytes."""
         self.held -= size
         spare = self._paid - self.held
         if spare > 2 * self._ahead:
@@ -107,10 +108,10 @@ class Share:
             self._paid = self.held
 
     def refusal(self, size: int) -> LimitError:
-        """As :meth:`Account.refusal`, of ``size`` bytes or more."""
+        """As :meth:`Account.refusal`, for ``size`` bytes or more."""
         return self._account.refusal(size)
 
     def settle(self, size: int) -> None:
-        """All that is still alive is ``size`` bytes."""
+        """Set the number of bytes that are still held."""
         self._account.give(self._paid - size)
         self._paid = self.held = size

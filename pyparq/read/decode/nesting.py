@@ -23,7 +23,7 @@ Leaves = Mapping[int, DecodedLeaf]
 
 
 def assemble(shape: Shape, field: Field, leaves: Leaves, num_rows: int) -> Column:
-    """The column of a top-level position, reduced to what ``field`` keeps of it.
+    """The column of a top-level position, reduced to the fields that ``field`` keeps.
 
     Raises :class:`CorruptFileError` when leaves of one group disagree about its slots.
     """
@@ -66,7 +66,7 @@ def _list(shape: Shape, type_: DataType, leaves: Leaves, guide: DecodedLeaf, at:
         for position, f in zip(shape.children, entries.type.children, strict=True)
     ]
     if pairs[0].null_count:
-        # Arrow's maps have none, and libraries that are handed one may crash.
+        # Arrow's maps have no null keys, and libraries may crash on one.
         nulls = pairs[0].null_count
         raise CorruptFileError(
             f"the map has {nulls} null key{'s' * (nulls > 1)}; keys must not be null", column=shape.node.dotted
@@ -76,7 +76,7 @@ def _list(shape: Shape, type_: DataType, leaves: Leaves, guide: DecodedLeaf, at:
 
 
 def _guide(shape: Shape, leaves: Leaves) -> DecodedLeaf:
-    """Any leaf below a position: its levels tell what is there."""
+    """Any leaf below a position. Its levels tell which slots exist."""
     for leaf in shape.leaves():
         found = leaves.get(leaf.node.column)
         if found is not None:
@@ -92,13 +92,13 @@ def _entries(guide: DecodedLeaf) -> int:
 
 
 def _check_agreement(siblings: Sequence[Shape], leaves: Leaves, rep: int, level: int) -> None:
-    """All leaves of a group must tell the same of it: definition up to ``level``, lists up to ``rep``.
+    """Check that all leaves of a group agree about it: definition levels up to ``level``, lists up to ``rep``.
 
-    Only the first leaf below each sibling is compared: the groups further down compare theirs with it.
+    Only the first leaf below each sibling is compared. Groups further down compare their own leaves with it.
     """
     first, *others = (_guide(shape, leaves) for shape in siblings)
     if rep == level == 0:
-        return  # nothing is shared
+        return  # no levels are shared
     for other in others:
         if not levels_agree(
             first.def_levels, first.rep_levels, _entries(first),
@@ -131,7 +131,7 @@ def _kept(shape: Shape, type_: DataType, leaves: Leaves) -> list[tuple[Shape, Fi
 
 
 def _with_types(type_: DataType, children: list[Column]) -> DataType:
-    """``type_`` with the types that the children came out as (a large_string inside a list, say)."""
+    """``type_`` with the types that its children really have (a large_string inside a list, say)."""
     fields = tuple(
         f if f.type == c.type else Field(f.name, c.type, f.nullable, f.metadata)
         for f, c in zip(type_.children, children, strict=True)

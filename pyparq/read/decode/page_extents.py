@@ -1,5 +1,5 @@
-"""Where the pages lie that a read has read: those of two column chunks may not overlap. A file of a few bytes could
-otherwise be unfolded any number of times."""
+"""Keeps the extents of the pages that a read has read. Those of two column chunks may not overlap: otherwise a file of
+a few bytes could be decoded any number of times."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ Key = tuple[int, int]
 
 
 class Extents:
-    """From the first byte to the last that was read of each column chunk: a chunk's pages follow each other."""
+    """For each column chunk, the first and the last byte that was read. The pages of a chunk are contiguous."""
 
     def __init__(self) -> None:
         self._of: dict[Key, tuple[int, int]] = {}
         self._sorted: list[tuple[int, int, Key]] = []
 
     def add(self, key: Key, start: int, end: int) -> None:
-        """Pages of a column chunk lie between ``start`` and ``end``.
-
-        Raises :class:`CorruptFileError` where pages of another one do."""
+        """Note that pages of a column chunk lie between ``start`` and ``end``. Raises :class:`CorruptFileError` if
+        pages of another chunk overlap them."""
         if start >= end:
             return
         known = self._of.get(key)
@@ -36,7 +35,7 @@ class Extents:
         self._of[key] = start, end
 
     def add_if_new(self, key: Key, start: int, end: int) -> None:
-        """:meth:`add`, of a column chunk of which nothing is known."""
+        """:meth:`add` for a column chunk without an extent so far."""
         if key not in self._of:
             self.add(key, start, end)
 

@@ -1,4 +1,4 @@
-"""What some pages of a column chunk hold: levels page by page, values without nulls, dictionary codes as codes."""
+"""The contents of some pages of a column chunk: levels page by page, values without nulls, dictionary codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Int32Array = npt.NDArray[np.int32]
 
 _NULL = np.zeros(1, np.uint8)
 _ALL_NULL = -2
-"""In place of where the levels of a page begin: all of them are 0. Any other negative number: all are the maximum."""
+"""In place of the start of a page's levels: all of them are 0. Any other negative number: all are the maximum."""
 
 
 class PageRun(NamedTuple):
@@ -87,8 +87,8 @@ class PageValues:
 
     @property
     def _tally(self) -> tuple[Int32Array, Int64Array, Int64Array]:
-        """Of pages of codes: the codes that each page uses, where each page's begin, and what all of its values weigh:
-        bytes for byte arrays, NaN for floats."""
+        """For pages of codes: the codes that each page uses, the start of each page's codes, and the total size of all
+        its values (bytes for byte arrays, NaN for floats)."""
         if self._tallied is None:
             count = 0 if self.entries is None else count_of(self.entries)
             self._tallied = kernels.tally_codes(self.codes, self.code_edges, count, self._weights())
@@ -106,13 +106,13 @@ class PageValues:
 
     @property
     def used_codes(self) -> Int64Array:
-        """Codes that occur, ascending."""
+        """The codes that occur, ascending."""
         seen = np.zeros(0 if self.entries is None else count_of(self.entries), bool)
         seen[self._tally[0]] = True
         return np.flatnonzero(seen)
 
     def page_bounds(self, order: Order) -> SegmentBounds:
-        """The true bounds and NaN counts of each page, as a writer would find them under ``order``."""
+        """The true bounds and NaN counts of each page, as a writer would compute them under ``order``."""
         mins: list[bytes | None] = [None] * self.num_pages
         maxs: list[bytes | None] = [None] * self.num_pages
         nans = np.zeros(self.num_pages, np.int64) if self.leaf.kind in FLOAT_KINDS else None
@@ -127,7 +127,7 @@ class PageValues:
         return segment_minmax(self.leaf, self.values, self.value_edges, order)
 
     def _coded_bounds(self, order: Order) -> SegmentBounds:
-        """Each page's bounds are those of the entries that it uses."""
+        """The bounds of each page are those of the entries that it uses."""
         if self.entries is None or not len(self.coded_pages):
             return SegmentBounds([], [], None)
         used, edges, weights = self._tally

@@ -1,4 +1,4 @@
-"""From physical values to an Arrow column: widths, units and byte order of the annotation (LogicalTypes.md)."""
+"""Converts physical values to an Arrow column: widths, units and byte order of the annotation (LogicalTypes.md)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,11 @@ _UNIT_NAMES = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", 
 
 
 def fixed_buffer(values: Any, leaf: LeafType) -> tuple[npt.NDArray[Any], Mask | None]:
-    """The Arrow values buffer of fixed-width values (or of BYTE_ARRAY decimals), and a mask of those that do not fit
-    the type, whose slots mean nothing; ``None`` where all fit."""
+    """The Arrow values buffer of fixed-width values (or of BYTE_ARRAY decimals), and a mask of the values that do not
+    fit the type.
+
+    Their slots are undefined. ``None`` if all fit.
+    """
     kind = leaf.kind
     if kind == "bool":
         return np.packbits(values, bitorder="little"), None
@@ -58,7 +61,7 @@ def _decimals(values: Any, leaf: LeafType) -> Bytes:
 
 
 def _big_endian_decimals(values: Bytes, width: int) -> Bytes:
-    """Rows of big-endian two's complement to little-endian rows of ``width`` bytes. What is too long for them becomes
+    """Rows of big-endian two's complement as little-endian rows of ``width`` bytes. A value that is too long becomes
     the largest number, which has too many digits for any decimal."""
     stored = values.shape[1]
     too_long = None
@@ -77,7 +80,7 @@ def _big_endian_decimals(values: Bytes, width: int) -> Bytes:
 
 
 def _binary_decimals(values: BinaryValues, width: int) -> Bytes:
-    """BYTE_ARRAY decimals have lengths of their own: convert all of one length together."""
+    """BYTE_ARRAY decimals differ in length. All of one length are converted together."""
     lengths = np.diff(values.offsets)
     out = np.zeros((len(lengths), width), np.uint8)
     for length in np.unique(lengths).tolist():
@@ -94,7 +97,8 @@ _SPARK_DAYS = ((1 << 63) - 1) // (86_400 * 10**6) - 1
 
 
 def int96_ticks(values: Bytes, unit: str) -> tuple[npt.NDArray[np.int64], Mask]:
-    """INT96 timestamps in ``unit``, and a mask of those that fit int64. Other readers let the others wrap around."""
+    """INT96 timestamps in ``unit`` (int64), and a mask of those that fit int64. Other readers let the others wrap
+    around."""
     found, fits = int96.instants(values, unit)
     if unit == "us" and not fits.all():
         # Spark counts microseconds from Julian day 0, and wraps at 64 bits both when it writes and when it reads.

@@ -1,4 +1,5 @@
-"""What the native decoder refuses, in words. It gives a name, up to three numbers and a text; this is their meaning."""
+"""Words the errors of the native decoder. The decoder gives a name, up to three numbers and a text; this module has
+their meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from pyparq.read.decode.physical_values import too_many_bits, too_many_digits
 
 
 class Refusal(NamedTuple):
-    """What is wrong, and where."""
+    """A fault, and its place."""
 
     name: str
     a: int
@@ -23,7 +24,7 @@ class Refusal(NamedTuple):
     job: int
     piece: int
     page: int
-    """Ordinal of a data page, -1 where no page is to blame, -2 for the dictionary page."""
+    """Ordinal of a data page. -1 if the fault is in no page, -2 for the dictionary page."""
     error: BaseException | None
     """An error that a library or a key raised."""
 
@@ -89,7 +90,8 @@ _LIMITS: dict[str, Callable[[Refusal], str]] = {
 
 
 def worded(refusal: Refusal, too_much: Callable[[int], ParquetError]) -> ParquetError:
-    """The error to raise, without its place. ``too_much(size)``: the error of a read that needs ``size`` more bytes."""
+    """The error to raise, without its place. ``too_much(size)``: the error for a read that needs ``size`` more
+    bytes."""
     name = refusal.name
     if name == "memory":
         return too_much(refusal.a)

@@ -1,4 +1,5 @@
-"""Whole column chunks, described by arrays, become columns: one call for all of a read, nothing in Python per chunk."""
+"""Decodes whole column chunks that are described by arrays: one call for all chunks of a read, without Python per
+chunk."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class WholeChunks(NamedTuple):
 
 
 class WholeFacts(NamedTuple):
-    """Of all chunks together."""
+    """Facts about all chunks together."""
 
     data_pages: int
     dictionary_pages: int
@@ -50,10 +51,10 @@ def decode_chunks(
     options: ReadOptions,
     account: Account,
 ) -> tuple[list[DecodedColumn], WholeFacts]:
-    """Decode whole chunks; ``runs`` says how many row groups are joined, one run after another; columns come in the
-    same order. ``read``: offsets in the file, and the bytes there.
+    """Decode whole chunks.
 
-    Raises :class:`Refused` without saying whose fault it is.
+    ``runs``: how many row groups are joined, for each run of them. Columns come in the same order. ``read``: offsets in
+    the file, and the bytes there. Raises :class:`Refused` without naming the chunk.
     """
     num_rows, codec, num_values, has_dictionary, start, size = (array.ravel() for array in chunks)
     found, facts, refusal = kernels.decode_chunks(
@@ -69,7 +70,7 @@ def decode_chunks(
 
 
 def columns_of(leaves: LeafSet, natives: Sequence[DecodedColumn]) -> list[Column]:
-    """What :func:`decode_chunks` leaves of each leaf, as a column of its type."""
+    """The results of :func:`decode_chunks` for each leaf, as columns of their types."""
     return [
         column_of(node.type, native) if type_ is None or native.has_wide_offsets else NativeColumn(type_, native)
         for node, type_, native in zip(leaves.nodes, _terms(leaves).types, natives, strict=True)
@@ -77,7 +78,7 @@ def columns_of(leaves: LeafSet, natives: Sequence[DecodedColumn]) -> list[Column
 
 
 class _Terms(NamedTuple):
-    """Of each leaf of a :class:`LeafSet`."""
+    """For each leaf of a :class:`LeafSet`, its description for the decoder."""
 
     leaves: list[tuple[int, ...]]
     types: list[DataType | None]

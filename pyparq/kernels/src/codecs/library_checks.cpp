@@ -79,7 +79,8 @@ bool is_at(const ZStream& stream, const uint8_t* in, size_t taken, const uint8_t
 bool deflates(const Zlib& z, uint8_t* out, size_t& size) {
     ZStream stream{};
     constexpr int kSmallWindow = 16 + 9, kLeastMemory = 1;  // for little memory; 16 asks for gzip's wrapper
-    if (z.deflateInit2_(&stream, 6, Zlib::kDeflated, kSmallWindow, kLeastMemory, 0, "1", sizeof(stream)) != Zlib::kOk) return false;
+    if (z.deflateInit2_(&stream, 6, Zlib::kDeflated, kSmallWindow, kLeastMemory, 0, "1", sizeof(stream)) != Zlib::kOk)
+        return false;
     bool fine = true;
     for (int round = 0; fine && round < 2; ++round) {  // the second after a reset
         stream.next_in = kText, stream.avail_in = kTextSize, stream.next_out = out, stream.avail_out = kRoom;
@@ -100,7 +101,8 @@ bool inflates(const Zlib& z, const uint8_t* in, size_t size) {
         uint8_t out[kRoom];
         stream.next_in = in, stream.avail_in = static_cast<unsigned>(size), stream.next_out = out, stream.avail_out = kRoom;
         fine = z.inflate(&stream, Zlib::kNoFlush) == Zlib::kEnd && is_at(stream, in, size, out, kTextSize) &&
-               is_text(out, static_cast<int64_t>(kRoom - stream.avail_out)) && z.inflateReset2(&stream, kAnyWrapper) == Zlib::kOk;
+               is_text(out, static_cast<int64_t>(kRoom - stream.avail_out)) &&
+               z.inflateReset2(&stream, kAnyWrapper) == Zlib::kOk;
     }
     z.inflateEnd(&stream);
     return fine;
@@ -161,7 +163,8 @@ bool seals(const Crypto& c, void* context, size_t size) {
     uint8_t out[kBlock], tag[kBlock], rest[kBlock];
     int n = 0, more = 0;
     return c.CipherInit_ex(context, c.ciphers[0][size], nullptr, kZeros, kZeros, 1) == 1 &&
-           c.CipherUpdate(context, out, &n, kZeros, kBlock) == 1 && n == kBlock && c.CipherFinal_ex(context, rest, &more) == 1 &&
+           c.CipherUpdate(context, out, &n, kZeros, kBlock) == 1 && n == kBlock &&
+           c.CipherFinal_ex(context, rest, &more) == 1 &&
            c.CTX_ctrl(context, Crypto::kGetTag, kBlock, tag) == 1 && std::memcmp(out, kSealed[size], kBlock) == 0 &&
            std::memcmp(tag, kSealed[size] + kBlock, kBlock) == 0;
 }
@@ -193,7 +196,8 @@ bool fetch_ciphers(Crypto& c) {
                                           {"AES-128-CTR", "AES-192-CTR", "AES-256-CTR"}};
     for (size_t mode = 0; mode < 2; ++mode)
         for (size_t size = 0; size < 3; ++size) {
-            c.ciphers[mode][size] = c.fetch != nullptr ? c.fetch(nullptr, kNames[mode][size], nullptr) : c.by_size[mode][size]();
+            c.ciphers[mode][size] =
+                c.fetch != nullptr ? c.fetch(nullptr, kNames[mode][size], nullptr) : c.by_size[mode][size]();
             if (c.ciphers[mode][size] == nullptr) return false;
         }
     return true;
@@ -213,7 +217,8 @@ std::string fault_of(Zlib& z) {
     constexpr uint8_t kDigits[] = {'1', '2', '3', '4', '5', '6', '7', '8', '9'};
     uint8_t stream[kRoom];
     size_t size = 0;
-    const bool fine = z.crc32(0, kDigits, sizeof(kDigits)) == 0xcbf43926u && deflates(z, stream, size) && inflates(z, stream, size);
+    const bool fine = z.crc32(0, kDigits, sizeof(kDigits)) == 0xcbf43926u && deflates(z, stream, size) &&
+                      inflates(z, stream, size);
     if (z.inflateGzip != nullptr && !inflates_whole(z, stream, size)) z.inflateGzip = nullptr;
     return fine ? "" : kFailed;
 }
@@ -251,7 +256,8 @@ std::string fault_of(Crypto& c) {
     for (size_t size = 0; size < 3; ++size) {
         void* const context = c.CTX_new();
         if (context == nullptr) return kFailed;
-        fine = fine && seals(c, context, size) && opens(c, context, size, 0) && !opens(c, context, size, 1) && counts(c, context, size);
+        fine = fine && seals(c, context, size) && opens(c, context, size, 0) && !opens(c, context, size, 1) &&
+               counts(c, context, size);
         c.CTX_free(context);
     }
     c.clear_error();  // the wrong tag left one

@@ -153,9 +153,9 @@ bool levels_agree(const Valid& def_a, const Valid& rep_a, int64_t entries_a, con
         if (a.count != b.count) return false;
         uint8_t differs = 0;
         if (a.def || b.def)
-            for (size_t e = 0; e < a.count; ++e) differs |= def_at(a, e) ^ def_at(b, e);
+            for (size_t e = 0; e < a.count; ++e) differs = static_cast<uint8_t>(differs | (def_at(a, e) ^ def_at(b, e)));
         if (a.rep || b.rep)
-            for (size_t e = 0; e < a.count; ++e) differs |= rep_at(a, e) ^ rep_at(b, e);
+            for (size_t e = 0; e < a.count; ++e) differs = static_cast<uint8_t>(differs | (rep_at(a, e) ^ rep_at(b, e)));
         return differs == 0;
     }
     const auto next = [rep, &rep_at](const Entries& in, size_t e) {
