@@ -92,20 +92,6 @@ def library_decoder(codec: int) -> Callable[[Any, Any], int] | None:
     return _DECODERS[codec]
 
 
-_MOST_PER_BYTE = {UNCOMPRESSED: 1, SNAPPY: 22, GZIP: 1032, LZ4_RAW: 255, ZSTD: 1 << 15}
-"""Maximum number of output bytes per stored byte: the longest match of the codec's format for its shortest code."""
-
-
-def most_output(codec: int, stored: int) -> int:
-    """An upper bound for the output of ``stored`` bytes. Brotli has no useful bound."""
-    return stored * most_per_byte(codec) + 64
-
-
-def most_per_byte(codec: int) -> int:
-    """As :func:`most_output`, per byte."""
-    return _MOST_PER_BYTE.get(codec, 1 << 31)
-
-
 def unreadable(codec: int) -> str | None:
     """The reason why no library here reads the codec. ``None`` for a codec that is read."""
     if codec == UNCOMPRESSED or codec in _DECODERS:

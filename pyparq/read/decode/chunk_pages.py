@@ -165,10 +165,10 @@ class ChunkPages:
         pages = self.pages[first : first + num_pages]
         leaf = self.chunk.node.type
         coded = np.array([page.encoding in DICTIONARY_ENCODINGS for page in pages], bool)
-        numbers = numbers.reshape(-1, 5)
-        direct = int(numbers[~coded, 1].sum())
+        direct = 0 if values is None or leaf.is_binary else len(values) // leaf.width
         return PageRun(
-            numbers, coded, rep, defs, codes, empty_values(leaf) if values is None else _values(leaf, direct, values),
+            numbers.reshape(-1, 5), coded, rep, defs, codes,
+            empty_values(leaf) if values is None else _values(leaf, direct, values),
             any(page.encoding == DELTA_BYTE_ARRAY for page in pages),
         )  # fmt: skip
 

@@ -43,13 +43,13 @@ class PageValues:
         self.leaf = node.type
         self.entries = entries
         """Entries of the dictionary."""
-        self.num_levels, self.num_present, self.num_rows = (np.ascontiguousarray(run.numbers[:, k]) for k in range(3))
+        self.num_levels, self.num_present, self.num_rows, reps, defs = run.numbers.T.copy()
         """Values of each page, those that are not null, and rows that start in the page."""
-        self.rep_levels = self._split(run.rep_levels, run.numbers[:, 3])
+        self.rep_levels = self._split(run.rep_levels, reps)
         """Of each page; ``None`` when nothing repeats."""
-        self.def_levels = self._split(run.def_levels, run.numbers[:, 4])
+        self.def_levels = self._split(run.def_levels, defs)
         """Of each page; ``None`` when every value is present."""
-        self.coded_pages, self.direct_pages = np.flatnonzero(run.is_coded), np.flatnonzero(~run.is_coded)
+        self.coded_pages, self.direct_pages = run.is_coded.nonzero()[0], (~run.is_coded).nonzero()[0]
         """Pages of dictionary codes, and the others."""
         self.code_edges = _edges(self.num_present[self.coded_pages])
         self.value_edges = _edges(self.num_present[self.direct_pages])
@@ -183,5 +183,5 @@ def take_values(values: Values, places: npt.NDArray[Any]) -> Values:
 
 def _edges(counts: Int64Array) -> Int64Array:
     edges = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=edges[1:])
+    counts.cumsum(out=edges[1:])
     return edges
