@@ -9,8 +9,6 @@ DOOR = (
     "chunk_numbers",
     "compression",
     "encodings",
-    "encodings.dictionary",
-    "encodings.plain",
     "hybrid_calendar",
     "int96",
     "java_zones",
@@ -25,5 +23,6 @@ DOOR = (
     "thrift_tree",
     "total_order",
     "types",
+    "value_dictionary",
 )
 """Modules of this package that other packages may use."""

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.format.types import PHYSICAL_DTYPE, LeafType
+from pyparq import kernels
+from pyparq.format.types import PHYSICAL_DTYPE, LeafType, Physical
 
 
 class BinaryValues(NamedTuple):
@@ -60,6 +61,16 @@ def same_values(a: Values, b: Values) -> bool:
     if isinstance(a, BinaryValues) or isinstance(b, BinaryValues):
         return False
     return a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def plain_bytes(values: Values, leaf: LeafType) -> npt.NDArray[np.uint8]:
+    """The values in PLAIN encoding (Encodings.md): uint8, one value after another; byte arrays behind their length of
+    four bytes, booleans as bits."""
+    if isinstance(values, BinaryValues):
+        return kernels.plain_binary_encode(values.offsets, values.data)
+    if leaf.physical == Physical.BOOLEAN:
+        return np.packbits(values, bitorder="little")
+    return as_bytes(np.ascontiguousarray(values))
 
 
 def plain_size(values: Values) -> int:

@@ -21,35 +21,6 @@ Buffer: TypeAlias = _PyBuffer | NDArray[Any]
 class KernelError(ValueError): ...
 
 # --- RLE / bit-packing hybrid (Encodings.md) ---
-def rle_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer, max_value: int = -1) -> int:
-    """Decode exactly `count` values of 0..8 bits into uint8 `out[:count]`; returns the bytes used.
-
-    A value above `max_value` (if not negative) or wider than `bit_width` is an error. With bit width 0 every
-    value is 0 and no byte is read. A final bit-packed run may lack its padding but no wanted value.
-    """
-
-def rle_decode_i32(data: Buffer, bit_width: int, count: int, out: Buffer, limit: int) -> int:
-    """As `rle_decode_u8`, 0..32 bits into int32 `out`; every value must be below `limit` (at most 2^31)."""
-
-def count_indices(data: Buffer, count: int, counts: Buffer) -> NDArray[np.int64]:
-    """Add to each of the int64 `counts`, one per entry of a dictionary, how often it is among the first `count` indices
-    of a page, whose `data` start with the bit width. Returns the entries whose count was 0 before, as they come."""
-
-def read_levels(data: Buffer, count: int, maximum: int, always: bool) -> tuple[NDArray[np.uint8] | None, int]:
-    """`count` levels of at most `maximum` (1..255), and how many of them are `maximum`.
-
-    None instead of the levels where one run says that all of them are, unless they are wanted `always`.
-    """
-
-def bit_packed_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer) -> int:
-    """Decode the deprecated BIT_PACKED levels (most significant bit first); returns the bytes used."""
-
-def rle_encode_u8(values: Buffer, bit_width: int) -> bytes:
-    """Encode uint8 values of 0..8 bits. A value that does not fit is an error."""
-
-def rle_encode_i32(values: Buffer, bit_width: int) -> bytes:
-    """Encode int32 values, seen as unsigned, of 0..32 bits. A value that does not fit is an error."""
-
 # --- rows as bitmaps: uint64 words, the least significant bit first, zeros behind the last row ---
 def mask_count(words: Buffer) -> int:
     """How many bits are set."""
@@ -120,30 +91,6 @@ class NumberSet:
 
     def __init__(self, values: Buffer) -> None: ...
     def test(self, values: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]: ...
-
-# --- pages opened together ---
-SpelledPage: TypeAlias = tuple[int, NDArray[np.uint8] | None, NDArray[np.uint8] | None, int, int, Any]
-"""How many levels a page has, its repetition levels (None where nothing repeats), its definition levels (None where all
-values are present), how many values are, their encoding and their bytes."""
-
-class Unsealer:
-    """Opens the modules of the data pages of an encrypted column chunk, by a library."""
-
-    def __init__(
-        self,
-        decrypt: Callable[[bytes, Any, bytes], bytes],
-        decrypt_into: Callable[[bytes, Any, bytes, Any], Any] | None,
-        reset_nonce: Callable[[bytes], Any] | None,
-        update_into: Callable[[Any, Any], Any] | None,
-        header_aad: bytes,
-        page_aad: bytes,
-        out: Arena,
-        most: int,
-        otherwise: Callable[[Any, int], Any],
-    ) -> None:
-        """`decrypt(nonce, sealed, aad)` of AES-GCM for headers; `decrypt_into(nonce, sealed, aad, out)` of it for
-        bodies, or `reset_nonce(counter)` and `update_into(sealed, out)` of AES-CTR. The AADs are those of a page up to
-        its number. Bodies of more than `most` bytes, stored, go to `otherwise(stored, page)`."""
 
 class Nonces:
     """Nonces of one key, each given once in this process, and counted."""
@@ -225,20 +172,6 @@ class Sealer:
     def seal(self, module: int, parts: list[Any], page: int) -> list[Any]:
         """The stored form of the bytes in `parts`, one after another; `page` counts data pages."""
 
-class Inflater:
-    """Decrypts and inflates pages of a column chunk."""
-
-    def __init__(
-        self,
-        decode: Callable[[Any, Any], int] | None,
-        snappy: bool,
-        out: Arena,
-        unsealer: Unsealer | None,
-    ) -> None:
-        """`decode(stored, out)` of a codec's library returns the bytes it wrote (None where nothing is compressed);
-        `snappy`: it reads Snappy blocks, of which those of one literal need no library; `unsealer` is None where
-        nothing is encrypted."""
-
 class Crc32:
     """CRC-32 by the processor's own means, where it has them, and by zlib."""
 
@@ -251,26 +184,6 @@ class Crc32:
 
     def of(self, data: Buffer, before: int = 0) -> int:
         """The CRC-32 of bytes that follow others, whose CRC-32 is `before`."""
-
-def open_run(
-    data: Any,
-    at: int,
-    page: int,
-    values: int,
-    terms: tuple[int, ...],
-    window: int,
-    room: int,
-    inflater: Inflater,
-    crc: Crc32 | None,
-) -> tuple[list[SpelledPage], int, int]:
-    """Pages that follow each other in `data` from `at` on, the first of them number `page`, with no more than `values`
-    values: up to the first that is not of the usual kind (or is damaged), or until `window` bytes of values and levels
-    are there, or `room` bytes would be exceeded. Also where they end, and what the first page takes where that alone is
-    more than `room` (0 otherwise).
-
-    `terms`: the maximum definition and repetition level, limits.max_page, .expansion_floor, .max_expansion,
-    .max_values_per_byte, and what a byte inflates to at most.
-    """
 
 # --- files ---
 class HeldFile:
@@ -346,21 +259,8 @@ def library_report() -> list[tuple[str, str, str, str, str]]:
     """Of zlib, zstd, brotli and libcrypto: name, state (`linked`, `found`, `missing`, `switched off` or `interrupted`),
     version, the file that it is in, and why candidates were refused. Looks for libraries that were not used yet."""
 
-def codec_is_native(codec: int) -> bool:
-    """Whether `inflate` knows the codec, a number of CompressionCodec in parquet.thrift."""
-
 def codec_writes_native(codec: int) -> bool:
-    """Whether `deflate` does."""
-
-def inflate(codec: int, data: Buffer, out: Buffer, wanted: int = -1) -> int:
-    """Decompress to `out`; how many bytes `data` holds, -1 where it is malformed or holds more than `out` has room for.
-    With fewer `wanted` it may stop when these are there: it returns how many it has, and no byte behind is checked."""
-
-def deflate_bound(codec: int, size: int) -> int:
-    """No so many bytes take more than this when they are compressed."""
-
-def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
-    """Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec has."""
+    """Whether the kernels compress with the codec, a number of CompressionCodec in parquet.thrift."""
 
 # --- the decoder of column chunks ---
 
@@ -432,22 +332,11 @@ def decode_chunks(
 def take_memory(size: int) -> NDArray[np.uint8]:
     """Bytes of anything, in memory that is used again when the last view of it is gone."""
 
-def idle_memory() -> int:
-    """Bytes that wait to be used again."""
-
 def keep_idle_memory(most: int) -> None:
-    """Keep no more than so many."""
+    """Keep no more than so many idle bytes of it."""
 
 def release_idle_memory() -> None:
     """Give them back to the system."""
-
-# --- threads ---
-def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None:
-    """`run(k)` for each k below `tasks`, on this thread and up to `threads - 1` others that are not Python's. The first
-    error ends the work and is raised, when no call is under way any more."""
-
-def stop_requested() -> bool:
-    """Within such a call: whether its result is of no use any more."""
 
 read_many_ranges: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer], int] | None
 """`(paths, statuses, files, offsets, lengths, out)`: read ranges of files one after another into `out`; returns how
@@ -455,48 +344,16 @@ many were read before one could not be: its file is not there, has changed, or e
 and inode of each file, which must be what they were; `files`: of each range the place of its file in `paths`, rising.
 None where the system has no positioned reads."""
 
-# --- Snappy ---
-class Arena:
-    """Gives out parts of one buffer. `more(size)` gives such a buffer, of at least so many bytes."""
-
-    def __init__(self, more: Callable[[int], Any]) -> None: ...
-    def take(self, size: int) -> memoryview:
-        """`size` bytes, until they are cleared."""
-
-    def clear(self) -> None:
-        """All that was taken may be given out again."""
-
 # --- fixed width ---
 def gather_fixed(dictionary: Buffer, width: int, indices: Buffer, out: Buffer) -> None:
     """`out[i] = dictionary[indices[i]]` for checked int32 indices; `out` has len(indices) * width bytes."""
-
-IndexPage: TypeAlias = tuple[Any, int, Any]
-"""Dictionary indices as a page has them (a byte with their bit width, then runs), how many, and which slots they are
-for (None: as many slots as indices)."""
-
-def gather_pages(dictionary: Buffer, width: int, pages: list[IndexPage], out: Buffer) -> None:
-    """As `gather_fixed`, of the pages' indices, one page after another; absent slots become zero bytes."""
-
-def scatter_fixed(values: Buffer, width: int, valid: Buffer | None, out: Buffer) -> None:
-    """Spread packed values over the slots that are present; absent slots become zero bytes."""
 
 def compact_fixed(values: Buffer, width: int, valid: Buffer | None) -> NDArray[np.uint8]:
     """The reverse: the bytes of the slots that are present (also a row filter)."""
 
 # --- byte arrays ---
-def plain_binary_decode(data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0) -> int:
-    """Decode `count` length-prefixed values; returns the bytes of `data` used.
-
-    Writes count + 1 offsets from `base` up (int32 or int64), and the bytes, used - 4 * count of them, to the
-    start of `out_data` (len(data) - 4 * count always suffices). What lies behind them in `out_data` may be
-    overwritten too.
-    """
-
 def plain_binary_encode(offsets: Buffer, data: Buffer) -> NDArray[np.uint8]:
     """The PLAIN bytes of every value: 4-byte length, then the value."""
-
-def spread_offsets(offsets: Buffer, valid: Buffer | None, base: int, out_offsets: Buffer) -> None:
-    """Offsets of packed values -> offsets per slot, absent slots empty, `base` added."""
 
 def narrow_offsets(offsets: Buffer) -> NDArray[np.int32]:
     """int64 offsets as int32, checked."""
@@ -513,21 +370,6 @@ def gather_binary_offsets(dict_offsets: Buffer, indices: Buffer, out_offsets: Bu
 
 def gather_binary_bytes(dict_offsets: Buffer, dict_data: Buffer, indices: Buffer, out_data: Buffer) -> int:
     """The picked values' bytes, one after the other; returns how many. May scribble behind them."""
-
-SHORT_DICTIONARY_LONGEST: int
-
-class ShortDictionary:
-    """Byte strings of at most SHORT_DICTIONARY_LONGEST bytes, copied and padded to be gathered from quickly."""
-
-    def __init__(self, offsets: Buffer, data: Buffer) -> None: ...
-    def room(self, values: int) -> int:
-        """Bytes that the gathers want in `out_data` for so many values."""
-
-    def gather(self, indices: Buffer, out_offsets: Buffer, base: int, out_data: Buffer) -> int:
-        """Offsets and bytes of the picked values in one pass; returns the bytes taken. May scribble behind them."""
-
-    def gather_pages(self, pages: list[IndexPage], out_offsets: Buffer, base: int, out_data: Buffer) -> int:
-        """The same of the pages' indices, one page after another; absent slots are empty."""
 
 def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data."""
@@ -604,47 +446,6 @@ def sbbf_check(bitset: Buffer, hashes: Buffer) -> NDArray[np.bool_]:
     """Whether each hash may be in the filter. A single 32-byte block is a filter of one block."""
 
 # --- DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY, BYTE_STREAM_SPLIT (Encodings.md) ---
-def delta_decode_i32(data: Buffer, out: Buffer, count: int) -> int:
-    """Decode exactly `count` values into int32 `out[:count]`; returns the bytes used.
-
-    The data must claim that many; no bytes at all do for none. Arithmetic wraps.
-    """
-
-def delta_decode_i64(data: Buffer, out: Buffer, count: int) -> int:
-    """As `delta_decode_i32`, for int64."""
-
-def delta_encode_i32(values: Buffer) -> bytes:
-    """Encode int32 values, blocks of 128 in 4 miniblocks."""
-
-def delta_encode_i64(values: Buffer) -> bytes:
-    """Encode int64 values, blocks of 128 in 4 miniblocks."""
-
-def delta_length_decode(data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0) -> int:
-    """Decode DELTA_LENGTH_BYTE_ARRAY as `plain_binary_decode` does PLAIN; returns the bytes used.
-
-    `out_data` gets out_offsets[-1] - base bytes; len(data) always suffices.
-    """
-
-def delta_length_encode(offsets: Buffer, data: Buffer) -> bytes:
-    """Encode byte arrays as DELTA_LENGTH_BYTE_ARRAY."""
-
-def delta_byte_array_decode(
-    data: Buffer, count: int, max_bytes: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint8], int]:
-    """Decode DELTA_BYTE_ARRAY: offsets from 0, bytes, and the bytes of `data` used.
-
-    Shared prefixes let few bytes grow into many: beyond `max_bytes` of output it is an error.
-    """
-
-def delta_byte_array_encode(offsets: Buffer, data: Buffer) -> bytes:
-    """Encode byte arrays as DELTA_BYTE_ARRAY."""
-
-def byte_stream_split_decode(data: Buffer, width: int, out: Buffer) -> None:
-    """Join the streams of all of `data` to values of `width` bytes; `out` is as long as `data`."""
-
-def byte_stream_split_encode(values: Buffer, width: int) -> NDArray[np.uint8]:
-    """Split values of `width` bytes into streams."""
-
 # --- nested data (README.md, "Nested Encoding"): a position is a place in the schema; its slots are told by
 # the level pairs (entries) of any leaf below it. An entry starts a slot when its repetition level is at most
 # `rep` and its definition level at least `item`, those of the innermost list around the position (0, 0 at the
@@ -946,9 +747,6 @@ class ThriftRules:
     def __init__(self, rows: Sequence[Any]) -> None: ...
     def check(self, data: Buffer, offset: int, kind: int) -> tuple[int, bool]:
         """End of the struct of that kind at `offset`, and whether a text that may be raw is not UTF-8."""
-    def numbers(self, data: Buffer, offset: int, kind: int) -> tuple[int, tuple[Any, ...]]:
-        """End of the struct of that kind at `offset`, and its integers and bools by field, structs among them as tuples
-        of the same kind; None for what is absent, and for all else, which is checked all the same."""
     def lists(self, data: Buffer, offset: int, kind: int) -> tuple[int, list[NDArray[np.int64] | None]]:
         """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
         hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
@@ -1033,3 +831,100 @@ class ArrowImport:
     def next(self) -> ImportedArray | tuple[Any, ...] | None:
         """The next array; what is nested, a dictionary or views is (length, offset, null count, validity or None,
         buffers, children, dictionary or None). None at the end."""
+
+class probes:
+    """A module of what only the tests call."""
+
+    @staticmethod
+    def codec_is_native(codec: int) -> bool:
+        """Whether `inflate` knows the codec, a number of CompressionCodec in parquet.thrift."""
+    @staticmethod
+    def inflate(codec: int, data: Buffer, out: Buffer, wanted: int = -1) -> int:
+        """Decompress to `out`; how many bytes `data` holds, -1 where it is malformed or holds more than `out` has room
+        for. With fewer `wanted` it may stop when these are there: it returns how many it has, and no byte behind is
+        checked."""
+    @staticmethod
+    def deflate_bound(codec: int, size: int) -> int:
+        """No so many bytes take more than this when they are compressed."""
+    @staticmethod
+    def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
+        """Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec
+        has."""
+    @staticmethod
+    def idle_memory() -> int:
+        """Bytes that wait to be used again."""
+    @staticmethod
+    def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None:
+        """`run(k)` for each k below `tasks`, on this thread and up to `threads - 1` others that are not Python's. The
+        first error ends the work and is raised, when no call is under way any more."""
+    @staticmethod
+    def stop_requested() -> bool:
+        """Within such a call: whether its result is of no use any more."""
+    @staticmethod
+    def bit_packed_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer) -> int:
+        """Decode the deprecated BIT_PACKED levels (most significant bit first); returns bytes consumed."""
+    @staticmethod
+    def rle_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer, max_value: int = -1) -> int:
+        """Decode exactly `count` values of 0..8 bits into uint8 `out[:count]`; returns the bytes used.
+
+        A value above `max_value` (if not negative) or wider than `bit_width` is an error. With bit width 0 every
+        value is 0 and no byte is read. A final bit-packed run may lack its padding but no wanted value.
+        """
+    @staticmethod
+    def rle_decode_i32(data: Buffer, bit_width: int, count: int, out: Buffer, limit: int) -> int:
+        """As `rle_decode_u8`, 0..32 bits into int32 `out`; every value must be below `limit` (at most 2^31)."""
+    @staticmethod
+    def rle_encode_u8(values: Buffer, bit_width: int) -> bytes:
+        """Encode uint8 values of 0..8 bits. A value that does not fit is an error."""
+    @staticmethod
+    def rle_encode_i32(values: Buffer, bit_width: int) -> bytes:
+        """Encode int32 values, seen as unsigned, of 0..32 bits. A value that does not fit is an error."""
+    @staticmethod
+    def plain_binary_decode(data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0) -> int:
+        """Decode `count` length-prefixed values; returns the bytes of `data` used.
+
+        Writes count + 1 offsets from `base` up (int32 or int64), and the bytes, used - 4 * count of them, to the
+        start of `out_data` (len(data) - 4 * count always suffices). What lies behind them in `out_data` may be
+        overwritten too.
+        """
+    @staticmethod
+    def delta_decode_i32(data: Buffer, out: Buffer, count: int) -> int:
+        """Decode exactly `count` values into int32 `out[:count]`; returns the bytes used.
+
+        The data must claim that many; no bytes at all do for none. Arithmetic wraps.
+        """
+    @staticmethod
+    def delta_decode_i64(data: Buffer, out: Buffer, count: int) -> int:
+        """As `delta_decode_i32`, for int64."""
+    @staticmethod
+    def delta_encode_i32(values: Buffer) -> bytes:
+        """Encode int32 values, blocks of 128 in 4 miniblocks."""
+    @staticmethod
+    def delta_encode_i64(values: Buffer) -> bytes:
+        """Encode int64 values, blocks of 128 in 4 miniblocks."""
+    @staticmethod
+    def delta_length_decode(data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0) -> int:
+        """Decode DELTA_LENGTH_BYTE_ARRAY as `plain_binary_decode` does PLAIN; returns the bytes used.
+
+        `out_data` gets out_offsets[-1] - base bytes; len(data) always suffices.
+        """
+    @staticmethod
+    def delta_length_encode(offsets: Buffer, data: Buffer) -> bytes:
+        """Encode byte arrays as DELTA_LENGTH_BYTE_ARRAY."""
+    @staticmethod
+    def delta_byte_array_decode(
+        data: Buffer, count: int, max_bytes: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint8], int]:
+        """Decode DELTA_BYTE_ARRAY: offsets from 0, bytes, and the bytes of `data` used.
+
+        Shared prefixes let few bytes grow into many: beyond `max_bytes` of output it is an error.
+        """
+    @staticmethod
+    def delta_byte_array_encode(offsets: Buffer, data: Buffer) -> bytes:
+        """Encode byte arrays as DELTA_BYTE_ARRAY."""
+    @staticmethod
+    def byte_stream_split_decode(data: Buffer, width: int, out: Buffer) -> None:
+        """Join the streams of all of `data` to values of `width` bytes; `out` is as long as `data`."""
+    @staticmethod
+    def byte_stream_split_encode(values: Buffer, width: int) -> NDArray[np.uint8]:
+        """Split values of `width` bytes into streams."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.kernels import Arena, keep_idle_memory, release_idle_memory, take_memory
+from pyparq.kernels import keep_idle_memory, release_idle_memory, take_memory
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -113,8 +113,3 @@ class Scratch:
         if size > len(self._buffer):
             self._buffer = take_memory(max(size, 1 << 16))
         return self._buffer
-
-
-def new_arena() -> Arena:
-    """Memory for several pages at a time, from what is kept: what is taken of it stays until it is cleared."""
-    return Arena(take_memory)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import fixed_column, take
-from pyparq.format.encodings import dictionary
+from pyparq.format import value_dictionary
 from pyparq.format.leaf_values import BinaryValues
 from pyparq.format.types import DataType, LeafType, Physical
 
@@ -72,12 +72,12 @@ def _codes(column: Column) -> npt.NDArray[np.int64]:
     if column.type.is_binary_like:
         offsets = np.ascontiguousarray(column.offsets(), np.int64)
         leaf = LeafType(Physical.BYTE_ARRAY, "binary")
-        found, _ = dictionary.build(BinaryValues(offsets, column.buffers[1].view(np.uint8)), leaf, _NO_LIMIT)
+        found, _ = value_dictionary.build(BinaryValues(offsets, column.buffers[1].view(np.uint8)), leaf, _NO_LIMIT)
     else:
         raw = np.ascontiguousarray(column.values())
         rows = raw.view(np.uint8).reshape(column.length, -1) if column.length else np.empty((0, 1), np.uint8)
         leaf = LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "fixed", rows.shape[1])
-        found, _ = dictionary.build(rows, leaf, _NO_LIMIT)
+        found, _ = value_dictionary.build(rows, leaf, _NO_LIMIT)
     codes, mask = found.astype(np.int64), column.valid_mask()
     if mask is not None:
         codes[~mask] = -1

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.kernels import buffers, idle_memory, keep_idle_memory, take_memory
+from pyparq.kernels import buffers, keep_idle_memory, take_memory
+from pyparq.kernels._native import probes
 from pyparq.kernels.buffers import SMALLEST, empty_results
 
 HUGE = 2 << 20
@@ -65,17 +66,17 @@ def test_memory_of_any_size(size: int) -> None:
 def test_no_more_is_kept_than_allowed() -> None:
     keep_idle_memory(1 << 20)
     held = [take_memory(1 << 18) for _ in range(10)]
-    assert idle_memory() == 0
+    assert probes.idle_memory() == 0
     assert len({address(buffer) for buffer in held}) == 10
     del held
-    assert idle_memory() == 1 << 20
+    assert probes.idle_memory() == 1 << 20
     large = take_memory(1 << 20)
     del large  # takes the place of the others
-    assert idle_memory() == 1 << 20
+    assert probes.idle_memory() == 1 << 20
     take_memory((1 << 20) + 1)
-    assert idle_memory() == 1 << 20, "too much is not kept"
+    assert probes.idle_memory() == 1 << 20, "too much is not kept"
     pyparq.release_unused()
-    assert idle_memory() == 0
+    assert probes.idle_memory() == 0
 
 
 def test_the_oldest_is_let_go_of_first() -> None:
@@ -85,7 +86,7 @@ def test_the_oldest_is_let_go_of_first() -> None:
     places = [address(buffer) for buffer in held]
     while held:
         held.pop(0)
-    assert idle_memory() == sum(sizes[1:])
+    assert probes.idle_memory() == sum(sizes[1:])
     again = [take_memory(size) for size in sizes[1:]]
     assert [address(buffer) for buffer in again] == places[1:]
 
@@ -169,7 +170,7 @@ def test_text_that_is_read_again_takes_the_memory_of_the_first_read(tmp_path: Pa
         assert table.num_rows > count // 2
         del table
         gc.collect()
-        held.append(idle_memory())
+        held.append(probes.idle_memory())
     assert held[1] == held[2] == held[3]
     # An area of the text itself is among what is idle, and not several of different sizes.
     assert held[3] < 4 * count * 24
@@ -180,9 +181,9 @@ def test_everything_idle_can_be_given_back(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": range(300_000)}), path)
     pyparq.read_table(path)
     gc.collect()
-    assert idle_memory() > 0
+    assert probes.idle_memory() > 0
     pyparq.release_unused()
-    assert idle_memory() == 0
+    assert probes.idle_memory() == 0
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, (3 << 20) - 8, 3 << 20, 4_000_004, 9 << 20])

@@ -16,6 +16,7 @@ from kernel_data import OFFSET_TYPES, binary, values_of, words
 
 from pyparq import kernels
 from pyparq.kernels import KernelError
+from pyparq.kernels._native import probes
 
 # --- RLE / bit packing ---
 
@@ -31,7 +32,7 @@ def test_rle_decode_u8_literals(width: int, count: int) -> None:
     values = [rng.randrange(1 << width) for _ in range(count)]
     data = reference.rle_literal(values, width)
     out = u8_out(count + 3)
-    assert kernels.rle_decode_u8(data + b"tail", width, count, out) == (len(data) if count else 0)
+    assert probes.rle_decode_u8(data + b"tail", width, count, out) == (len(data) if count else 0)
     assert out[:count].tolist() == values
     assert out[count:].tolist() == [0xAA] * 3
 
@@ -44,11 +45,11 @@ def test_rle_decode_i32_literals(width: int, count: int) -> None:
     values = [rng.randrange(top) for _ in range(count)]
     data = reference.rle_literal(values, width)
     out = np.full(count, -1, np.int32)
-    assert kernels.rle_decode_i32(data, width, count, out, 1 << 31) == len(data)
+    assert probes.rle_decode_i32(data, width, count, out, 1 << 31) == len(data)
     assert out.tolist() == values
     if max(values) > 0:
         with pytest.raises(KernelError, match=str(max(values))):
-            kernels.rle_decode_i32(data, width, count, out, max(values))
+            probes.rle_decode_i32(data, width, count, out, max(values))
 
 
 @given(
@@ -70,40 +71,40 @@ def test_rle_decode_mixed_runs(width: int, runs: list[tuple[bool, int, int]]) ->
             values += part
     assert reference.rle_decode(data, width, len(values)) == (values, len(data))
     out = np.empty(len(values), np.int32)
-    assert kernels.rle_decode_i32(data, width, len(values), out, 1 << 31) == len(data)
+    assert probes.rle_decode_i32(data, width, len(values), out, 1 << 31) == len(data)
     assert out.tolist() == values
     if width <= 8:
         small = u8_out(len(values))
-        assert kernels.rle_decode_u8(data, width, len(values), small) == len(data)
+        assert probes.rle_decode_u8(data, width, len(values), small) == len(data)
         assert small.tolist() == values
 
 
 def test_rle_decode_stops_at_count_inside_a_run() -> None:
     out = u8_out(5)
-    assert kernels.rle_decode_u8(reference.rle_run(1, 60, 1), 1, 5, out) == 2
+    assert probes.rle_decode_u8(reference.rle_run(1, 60, 1), 1, 5, out) == 2
     assert out.tolist() == [1] * 5
-    assert kernels.rle_decode_u8(reference.rle_literal([1, 0] * 8, 1), 1, 5, out) == 3
+    assert probes.rle_decode_u8(reference.rle_literal([1, 0] * 8, 1), 1, 5, out) == 3
     assert out.tolist() == [1, 0, 1, 0, 1]
 
 
 def test_rle_decode_width_zero_reads_nothing() -> None:
     out = u8_out(4)
-    assert kernels.rle_decode_u8(b"\xff\xff", 0, 4, out) == 0
+    assert probes.rle_decode_u8(b"\xff\xff", 0, 4, out) == 0
     assert out.tolist() == [0] * 4
     indices = np.full(4, 7, np.int32)
-    assert kernels.rle_decode_i32(b"", 0, 4, indices, 1) == 0
+    assert probes.rle_decode_i32(b"", 0, 4, indices, 1) == 0
     assert indices.tolist() == [0] * 4
     with pytest.raises(KernelError):
-        kernels.rle_decode_i32(b"", 0, 4, indices, 0)
+        probes.rle_decode_i32(b"", 0, 4, indices, 0)
 
 
 def test_rle_decode_allows_an_unpadded_last_group_only_behind_the_last_value() -> None:
     packed = reference.rle_literal([1, 2, 3, 4, 5, 6, 7, 0], 3)  # header + 3 bytes
     out = u8_out(5)
-    assert kernels.rle_decode_u8(packed[:3], 3, 5, out) == 3
+    assert probes.rle_decode_u8(packed[:3], 3, 5, out) == 3
     assert out.tolist() == [1, 2, 3, 4, 5]
     with pytest.raises(KernelError, match="bit-packed"):
-        kernels.rle_decode_u8(packed[:2], 3, 5, out)
+        probes.rle_decode_u8(packed[:2], 3, 5, out)
 
 
 @pytest.mark.parametrize(
@@ -123,52 +124,14 @@ def test_rle_decode_allows_an_unpadded_last_group_only_behind_the_last_value() -
 )
 def test_rle_decode_refuses(data: bytes, width: int, count: int, says: str) -> None:
     with pytest.raises(KernelError, match=says):
-        kernels.rle_decode_u8(data, width, count, u8_out(8))
-
-
-@pytest.mark.parametrize("maximum", [1, 2, 3, 5, 255])
-def test_read_levels(maximum: int) -> None:
-    rng = random.Random(maximum)
-    width = maximum.bit_length()
-    for count in (1, 8, 9, 300, 70_001):
-        levels = [rng.choice([0, maximum, maximum, maximum // 2]) for _ in range(count)]
-        for always in (True, False):
-            data = reference.rle_literal(levels, width)
-            found, most = kernels.read_levels(data, count, maximum, always)
-            assert found is not None
-            assert found.tolist() == levels
-            assert most == levels.count(maximum)
-        run = reference.rle_run(maximum, count + 1, width)
-        assert kernels.read_levels(run, count, maximum, False) == (None, count)
-        found, most = kernels.read_levels(run, count, maximum, True)
-        assert found is not None
-        assert found.tolist() == [maximum] * count == [maximum] * most
-        found, most = kernels.read_levels(reference.rle_run(0, count, width), count, maximum, False)
-        assert found is not None
-        assert found.tolist() == [0] * count
-        assert most == 0
-    assert kernels.read_levels(b"", 0, maximum, False)[1] == 0
-
-
-@pytest.mark.parametrize("always", [True, False])
-def test_read_levels_refuses(always: bool) -> None:
-    short = [b"", b"\x08", reference.rle_run(2, 3, 2), reference.rle_literal([2] * 8, 2)[:-1]]
-    above = [reference.rle_run(3, 8, 2), reference.rle_literal([0] * 7 + [3], 2)]
-    for data in short + above:
-        with pytest.raises(KernelError):
-            kernels.read_levels(data, 8, 2, always)
-    for maximum in (-1, 0, 256):
-        with pytest.raises(KernelError, match="level"):
-            kernels.read_levels(b"\x10\x01", 8, maximum, always)
-    with pytest.raises(KernelError, match="negative"):
-        kernels.read_levels(b"\x10\x01", -1, 1, always)
+        probes.rle_decode_u8(data, width, count, u8_out(8))
 
 
 def test_rle_decode_u8_holds_levels_to_their_maximum() -> None:
     for data in (reference.rle_literal([0, 1, 2, 3], 2), reference.rle_run(3, 4, 2)):
-        kernels.rle_decode_u8(data, 2, 4, u8_out(4), 3)
+        probes.rle_decode_u8(data, 2, 4, u8_out(4), 3)
         with pytest.raises(KernelError, match="3"):
-            kernels.rle_decode_u8(data, 2, 4, u8_out(4), 2)
+            probes.rle_decode_u8(data, 2, 4, u8_out(4), 2)
 
 
 @pytest.mark.parametrize("width", range(9))
@@ -177,16 +140,16 @@ def test_bit_packed_decode(width: int) -> None:
     values = [rng.randrange(1 << width) for _ in range(77)]
     data = reference.bit_pack_msb(values, width)
     out = u8_out(77)
-    assert kernels.bit_packed_decode_u8(data, width, 77, out) == len(data)
+    assert probes.bit_packed_decode_u8(data, width, 77, out) == len(data)
     assert out.tolist() == values
     if width:
         with pytest.raises(KernelError):
-            kernels.bit_packed_decode_u8(data[:-1], width, 77, out)
+            probes.bit_packed_decode_u8(data[:-1], width, 77, out)
 
 
 def test_bit_packed_decode_specification_example() -> None:
     out = u8_out(8)  # Encodings.md: 0..7 at three bits
-    kernels.bit_packed_decode_u8(bytes([0b00000101, 0b00111001, 0b01110111]), 3, 8, out)
+    probes.bit_packed_decode_u8(bytes([0b00000101, 0b00111001, 0b01110111]), 3, 8, out)
     assert out.tolist() == list(range(8))
 
 
@@ -205,25 +168,25 @@ def runs_and_noise(rng: random.Random, width: int, n: int) -> list[int]:
 def test_rle_encode(width: int, n: int) -> None:
     values = runs_and_noise(random.Random(width * n), width, n)
     as_i32 = np.array(values, np.uint32).view(np.int32)
-    data = kernels.rle_encode_i32(as_i32, width)
+    data = probes.rle_encode_i32(as_i32, width)
     if width:
         assert reference.rle_decode(data, width, n) == (values, len(data))
     if width <= 8:
-        assert kernels.rle_encode_u8(np.array(values, np.uint8), width) == data
+        assert probes.rle_encode_u8(np.array(values, np.uint8), width) == data
 
 
 def test_rle_encode_is_small() -> None:
-    assert len(kernels.rle_encode_u8(np.ones(1_000_000, np.uint8), 1)) <= 5
-    assert len(kernels.rle_encode_i32(np.arange(8000, dtype=np.int32), 13)) <= 13_003
+    assert len(probes.rle_encode_u8(np.ones(1_000_000, np.uint8), 1)) <= 5
+    assert len(probes.rle_encode_i32(np.arange(8000, dtype=np.int32), 13)) <= 13_003
     alternate = np.repeat(np.arange(1000, dtype=np.int32), 64)
-    assert len(kernels.rle_encode_i32(alternate, 10)) <= 4 * 1000
+    assert len(probes.rle_encode_i32(alternate, 10)) <= 4 * 1000
 
 
 def test_rle_encode_refuses_what_does_not_fit() -> None:
     with pytest.raises(KernelError, match="does not fit"):
-        kernels.rle_encode_u8(np.array([0, 2], np.uint8), 1)
+        probes.rle_encode_u8(np.array([0, 2], np.uint8), 1)
     with pytest.raises(KernelError, match="does not fit"):
-        kernels.rle_encode_i32(np.array([0, -1], np.int32), 31)
+        probes.rle_encode_i32(np.array([0, -1], np.int32), 31)
 
 
 # --- fixed width ---
@@ -264,25 +227,17 @@ def test_gather_fixed_refuses_sizes_that_do_not_fit() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 4, 7, 8, 12, 16])
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99, 1.0])
-def test_scatter_and_compact_fixed(width: int, share: float) -> None:
+def test_compact_fixed(width: int, share: float) -> None:
     rng = np.random.default_rng(width)
     valid = (rng.random(1000) < share).astype(np.uint8) * 5
     values = rng.integers(0, 256, (np.count_nonzero(valid), width)).astype(np.uint8)
-    out = u8_out(1000 * width)
-    kernels.scatter_fixed(values, width, valid, out)
-    expect = np.zeros((1000, width), np.uint8)
-    expect[valid != 0] = values
-    assert out.tobytes() == expect.tobytes()
-    assert kernels.compact_fixed(out, width, valid).tobytes() == values.tobytes()
-    with pytest.raises(KernelError, match="present"):
-        kernels.scatter_fixed(np.zeros((len(values) + 1, width), np.uint8), width, valid, out)
+    slots = np.zeros((1000, width), np.uint8)
+    slots[valid != 0] = values
+    assert kernels.compact_fixed(slots, width, valid).tobytes() == values.tobytes()
 
 
 def test_without_validity_everything_is_present() -> None:
     values = np.arange(10, dtype=np.int32)
-    out = np.empty(10, np.int32)
-    kernels.scatter_fixed(values, 4, None, out)
-    assert out.tolist() == values.tolist()
     assert kernels.compact_fixed(values, 4, None).view(np.int32).tolist() == values.tolist()
 
 
@@ -299,7 +254,7 @@ def test_plain_binary_decode(dtype: Any, base: int, n: int) -> None:
     data = reference.plain_binary(values)
     offsets = np.empty(n + 1, dtype)
     out = u8_out(len(data) - 4 * n)
-    assert kernels.plain_binary_decode(data + b"more", n, offsets, out, base) == len(data)
+    assert probes.plain_binary_decode(data + b"more", n, offsets, out, base) == len(data)
     assert values_of(offsets - dtype(base), out) == values
 
 
@@ -307,22 +262,22 @@ def test_plain_binary_decode(dtype: Any, base: int, n: int) -> None:
 def test_plain_binary_decode_refuses_every_truncation(cut: int) -> None:
     data = reference.plain_binary(STRINGS[:5])
     with pytest.raises(KernelError):
-        kernels.plain_binary_decode(data[:cut], 5, np.empty(6, np.int64), u8_out(1000))
+        probes.plain_binary_decode(data[:cut], 5, np.empty(6, np.int64), u8_out(1000))
 
 
 def test_plain_binary_decode_refuses() -> None:
     offsets = np.empty(2, np.int64)
     for data in (b"\xff\xff\xff\xff", b"\x05\x00\x00\x00abcd", b"\x00\x00\x00\x80abcd"):
         with pytest.raises(KernelError, match="declares"):
-            kernels.plain_binary_decode(data, 1, offsets, u8_out(100))
+            probes.plain_binary_decode(data, 1, offsets, u8_out(100))
     with pytest.raises(KernelError, match="too small"):
-        kernels.plain_binary_decode(b"\x05\x00\x00\x00abcde", 1, offsets, u8_out(4))
+        probes.plain_binary_decode(b"\x05\x00\x00\x00abcde", 1, offsets, u8_out(4))
     with pytest.raises(KernelError, match="cannot fit"):
-        kernels.plain_binary_decode(b"", 2**62, offsets, u8_out(4))
+        probes.plain_binary_decode(b"", 2**62, offsets, u8_out(4))
     with pytest.raises(KernelError, match="out_offsets"):
-        kernels.plain_binary_decode(b"\x00" * 8, 2, offsets, u8_out(4))
+        probes.plain_binary_decode(b"\x00" * 8, 2, offsets, u8_out(4))
     with pytest.raises(KernelError, match="32 bits"):
-        kernels.plain_binary_decode(b"\x01\x00\x00\x00a", 1, np.empty(2, np.int32), u8_out(4), 2**31 - 1)
+        probes.plain_binary_decode(b"\x01\x00\x00\x00a", 1, np.empty(2, np.int32), u8_out(4), 2**31 - 1)
 
 
 @pytest.mark.parametrize("dtype", OFFSET_TYPES)
@@ -369,22 +324,6 @@ def test_bad_offsets_are_refused_everywhere(offsets: list[int], size: int) -> No
     for call in calls:
         with pytest.raises(KernelError):
             call()
-
-
-def test_spread_offsets() -> None:
-    packed = np.array([0, 3, 3, 10], np.int64)
-    valid = np.array([0, 1, 0, 0, 1, 1, 0], np.uint8)
-    for dtype in OFFSET_TYPES:
-        out = np.empty(8, dtype)
-        kernels.spread_offsets(packed.astype(dtype), valid, 100, out)
-        assert out.tolist() == [100, 100, 103, 103, 103, 103, 110, 110]
-        out = np.empty(4, dtype)
-        kernels.spread_offsets(packed, None, 5, out)
-        assert out.tolist() == [5, 8, 8, 15]
-    with pytest.raises(KernelError, match="present"):
-        kernels.spread_offsets(packed, valid[:5], 0, np.empty(6, np.int64))
-    with pytest.raises(KernelError, match="32 bits"):
-        kernels.spread_offsets(packed, None, 2**31 - 5, np.empty(4, np.int32))
 
 
 def test_narrow_offsets() -> None:
@@ -498,7 +437,7 @@ def test_arguments_that_are_not_the_arrays_asked_for() -> None:
         lambda: kernels.gather_fixed(b"1234", 4, np.zeros(1, ">i4"), u8_out(4)),
         lambda: kernels.gather_fixed(b"1234", 4, np.zeros(2, np.int32)[::2], bytes(4)),
         lambda: kernels.gather_fixed(np.zeros(8, np.uint8)[::2], 4, np.zeros(1, np.int32), u8_out(4)),
-        lambda: kernels.rle_decode_u8(b"", 0, 0, np.zeros((2, 2), np.uint8)),
+        lambda: probes.rle_decode_u8(b"", 0, 0, np.zeros((2, 2), np.uint8)),
         lambda: kernels.xxh64_binary(np.zeros(1, np.uint64), b""),
         lambda: kernels.xxh64_fixed([1, 2], 8),  # type: ignore[arg-type]
         lambda: kernels.xxh64_fixed(None, 8),  # type: ignore[arg-type]

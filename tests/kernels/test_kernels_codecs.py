@@ -19,6 +19,7 @@ import zstandard
 from pyparq import kernels
 from pyparq.format import compression
 from pyparq.format.compression import BROTLI, CODEC_NAMES, GZIP, LZ4, LZ4_RAW, LZO, SNAPPY, UNCOMPRESSED, ZSTD
+from pyparq.kernels._native import probes
 
 GUARD = 100
 """Bytes behind the room that must stay as they are."""
@@ -27,7 +28,7 @@ GUARD = 100
 def inflated(codec: int, data: Any, room: int, wanted: int = -1) -> bytes | None:
     """What the kernel makes of it, ``None`` where it refuses."""
     out = np.full(room + GUARD, 0x5A, np.uint8)
-    found = kernels.inflate(codec, data, out[:room], wanted)
+    found = probes.inflate(codec, data, out[:room], wanted)
     assert (out[room:] == 0x5A).all()
     assert -1 <= found <= room
     return None if found < 0 else out[:found].tobytes()
@@ -96,20 +97,20 @@ def samples() -> dict[str, bytes]:
 
 def test_what_is_native_here() -> None:
     """The libraries that pyparq depends on have the functions; nobody reads LZO."""
-    assert [codec for codec in range(-1, 10) if kernels.codec_is_native(codec)] == [
+    assert [codec for codec in range(-1, 10) if probes.codec_is_native(codec)] == [
         UNCOMPRESSED, SNAPPY, GZIP, BROTLI, LZ4, ZSTD, LZ4_RAW,
     ]  # fmt: skip
-    assert kernels.inflate(LZO, b"x", bytearray(1)) == -1
+    assert probes.inflate(LZO, b"x", bytearray(1)) == -1
 
 
 def test_the_libraries_are_found_without_importing_them() -> None:
     code = """
 import sys
-from pyparq import kernels
+from pyparq.kernels._native import probes
 before = set(sys.modules)
 data = bytes.fromhex("28b52ffd2003190000796573")
 out = bytearray(3)
-assert kernels.inflate(6, data, out) == 3 and out == b"yes"
+assert probes.inflate(6, data, out) == 3 and out == b"yes"
 assert not {"zstandard", "cramjam"} & (set(sys.modules) - before)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
@@ -341,14 +342,14 @@ def test_what_is_compressed_is_what_the_libraries_read(codec: int) -> None:
     levels = {GZIP: (0, 1, 6, 9), BROTLI: (0, 1, 4, 6), ZSTD: (-5, 1, 3, 10, 19)}.get(codec, (0,))
     for name, data in {**samples(), "nothing": b""}.items():
         for level in levels:
-            out = np.empty(kernels.deflate_bound(codec, len(data)), np.uint8)
-            size = kernels.deflate(codec, level, data, out)
+            out = np.empty(probes.deflate_bound(codec, len(data)), np.uint8)
+            size = probes.deflate(codec, level, data, out)
             assert 0 <= size <= len(out), name
             stream = out[:size].tobytes()
             if data:
                 assert bytes(compression.decompress(codec, stream, len(data))) == data, name
             for room in (size - 1, size // 2, 0) if size else ():
-                fits = kernels.deflate(codec, level, data, out[:room])  # zstd may find something shorter then
+                fits = probes.deflate(codec, level, data, out[:room])  # zstd may find something shorter then
                 assert fits <= room
                 if fits >= 0:
                     assert inflated(codec, out[:fits].tobytes(), len(data)) == data, (name, room)
@@ -357,7 +358,7 @@ def test_what_is_compressed_is_what_the_libraries_read(codec: int) -> None:
 def test_no_codec_writes_what_it_does_not_know() -> None:
     for codec in (-1, LZO, LZ4, 8):
         assert not kernels.codec_writes_native(codec)
-        assert kernels.deflate(codec, 0, b"abc", bytearray(100)) == -1
+        assert probes.deflate(codec, 0, b"abc", bytearray(100)) == -1
 
 
 def test_threads_of_their_own() -> None:

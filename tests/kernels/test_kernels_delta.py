@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_data import OFFSET_TYPES, binary, values_of, words
 
-from pyparq import kernels
 from pyparq.kernels import KernelError
+from pyparq.kernels._native import probes
 
 CASES = [
-    (np.int32, 32, kernels.delta_decode_i32, kernels.delta_encode_i32),
-    (np.int64, 64, kernels.delta_decode_i64, kernels.delta_encode_i64),
+    (np.int32, 32, probes.delta_decode_i32, probes.delta_encode_i32),
+    (np.int64, 64, probes.delta_decode_i64, probes.delta_encode_i64),
 ]
 
 
@@ -94,7 +94,7 @@ def header(block: int, minis: int, total: int, first: int = 0) -> bytes:
 )
 def test_delta_refuses(data: bytes, says: str) -> None:
     with pytest.raises(KernelError, match=says):
-        kernels.delta_decode_i32(data, np.empty(5, np.int32), 5)
+        probes.delta_decode_i32(data, np.empty(5, np.int32), 5)
 
 
 def test_delta_reader_tolerance() -> None:
@@ -105,15 +105,15 @@ def test_delta_reader_tolerance() -> None:
     at = len(header(128, 4, 5, 1)) + 1
     data[at + 1 : at + 4] = b"\xff\xff\xff"
     data[-1] ^= 0xFF
-    assert kernels.delta_decode_i32(bytes(data), out, 5) == len(data)
+    assert probes.delta_decode_i32(bytes(data), out, 5) == len(data)
     assert out.tolist() == values
-    assert kernels.delta_decode_i32(b"", out, 0) == 0
+    assert probes.delta_decode_i32(b"", out, 0) == 0
 
 
 def decode_lengths(data: bytes, n: int, dtype: Any = np.int64, base: int = 0) -> tuple[list[bytes], int]:
     offsets = np.empty(n + 1, dtype)
     out = np.empty(len(data), np.uint8)
-    used = kernels.delta_length_decode(data, n, offsets, out, base)
+    used = probes.delta_length_decode(data, n, offsets, out, base)
     return values_of(offsets - dtype(base), out), used
 
 
@@ -124,27 +124,27 @@ def test_delta_length_and_byte_array(dtype: Any, n: int) -> None:
     values = words(rng, n)
     for chosen in (values, sorted(values), [b""] * n, [b"same"] * n):
         offsets, raw = binary(chosen, dtype, b"lead")
-        data = kernels.delta_length_encode(offsets, raw)
+        data = probes.delta_length_encode(offsets, raw)
         assert data == reference.delta_length_encode(chosen)
         assert decode_lengths(data, n, dtype, 1000) == (chosen, len(data))
-        data = kernels.delta_byte_array_encode(offsets, raw)
+        data = probes.delta_byte_array_encode(offsets, raw)
         assert data == reference.delta_byte_array_encode(chosen)
         size = sum(map(len, chosen))
-        got = kernels.delta_byte_array_decode(data + b"more", n, size)
+        got = probes.delta_byte_array_decode(data + b"more", n, size)
         assert values_of(got[0], got[1]) == chosen
         assert got[2] == len(data)
         if size:
             with pytest.raises(KernelError, match="allowed"):
-                kernels.delta_byte_array_decode(data, n, size - 1)
+                probes.delta_byte_array_decode(data, n, size - 1)
 
 
 def test_delta_specification_examples() -> None:
     words_ = [b"Hello", b"World", b"Foobar", b"ABCDEF"]
     data = reference.delta_encode([5, 5, 6, 6], 32) + b"HelloWorldFoobarABCDEF"
-    assert kernels.delta_length_encode(*binary(words_)) == data
+    assert probes.delta_length_encode(*binary(words_)) == data
     words_ = [b"axis", b"axle", b"babble", b"babyhood"]
     data = reference.delta_encode([0, 2, 0, 3], 32) + reference.delta_encode([4, 2, 6, 5], 32)
-    assert kernels.delta_byte_array_encode(*binary(words_)) == data + b"axislebabbleyhood"
+    assert probes.delta_byte_array_encode(*binary(words_)) == data + b"axislebabbleyhood"
 
 
 def test_delta_byte_arrays_refuse() -> None:
@@ -154,13 +154,13 @@ def test_delta_byte_arrays_refuse() -> None:
     with pytest.raises(KernelError, match="declare 7 bytes"):
         decode_lengths(lengths([3, 4], 32) + b"abcdef", 2)
     with pytest.raises(KernelError, match="from one of 1"):
-        kernels.delta_byte_array_decode(lengths([0, 2], 32) + lengths([1, 1], 32) + b"ab", 2, 100)
+        probes.delta_byte_array_decode(lengths([0, 2], 32) + lengths([1, 1], 32) + b"ab", 2, 100)
     with pytest.raises(KernelError, match="from one of 0"):
-        kernels.delta_byte_array_decode(lengths([1], 32) + lengths([1], 32) + b"ab", 1, 100)
+        probes.delta_byte_array_decode(lengths([1], 32) + lengths([1], 32) + b"ab", 1, 100)
     with pytest.raises(KernelError, match="declare 3 bytes"):
-        kernels.delta_byte_array_decode(lengths([0, 1], 32) + lengths([1, 2], 32) + b"ab", 2, 100)
+        probes.delta_byte_array_decode(lengths([0, 1], 32) + lengths([1, 2], 32) + b"ab", 2, 100)
     with pytest.raises(KernelError, match="1 values, but the page needs 1099511627776"):
-        kernels.delta_byte_array_decode(lengths([0], 32) + lengths([1], 32) + b"a", 2**40, 100)
+        probes.delta_byte_array_decode(lengths([0], 32) + lengths([1], 32) + b"a", 2**40, 100)
     with pytest.raises(KernelError, match="32 bits"):
         decode_lengths(lengths([3], 32) + b"abc", 1, np.int32, 2**31 - 2)
 
@@ -169,24 +169,24 @@ def test_delta_byte_array_bomb_is_refused_before_it_grows() -> None:
     n = 100_000  # every value repeats its predecessor and adds nothing
     data = reference.delta_encode([0] + [1000] * (n - 1), 32) + reference.delta_encode([1000] + [0] * (n - 1), 32)
     with pytest.raises(KernelError, match="allowed"):
-        kernels.delta_byte_array_decode(data + b"x" * 1000, n, 10_000_000)
+        probes.delta_byte_array_decode(data + b"x" * 1000, n, 10_000_000)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 7, 8, 12, 16])
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 300, 1000])
 def test_byte_stream_split(width: int, n: int) -> None:
     values = random.Random(n).randbytes(n * width)
-    data = kernels.byte_stream_split_encode(values, width)
+    data = probes.byte_stream_split_encode(values, width)
     assert data.tobytes() == reference.byte_stream_split(values, width)
     out = np.empty(n * width, np.uint8)
-    kernels.byte_stream_split_decode(data, width, out)
+    probes.byte_stream_split_decode(data, width, out)
     assert out.tobytes() == values
 
 
 def test_byte_stream_split_refuses() -> None:
     with pytest.raises(KernelError):
-        kernels.byte_stream_split_decode(bytes(7), 4, np.empty(7, np.uint8))
+        probes.byte_stream_split_decode(bytes(7), 4, np.empty(7, np.uint8))
     with pytest.raises(KernelError):
-        kernels.byte_stream_split_decode(bytes(8), 4, np.empty(7, np.uint8))
+        probes.byte_stream_split_decode(bytes(8), 4, np.empty(7, np.uint8))
     with pytest.raises(KernelError):
-        kernels.byte_stream_split_encode(bytes(8), 0)
+        probes.byte_stream_split_encode(bytes(8), 0)

@@ -17,6 +17,7 @@ from kernel_data import binary, values_of, words
 
 from pyparq import kernels
 from pyparq.kernels import KernelError
+from pyparq.kernels._native import probes
 
 RNG = random.Random(20)
 N = 200
@@ -24,7 +25,6 @@ STRINGS = words(RNG, N)
 INTS = [RNG.randrange(-(2**31), 2**31) for _ in range(N)]
 LEVELS = [RNG.randrange(8) for _ in range(N)]
 TWO_OF_THREE = np.array([1, 0, 1] * (N // 3), np.uint8)
-SHORT = kernels.ShortDictionary(*binary([b"a", b"", b"0123456789abcdef0"]))
 
 
 def fenced(n: int, dtype: Any = np.uint8) -> tuple[Any, Any]:
@@ -59,70 +59,47 @@ def decoder(call: Callable[[bytes, Any, Any], Any], items: int, dtype: Any, octe
 
 
 def byte_arrays(data: bytes) -> list[Any]:
-    offsets, raw, _ = kernels.delta_byte_array_decode(data, N, 100_000)
+    offsets, raw, _ = probes.delta_byte_array_decode(data, N, 100_000)
     return values_of(offsets, raw)
 
 
 DECODERS: dict[str, tuple[Run, bytes]] = {
     "rle_decode_u8": (
-        decoder(lambda d, out, _: kernels.rle_decode_u8(d, 3, N, out), N, np.uint8, 0),
-        kernels.rle_encode_u8(np.array(LEVELS * 3, np.uint8)[: N // 2], 3)
+        decoder(lambda d, out, _: probes.rle_decode_u8(d, 3, N, out), N, np.uint8, 0),
+        probes.rle_encode_u8(np.array(LEVELS * 3, np.uint8)[: N // 2], 3)
         + reference.rle_run(5, 40, 3)
         + reference.rle_literal(LEVELS, 3),
     ),
     "rle_decode_i32": (
-        decoder(lambda d, out, _: kernels.rle_decode_i32(d, 11, N, out, 1500), N, np.int32, 0),
+        decoder(lambda d, out, _: probes.rle_decode_i32(d, 11, N, out, 1500), N, np.int32, 0),
         reference.rle_literal([v % 1500 for v in INTS], 11),
     ),
     "rle_decode_i32 wide": (
-        decoder(lambda d, out, _: kernels.rle_decode_i32(d, 30, N, out, 2**31), N, np.int32, 0),
+        decoder(lambda d, out, _: probes.rle_decode_i32(d, 30, N, out, 2**31), N, np.int32, 0),
         reference.rle_run(77, 50, 30) + reference.rle_literal([v % 2**30 for v in INTS], 30),
     ),
-    "read_levels": (
-        lambda d: list(kernels.read_levels(d, N, 7, True)[0].tolist()),  # type: ignore[union-attr]
-        reference.rle_literal(LEVELS, 3),
-    ),
-    "gather_pages": (
-        decoder(
-            lambda d, out, _: kernels.gather_pages(np.arange(700, dtype="<i4"), 4, [(d, N, None)], out), N, np.int32, 0
-        ),
-        b"\x0a" + reference.rle_run(7, 13, 10) + reference.rle_literal([v % 700 for v in INTS[:-13]], 10),
-    ),
-    "gather_pages, nulls": (
-        decoder(
-            lambda d, out, _: kernels.gather_pages(np.arange(70, dtype="<i4"), 4, [(d, N // 3 * 2, TWO_OF_THREE)], out),
-            N // 3 * 3,
-            np.int32,
-            0,
-        ),
-        b"\x07" + reference.rle_run(7, 13, 7) + reference.rle_literal([v % 70 for v in INTS[: N // 3 * 2 - 13]], 7),
-    ),
-    "ShortDictionary.gather_pages": (
-        decoder(lambda d, out, raw: SHORT.gather_pages([(d, N, None)], out, 0, raw), N + 1, np.int32, SHORT.room(N)),
-        b"\x02" + reference.rle_run(1, 13, 2) + reference.rle_literal([v % 3 for v in INTS[:-13]], 2),
-    ),
     "bit_packed_decode_u8": (
-        decoder(lambda d, out, _: kernels.bit_packed_decode_u8(d, 3, N, out), N, np.uint8, 0),
+        decoder(lambda d, out, _: probes.bit_packed_decode_u8(d, 3, N, out), N, np.uint8, 0),
         reference.bit_pack_msb(LEVELS, 3),
     ),
     "plain_binary_decode": (
-        decoder(lambda d, out, raw: kernels.plain_binary_decode(d, N, out, raw), N + 1, np.int64, 2000),
+        decoder(lambda d, out, raw: probes.plain_binary_decode(d, N, out, raw), N + 1, np.int64, 2000),
         reference.plain_binary(STRINGS),
     ),
     "plain_binary_decode 32": (
-        decoder(lambda d, out, raw: kernels.plain_binary_decode(d, N, out, raw, 9), N + 1, np.int32, 5000),
+        decoder(lambda d, out, raw: probes.plain_binary_decode(d, N, out, raw, 9), N + 1, np.int32, 5000),
         reference.plain_binary(STRINGS),
     ),
     "delta_decode_i32": (
-        decoder(lambda d, out, _: kernels.delta_decode_i32(d, out, N), N, np.int32, 0),
+        decoder(lambda d, out, _: probes.delta_decode_i32(d, out, N), N, np.int32, 0),
         reference.delta_encode(INTS, 32),
     ),
     "delta_decode_i64": (
-        decoder(lambda d, out, _: kernels.delta_decode_i64(d, out, N), N, np.int64, 0),
+        decoder(lambda d, out, _: probes.delta_decode_i64(d, out, N), N, np.int64, 0),
         reference.delta_encode([v << 30 for v in INTS], 64),
     ),
     "delta_length_decode": (
-        decoder(lambda d, out, raw: kernels.delta_length_decode(d, N, out, raw), N + 1, np.int64, 2000),
+        decoder(lambda d, out, raw: probes.delta_length_decode(d, N, out, raw), N + 1, np.int64, 2000),
         reference.delta_length_encode(STRINGS),
     ),
     "delta_byte_array_decode": (
@@ -205,14 +182,14 @@ def test_random_offsets() -> None:
                 ),
             ),
             (
-                kernels.delta_length_encode,
+                probes.delta_length_encode,
                 (
                     offsets,
                     data,
                 ),
             ),
             (
-                kernels.delta_byte_array_encode,
+                probes.delta_byte_array_encode,
                 (
                     offsets,
                     data,
@@ -232,15 +209,6 @@ def test_random_offsets() -> None:
                     offsets,
                     data,
                     valid,
-                ),
-            ),
-            (
-                kernels.spread_offsets,
-                (
-                    offsets[: valid.sum() + 1],
-                    valid,
-                    3,
-                    np.empty(n + 1, np.int64),
                 ),
             ),
             (
@@ -359,15 +327,6 @@ def test_random_fixed_arguments() -> None:
                 ),
             ),
             (
-                kernels.scatter_fixed,
-                (
-                    values,
-                    width,
-                    valid,
-                    out,
-                ),
-            ),
-            (
                 kernels.compact_fixed,
                 (
                     values,
@@ -408,7 +367,7 @@ def test_random_fixed_arguments() -> None:
                 ),
             ),
             (
-                kernels.byte_stream_split_decode,
+                probes.byte_stream_split_decode,
                 (
                     values,
                     width,
@@ -416,7 +375,7 @@ def test_random_fixed_arguments() -> None:
                 ),
             ),
             (
-                kernels.byte_stream_split_encode,
+                probes.byte_stream_split_encode,
                 (
                     values,
                     width,
@@ -434,7 +393,7 @@ def test_huge_counts_allocate_nothing(huge: int) -> None:
     small, offsets = np.empty(4, np.uint8), np.empty(5, np.int64)
     calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
         (
-            kernels.rle_decode_u8,
+            probes.rle_decode_u8,
             (
                 b"\x02\x01",
                 1,
@@ -443,7 +402,7 @@ def test_huge_counts_allocate_nothing(huge: int) -> None:
             ),
         ),
         (
-            kernels.rle_decode_i32,
+            probes.rle_decode_i32,
             (
                 b"\x02\x01",
                 1,
@@ -453,7 +412,7 @@ def test_huge_counts_allocate_nothing(huge: int) -> None:
             ),
         ),
         (
-            kernels.bit_packed_decode_u8,
+            probes.bit_packed_decode_u8,
             (
                 b"\x02\x01",
                 1,
@@ -462,7 +421,7 @@ def test_huge_counts_allocate_nothing(huge: int) -> None:
             ),
         ),
         (
-            kernels.plain_binary_decode,
+            probes.plain_binary_decode,
             (
                 b"\x00" * 8,
                 huge,
@@ -471,7 +430,7 @@ def test_huge_counts_allocate_nothing(huge: int) -> None:
             ),
         ),
         (
-            kernels.delta_decode_i32,
+            probes.delta_decode_i32,
             (
                 b"\x00" * 8,
                 np.empty(4, np.int32),
@@ -479,7 +438,7 @@ def test_huge_counts_allocate_nothing(huge: int) -> None:
             ),
         ),
         (
-            kernels.delta_length_decode,
+            probes.delta_length_decode,
             (
                 b"\x00" * 8,
                 huge,
@@ -488,7 +447,7 @@ def test_huge_counts_allocate_nothing(huge: int) -> None:
             ),
         ),
         (
-            kernels.delta_byte_array_decode,
+            probes.delta_byte_array_decode,
             (
                 b"\x00" * 8,
                 huge,
@@ -501,4 +460,4 @@ def test_huge_counts_allocate_nothing(huge: int) -> None:
             call(*arguments)
     for beyond in (2**63, -(2**63) - 1):
         with pytest.raises(TypeError):
-            kernels.rle_decode_u8(b"\x02\x01", 1, beyond, small)
+            probes.rle_decode_u8(b"\x02\x01", 1, beyond, small)

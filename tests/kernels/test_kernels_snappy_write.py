@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyparq import kernels
 from pyparq.format.compression import SNAPPY
+from pyparq.kernels._native import probes
 
 
 def deflated(data: bytes) -> bytes:
-    out = np.empty(kernels.deflate_bound(SNAPPY, len(data)), np.uint8)
-    size = kernels.deflate(SNAPPY, 0, data, out)
+    out = np.empty(probes.deflate_bound(SNAPPY, len(data)), np.uint8)
+    size = probes.deflate(SNAPPY, 0, data, out)
     assert size >= 0
     return out[:size].tobytes()
 
@@ -48,4 +48,4 @@ def test_numbers_and_text() -> None:
 
 
 def test_too_little_room_is_refused() -> None:
-    assert kernels.deflate(SNAPPY, 0, bytes(1000), np.empty(100, np.uint8)) == -1
+    assert probes.deflate(SNAPPY, 0, bytes(1000), np.empty(100, np.uint8)) == -1

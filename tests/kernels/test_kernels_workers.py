@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pyparq import kernels
+from pyparq.kernels._native import probes
 from pyparq.runtime import threads
 from pyparq.runtime.threads import Stopped, Task
 
@@ -22,7 +22,7 @@ from pyparq.runtime.threads import Stopped, Task
 @pytest.mark.parametrize("tasks", [0, 1, 2, 7, 500])
 def test_every_task_once(tasks: int, workers: int) -> None:
     done: list[int] = []
-    kernels.run_parallel(tasks, workers, done.append)
+    probes.run_parallel(tasks, workers, done.append)
     assert sorted(done) == list(range(tasks))
 
 
@@ -35,7 +35,7 @@ def test_others_take_part() -> None:
         together.wait(20)
         seen.add(threading.get_native_id())
 
-    kernels.run_parallel(4, 4, task)
+    probes.run_parallel(4, 4, task)
     assert len(seen) == 4
     assert threading.get_native_id() in seen
 
@@ -51,7 +51,7 @@ def test_the_first_error_is_raised_when_all_have_ended() -> None:
         under_way["ended"] += 1
 
     with pytest.raises(LookupError, match="of task 3"):
-        kernels.run_parallel(1000, 3, task)
+        probes.run_parallel(1000, 3, task)
     assert under_way["ended"] == under_way["begun"] - 1
     assert under_way["begun"] < 1000
 
@@ -61,22 +61,22 @@ def test_the_others_are_asked_to_stop() -> None:
         if k == 0:
             raise LookupError
         end = time.monotonic() + 20
-        while not kernels.stop_requested():
+        while not probes.stop_requested():
             assert time.monotonic() < end
             time.sleep(0.001)
 
     with pytest.raises(LookupError):
-        kernels.run_parallel(2, 2, task)
-    assert not kernels.stop_requested()
+        probes.run_parallel(2, 2, task)
+    assert not probes.stop_requested()
 
 
 def test_tasks_within_tasks() -> None:
     done: Counter[int] = Counter()
 
     def outer(k: int) -> None:
-        kernels.run_parallel(10, 4, lambda j: done.update([10 * k + j]))
+        probes.run_parallel(10, 4, lambda j: done.update([10 * k + j]))
 
-    kernels.run_parallel(20, 3, outer)
+    probes.run_parallel(20, 3, outer)
     assert done == Counter(range(200))
 
 
@@ -86,7 +86,7 @@ def test_an_error_within_a_task_within_a_task() -> None:
             raise LookupError("inner")
 
     with pytest.raises(LookupError, match="inner"):
-        kernels.run_parallel(20, 3, lambda k: kernels.run_parallel(10, 4, inner))
+        probes.run_parallel(20, 3, lambda k: probes.run_parallel(10, 4, inner))
 
 
 def test_several_callers() -> None:
@@ -95,7 +95,7 @@ def test_several_callers() -> None:
     def caller(k: int) -> None:
         done: list[int] = []
         for _ in range(50):
-            kernels.run_parallel(20, 3, done.append)
+            probes.run_parallel(20, 3, done.append)
         found[k] = len(done)
 
     callers = [threading.Thread(target=caller, args=(k,)) for k in range(5)]
@@ -112,12 +112,12 @@ def test_a_python_task_that_nobody_waits_for() -> None:
 
     def task(_: int) -> None:
         began.set()
-        while not kernels.stop_requested():
+        while not probes.stop_requested():
             time.sleep(0.001)
 
     def whole() -> None:
         try:
-            kernels.run_parallel(2, 2, task)
+            probes.run_parallel(2, 2, task)
         except BaseException as error:
             ended.append(type(error))
             raise
@@ -133,7 +133,11 @@ def test_a_python_task_that_nobody_waits_for() -> None:
 
 
 def run(code: str, timeout: float = 60) -> str:
-    command = [sys.executable, "-c", "import os, signal, sys, threading, time\nfrom pyparq import kernels\n" + code]
+    command = [
+        sys.executable,
+        "-c",
+        "import os, signal, sys, threading, time\nfrom pyparq.kernels._native import probes\n" + code,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
@@ -141,7 +145,7 @@ def run(code: str, timeout: float = 60) -> str:
 
 POLL = """
 def task(k):
-    while not kernels.stop_requested():
+    while not probes.stop_requested():
         time.sleep(0.001)
 """
 
@@ -158,10 +162,10 @@ def interrupt():
 sent = []
 threading.Thread(target=interrupt).start()
 try:
-    kernels.run_parallel({workers}, {workers}, task)
+    probes.run_parallel({workers}, {workers}, task)
 except KeyboardInterrupt:
     print("interrupted", time.monotonic() - sent[0] < 10)
-kernels.run_parallel(10, {workers}, lambda k: None)
+probes.run_parallel(10, {workers}, lambda k: None)
 """
     assert run(code) == "interrupted True"
 
@@ -170,10 +174,10 @@ kernels.run_parallel(10, {workers}, lambda k: None)
 def test_a_forked_child_has_threads_of_its_own() -> None:
     code = """
 together = threading.Barrier(3)
-kernels.run_parallel(3, 3, lambda k: together.wait(20))
+probes.run_parallel(3, 3, lambda k: together.wait(20))
 child = os.fork()
 together = threading.Barrier(3)
-kernels.run_parallel(3, 3, lambda k: together.wait(20))
+probes.run_parallel(3, 3, lambda k: together.wait(20))
 if child:
     print(os.waitpid(child, 0)[1])
 else:
@@ -187,7 +191,7 @@ def test_a_fork_while_others_work() -> None:
     code = f"""{POLL}
 def caller():
     try:
-        kernels.run_parallel(2, 2, task)
+        probes.run_parallel(2, 2, task)
     except BaseException:
         pass
 threading.Thread(target=caller, daemon=True).start()
@@ -195,7 +199,7 @@ time.sleep(0.2)
 for _ in range(20):
     child = os.fork()
     if not child:
-        kernels.run_parallel(4, 2, lambda k: None)
+        probes.run_parallel(4, 2, lambda k: None)
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
 """
@@ -204,11 +208,11 @@ for _ in range(20):
 
 def test_the_interpreter_ends() -> None:
     """With threads that idle; and where another thread is in the middle of it."""
-    run("kernels.run_parallel(4, 4, lambda k: time.sleep(0.01))")
+    run("probes.run_parallel(4, 4, lambda k: time.sleep(0.01))")
     code = f"""{POLL}
 def caller():
     try:
-        kernels.run_parallel(3, 3, task)
+        probes.run_parallel(3, 3, task)
     except Exception as error:
         print(error, flush=True)
 threading.Thread(target=caller, daemon=True).start()
@@ -223,7 +227,7 @@ import atexit
 done = []
 class Last:
     def __del__(self):
-        kernels.run_parallel(5, 3, done.append)
+        probes.run_parallel(5, 3, done.append)
         print(len(done))
 last = Last()
 """

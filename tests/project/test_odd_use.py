@@ -257,7 +257,7 @@ def test_what_others_never_let_go_of_is_not_reported_at_exit() -> None:
     code = (
         "import ctypes, pyparq\n"
         "from pyparq import kernels\n"
-        "kept = kernels.Arena(bytearray)\n"
+        "kept = kernels.LeafOrder(0, 4, False, False, False)\n"
         "ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))\n"
     )
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 from written import Page, Written
 
 import pyparq
-from pyparq.format import encodings
 from pyparq.format import ttypes as tt
-from pyparq.format.encodings import rle
-from pyparq.format.leaf_values import concat_values, slice_of
+from pyparq.format.encodings import PLAIN
+from pyparq.format.leaf_values import BinaryValues, Values, concat_values, from_plain_bytes, plain_bytes, slice_of
 from pyparq.format.thrift_codec import serialize
-from pyparq.kernels import read_levels
+from pyparq.format.types import LeafType
+from pyparq.kernels._native import probes
 
 Row = dict[str, Any]
 
@@ -120,17 +120,18 @@ def moved(pages: list[Page], leaf: Any) -> list[Page]:
     """The same pages, but each begins with the first slot that continues a row, where it has one."""
     kept = [page for page in pages if page.header.data_page_header is None]
     entries = kept[0].detail.num_values if kept else 0
+    width = max(entries - 1, 0).bit_length()
     reps, defs, values = [], [], []
     for page in pages[len(kept) :]:
         count, at, levels = page.detail.num_values, 0, []
         for maximum in (leaf.max_rep, leaf.max_def):
             size = int.from_bytes(page.body[at : at + 4], "little")
-            levels.append(read_levels(page.body[at + 4 : at + 4 + size], count, maximum, True)[0])
+            levels.append(np.empty(count, np.uint8))
+            probes.rle_decode_u8(page.body[at + 4 : at + 4 + size], maximum.bit_length(), count, levels[-1])
             at += 4 + size
         present, body = int(np.count_nonzero(levels[1] == leaf.max_def)), page.body[at:]
         reps.append(levels[0]), defs.append(levels[1])
-        coded = rle.decode_indices(body, present, entries) if kept else None
-        values.append(encodings.decode(page.detail.encoding, body, present, leaf.type) if coded is None else coded)
+        values.append(indices(body, present) if kept else plain_values(page, body, present, leaf.type))
     whole = np.concatenate(values) if kept else concat_values(values, leaf.type)
     edges = [0, *np.cumsum([len(r) for r in reps]).tolist()]
     all_reps, all_defs = np.concatenate(reps), np.concatenate(defs)
@@ -141,15 +142,32 @@ def moved(pages: list[Page], leaf: Any) -> list[Page]:
     for page, (first, last) in zip(pages[len(kept) :], pairwise(edges), strict=True):
         body = b""
         for levels, maximum in ((all_reps, leaf.max_rep), (all_defs, leaf.max_def)):
-            runs = bytes(rle.encode_levels(levels[first:last], maximum))
+            runs = bytes(probes.rle_encode_u8(levels[first:last], maximum.bit_length()))
             body += len(runs).to_bytes(4, "little") + runs
         part = slice_of(whole, int(before[first]), int(before[last]))
-        body += bytes(
-            rle.encode_indices(part, entries) if kept else encodings.encode(page.detail.encoding, part, leaf.type)
-        )
+        coded = bytes([width]) + bytes(probes.rle_encode_i32(part, width)) if kept else b""
+        body += coded or bytes(plain_bytes(part, leaf.type))
         page.header.uncompressed_page_size = page.header.compressed_page_size = len(body)
         page.detail.num_values, page.body = last - first, body
     return pages
+
+
+def indices(body: bytes, count: int) -> Any:
+    """Dictionary indices: a byte with the bit width, then runs."""
+    found = np.empty(count, np.int32)
+    if count:
+        probes.rle_decode_i32(body[1:], body[0], count, found, 1 << 31)
+    return found
+
+
+def plain_values(page: Page, body: bytes, count: int, leaf: LeafType) -> Values:
+    """The values of a page of PLAIN values."""
+    assert page.detail.encoding == PLAIN
+    if not leaf.is_binary:
+        return from_plain_bytes(body, count, leaf)
+    offsets, data = np.empty(count + 1, np.int64), np.empty(len(body), np.uint8)
+    probes.plain_binary_decode(body, count, offsets, data)
+    return BinaryValues(offsets, data[: offsets[-1]])
 
 
 FILES: dict[str, Callable[[], bytes]] = {

@@ -58,6 +58,7 @@ NB_MODULE(_native, m) {
     nb::exception<pyparq::KernelError>(m, "KernelError", PyExc_ValueError);
     pyparq::numpy = pyparq::load_numpy();
     pyparq::have_avx2();  // now, not first in a thread without the GIL, which a fork may leave behind half way
+    m.def_submodule("probes", "What only the tests call.");
     bind_arrow_export(m);
     bind_arrow_import(m);
     bind_arrow_schema(m);
@@ -69,8 +70,6 @@ NB_MODULE(_native, m) {
     bind_fixed(m);
     bind_binary(m);
     bind_bounds(m);
-    bind_count_indices(m);
-    bind_gather_short(m);
     bind_chunk_bounds(m);
     bind_codecs(m);
     bind_codes(m);
@@ -88,13 +87,12 @@ NB_MODULE(_native, m) {
     bind_split(m);
     bind_levels(m);
     bind_number_text(m);
-    bind_open_pages(m);
     bind_page_index(m);
     bind_page_reader(m);
     bind_pread(m);
     bind_writeback(m);
     bind_seal(m);
-    bind_arena(m);
+    bind_crc(m);
     bind_thrift_footer(m);
     bind_thrift_rules(m);
     bind_thrift_split(m);

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pyparq.arrow.column import Column, NativeColumn
 from pyparq.arrow.column_operations import binary_column, pack_mask, take
 from pyparq.arrow.decimals import beyond_digits
-from pyparq.format.encodings import dictionary
+from pyparq.format import value_dictionary
 from pyparq.format.leaf_values import BinaryValues, Values, count_of, empty_values, from_plain_bytes
 from pyparq.format.types import DataType, LeafType, Physical, arrow_type
 from pyparq.kernels import DecodedColumn
@@ -181,9 +181,9 @@ def _codes(leaf: LeafType, native: DecodedColumn, stored: Any, *, distinct: bool
     readers of Arrow dictionaries (pandas) expect. Entries that no slot uses may be anything."""
     entries, codes = _entries(leaf, stored), native.values.view(np.int32)
     if distinct:
-        places, firsts = dictionary.build(entries, leaf, _NO_LIMIT)
+        places, firsts = value_dictionary.build(entries, leaf, _NO_LIMIT)
         if len(firsts) < count_of(entries):
-            codes, entries = places[codes], dictionary.entries(entries, firsts)
+            codes, entries = places[codes], value_dictionary.entries(entries, firsts)
     return _dictionary_column(leaf, native.length, native.null_count, native.validity, codes, entries)
 
 
@@ -238,8 +238,8 @@ def _encoded(leaf: LeafType, native: DecodedColumn) -> tuple[Column, Mask | None
             np.unpackbits(values, count=slots, bitorder="little") if bits else from_plain_bytes(values, slots, leaf)
         )
         stored = stored if mask is None else stored[mask]
-    codes, firsts = dictionary.build(stored, leaf, _NO_LIMIT)
+    codes, firsts = value_dictionary.build(stored, leaf, _NO_LIMIT)
     if mask is not None:
         packed, codes = codes, np.zeros(slots, np.int32)
         codes[mask] = packed
-    return _dictionary_column(leaf, slots, nulls, validity, codes, dictionary.entries(stored, firsts))
+    return _dictionary_column(leaf, slots, nulls, validity, codes, value_dictionary.entries(stored, firsts))

@@ -18,10 +18,9 @@ from pyparq import kernels
 from pyparq.encryption.aad import Module
 from pyparq.encryption.writing import ChunkEncryption, FileEncryption
 from pyparq.errors import DataError, ParquetError, located
-from pyparq.format import compression, encodings
+from pyparq.format import compression, encodings, value_dictionary
 from pyparq.format import ttypes as tt
-from pyparq.format.encodings import dictionary, plain
-from pyparq.format.leaf_values import BinaryValues, Values, count_of
+from pyparq.format.leaf_values import BinaryValues, Values, count_of, plain_bytes
 from pyparq.format.order import Order, native_order
 from pyparq.format.thrift_codec import serialize
 from pyparq.index.page_index import MAX_WHOLE_BOUND
@@ -207,9 +206,9 @@ def _to_filter(native: kernels.EncodedChunks, k: int, data: LeafData | FlatData)
     and holds all values."""
     if isinstance(data, FlatData):
         assert data.page is not None  # other columns with a filter are shredded
-        return dictionary.entries(data.page.entries, native.used_entries(k)), None
+        return value_dictionary.entries(data.page.entries, native.used_entries(k)), None
     places = native.first_places(k)
-    return data.values, None if places is None else dictionary.entries(data.values, places)
+    return data.values, None if places is None else value_dictionary.entries(data.values, places)
 
 
 def _file_rules(options: WriteOptions) -> kernels.FileRules:
@@ -279,7 +278,7 @@ def _known(
     if section is None:
         return None
     entries, indices = section
-    return plain.encode(entries, plan.leaf), count_of(entries), indices, len(np.unique(indices))
+    return plain_bytes(entries, plan.leaf), count_of(entries), indices, len(np.unique(indices))
 
 
 def _refused(code: int, page: int, row: int, size: int) -> DataError:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.format.encodings import dictionary, plain
-from pyparq.format.leaf_values import Values, concat_values, count_of, plain_size
+from pyparq.format import value_dictionary
+from pyparq.format.leaf_values import Values, concat_values, count_of, plain_bytes, plain_size
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
 from pyparq.write.encode.shred import Known, known_entries
@@ -29,13 +29,13 @@ def dictionary_page(known: Values, leaf: LeafType, limit: int) -> DictionaryPage
     """The result of :func:`known_dictionary` for values that are all among ``known``."""
     if plain_size(known) > limit or count_of(known) == 0:
         return None
-    places, first = dictionary.build(known, leaf, limit)
+    places, first = value_dictionary.build(known, leaf, limit)
     if len(places) < count_of(known):
         return None
     if len(first) == len(places):
-        return DictionaryPage(known, plain.encode(known, leaf), None)
-    entries = dictionary.entries(known, first)
-    return DictionaryPage(entries, plain.encode(entries, leaf), places)
+        return DictionaryPage(known, plain_bytes(known, leaf), None)
+    entries = value_dictionary.entries(known, first)
+    return DictionaryPage(entries, plain_bytes(entries, leaf), places)
 
 
 class KnownDictionaries:
@@ -63,8 +63,8 @@ def known_dictionary(
     if plain_size(known) > limit or count_of(known) == 0:
         return None
     both = concat_values([known, values], leaf)
-    indices, first_positions = dictionary.build(both, leaf, limit)
-    entries = dictionary.entries(both, first_positions)
+    indices, first_positions = value_dictionary.build(both, leaf, limit)
+    entries = value_dictionary.entries(both, first_positions)
     if len(indices) < count_of(both) or plain_size(entries) > limit:
         return None
     return entries, indices[count_of(known) :]

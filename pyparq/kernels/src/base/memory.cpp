@@ -243,7 +243,7 @@ void bind_memory(nb::module_& m) {
         }
         return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(area.data, {n}, owner_of(area, n)));
     }, "size"_a);
-    m.def("idle_memory", [] { return idle->total(); });
+    nb::borrow<nb::module_>(m.attr("probes")).def("idle_memory", [] { return idle->total(); });
     m.def("release_idle_memory", [] { idle->clear(); });
     m.def("keep_idle_memory", [](int64_t most) { idle->set_most(checked_count(most, "most")); }, "most"_a);
 }

@@ -244,7 +244,8 @@ void bind_workers(nb::module_& m) {
     pthread_atfork(nullptr, nullptr, begin_anew);
 #endif
     nb::module_::import_("atexit").attr("register")(nb::cpp_function(&close_pool));
-    m.def("run_parallel",
+    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
+    probes.def("run_parallel",
           [](int64_t tasks, int64_t threads, const nb::callable& run) {
               run_parallel(checked_count(tasks, "tasks"), checked_count(threads, "threads"), [&](size_t task) {
                   const nb::gil_scoped_acquire gil;
@@ -252,7 +253,7 @@ void bind_workers(nb::module_& m) {
               });
           },
           "tasks"_a, "threads"_a, "run"_a);
-    m.def("stop_requested", [] {
+    probes.def("stop_requested", [] {
         const nb::gil_scoped_release nogil;
         return stop_requested();
     });

@@ -66,3 +66,13 @@ size_t fold_crc(uint32_t&, const uint8_t*, size_t) { return 0; }
 #endif
 
 }  // namespace pyparq
+
+void bind_crc(nb::module_& m) {
+    using namespace pyparq;
+    using namespace nb::literals;
+    nb::class_<Crc32>(m, "Crc32")
+        .def(nb::init<nb::object, bool>(), "function"_a, "use_library"_a = true)
+        .def_prop_ro("native", &Crc32::native)
+        .def("of", [](const Crc32& crc, const RawIn& data, uint32_t before) { return crc.more(before, data.data, data.size); },
+             "data"_a, "before"_a = 0);
+}

@@ -1,9 +1,13 @@
 #include "crypto/seal.hpp"
 
-#include "base/arena.hpp"
 
 namespace pyparq {
 namespace {
+
+// Bytes from..to of a memoryview, as one that keeps alive what it looks at.
+nb::object part(const nb::object& view, size_t from, size_t to) {
+    return view[nb::slice(nb::int_(from), nb::int_(to), nb::int_(1))];
+}
 
 std::array<std::string, 4> aads_of(const nb::sequence& given) {
     std::array<std::string, 4> aads;

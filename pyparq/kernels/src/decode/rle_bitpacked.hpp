@@ -156,27 +156,4 @@ class IndexReader {
     bool packed_ = false;
 };
 
-// The dictionary indices of one page, and which of its slots they are for.
-struct PageRuns {
-    RawIn data;
-    size_t count = 0;
-    Valid valid;
-
-    size_t slots() const { return valid.none() ? count : valid.size; }
-};
-
-// From a list of (data, count, valid or None).
-std::vector<PageRuns> page_runs(const nb::list& pages);
-
-// Slots of all pages together, which are no fewer than their indices.
-inline size_t total_slots(const std::vector<PageRuns>& pages) {
-    size_t total = 0;
-    for (const PageRuns& page : pages) {
-        if (page.count > page.slots()) fail("a page of more values than slots");
-        if (page.slots() > std::numeric_limits<size_t>::max() - total) fail("size overflows");
-        total += page.slots();
-    }
-    return total;
-}
-
 }  // namespace pyparq

@@ -61,9 +61,6 @@ public:
         return raw;
     }
 
-    // The integers and bools of a struct by field, structs among them likewise; everything is checked as above.
-    nb::object numbers(Cursor& c, size_t kind) const { return numbers_of(c, of_kind(kind), 1); }
-
     // The lists of a struct that holds nothing but lists of integers, or of structs of required integers: one
     // vector per field id, the elements' first fields first. `there` has a bit per id that was in the bytes.
     std::vector<std::vector<int64_t>> lists(Cursor& c, size_t kind, uint64_t& there) const {
@@ -137,28 +134,6 @@ private:
         }
     }
 
-    nb::object numbers_of(Cursor& c, const Struct& s, int depth) const {
-        if (depth > kMaxDepth) c.fail("nested too deeply");
-        const size_t fields = s.fields.empty() ? 0 : s.fields.size() - 1;
-        nb::object found = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(fields)));
-        if (!found.is_valid()) throw nb::python_error();
-        const auto put = [&](size_t k, nb::object value) {
-            PyTuple_SetItem(found.ptr(), static_cast<Py_ssize_t>(k), value.release().ptr());
-        };
-        for (size_t k = 0; k < fields; ++k) put(k, nb::none());
-        uint64_t seen = 0;
-        walk(c, s, depth, seen, [&](const Field& field, int32_t id, uint8_t type) {
-            const size_t k = static_cast<size_t>(id - 1);
-            bool raw = false;
-            if (type == kTrue || type == kFalse) put(k, nb::bool_(type == kTrue));
-            else if (type == kI16 || type == kI32 || type == kI64) put(k, nb::int_(integer(c, type)));
-            else if (type == kStruct) put(k, numbers_of(c, structs_[static_cast<size_t>(field.child)], depth + 1));
-            else check_field(c, s, field, type, depth, raw);
-        });
-        if (s.is_union && (seen & (seen - 1))) c.fail("union " + s.name + " has several members set");
-        return found;
-    }
-
     [[noreturn, gnu::cold, gnu::noinline]] static void fail_element(const Cursor& c, const Struct& s,
                                                                     const Field& field, uint8_t element) {
         c.fail("list " + s.name + "." + field.name + " has elements of type " + std::to_string(element));
@@ -223,12 +198,6 @@ nb::tuple check_py(const Rules& rules, const RawIn& data, int64_t offset, size_t
     return nb::make_tuple(c.at(), raw);
 }
 
-nb::tuple numbers_py(const Rules& rules, const RawIn& data, int64_t offset, size_t kind) {
-    Cursor c = cursor(data, offset);
-    nb::object found = rules.numbers(c, kind);
-    return nb::make_tuple(c.at(), found);
-}
-
 nb::tuple lists_py(const Rules& rules, const RawIn& data, int64_t offset, size_t kind) {
     Cursor c = cursor(data, offset);
     uint64_t there;
@@ -250,8 +219,6 @@ void bind_thrift_rules(nb::module_& m) {
         .def(nb::init<const std::vector<StructRow>&>(), nb::arg("rows"))
         .def("check", &check_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
              "(end, whether a text that may be raw bytes is not UTF-8) of the struct at offset.")
-        .def("numbers", &numbers_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
-             "(end, integers and bools by field, structs among them as such tuples, None for all else) of the struct.")
         .def("lists", &lists_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
              "(end, lists by field) of a struct of nothing but lists of integers, or of structs of required integers: "
              "int64 arrays, None for absent ones; structs with all of their first field, then all of the next.")

@@ -175,7 +175,7 @@ void skip_struct(Cursor& c, int depth) {
 
 // ---- between Python and a cursor ---------------------------------------------------------------------
 
-Cursor cursor(const RawIn& bytes, int64_t offset) {
+[[maybe_unused]] Cursor cursor(const RawIn& bytes, int64_t offset) {
     if (offset < 0 || static_cast<uint64_t>(offset) > bytes.size) fail("Thrift: offset outside the bytes");
     return {bytes.data, bytes.data + offset, bytes.data + bytes.size};
 }

@@ -66,32 +66,7 @@ nb::object plain_binary_encode(const Offsets& offsets, const RawIn& data) {
     return std::move(out.object);
 }
 
-// ---- offsets over nulls ---------------------------------------------------------------------------------
-
-void spread_offsets(const Offsets& packed, const Valid& valid, int64_t base, const OffsetsOut& out_offsets) {
-    if (packed.size == 0) fail("offsets are empty (n values need n + 1 offsets)");
-    const size_t have = packed.size - 1, n = valid.none() ? have : valid.size;
-    check_room(out_offsets, n);
-    const uint64_t b = checked_base(base);
-    NoGil nogil(n * 8);
-    if (!valid.none()) check_present(valid, have);
-    packed.visit([&](const auto* in) {
-        check_offsets(in, packed.size, static_cast<size_t>(std::numeric_limits<int64_t>::max() / 4));
-        out_offsets.visit([&](auto* out) {
-            using O = std::remove_pointer_t<decltype(out)>;
-            check_fits<O>(b + static_cast<uint64_t>(in[have]));
-            if constexpr (std::is_same_v<const O*, decltype(in)>) {
-                if (b == 0 && !valid.none()) return spread_over_slots(in, packed.size, valid.data, n, out);
-            }
-            size_t k = 0;
-            out[0] = static_cast<O>(b + static_cast<uint64_t>(in[0]));
-            for (size_t i = 0; i < n; ++i) {
-                k += valid.none() || valid.data[i] != 0;
-                out[i + 1] = static_cast<O>(b + static_cast<uint64_t>(in[k]));
-            }
-        });
-    });
-}
+// ---- offsets ------------------------------------------------------------------------------------------
 
 nb::object narrow_offsets(const In<int64_t>& offsets) {
     check_offsets(offsets.data, offsets.size, std::numeric_limits<int32_t>::max());
@@ -283,10 +258,10 @@ void plain_binary_into(const Values& v, uint8_t* out) {
 void bind_binary(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
-    m.def("plain_binary_decode", &plain_binary_decode, "data"_a, "count"_a, "out_offsets"_a, "out_data"_a,
+    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
+    probes.def("plain_binary_decode", &plain_binary_decode, "data"_a, "count"_a, "out_offsets"_a, "out_data"_a,
           "base"_a = 0);
     m.def("plain_binary_encode", &plain_binary_encode, "offsets"_a, "data"_a);
-    m.def("spread_offsets", &spread_offsets, "offsets"_a, "valid"_a.none(), "base"_a, "out_offsets"_a);
     m.def("narrow_offsets", &narrow_offsets, "offsets"_a);
     m.def("gather_binary_offsets", &gather_binary_offsets, "dict_offsets"_a, "indices"_a, "out_offsets"_a,
           "base"_a = 0);

@@ -112,6 +112,7 @@ void split_into(const uint8_t* values, size_t n, size_t width, uint8_t* out) {
 void bind_split(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
-    m.def("byte_stream_split_decode", &byte_stream_split_decode, "data"_a, "width"_a, "out"_a);
-    m.def("byte_stream_split_encode", &byte_stream_split_encode, "values"_a, "width"_a);
+    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
+    probes.def("byte_stream_split_decode", &byte_stream_split_decode, "data"_a, "width"_a, "out"_a);
+    probes.def("byte_stream_split_encode", &byte_stream_split_encode, "values"_a, "width"_a);
 }

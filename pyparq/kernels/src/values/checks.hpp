@@ -22,7 +22,6 @@ inline uint64_t ones_of_eight(uint64_t x) {
 
 size_t count_equal(const uint8_t* v, size_t n, uint8_t value);
 size_t count_set(const uint8_t* valid, size_t n);
-void check_present(const Valid& valid, size_t values);
 size_t spread_starts(const int32_t* starts, size_t readable, const uint8_t* valid, size_t n, int32_t* out, size_t& k);
 size_t end_of_set(const uint8_t* valid, size_t n);
 size_t checked_value_width(int64_t width);

@@ -259,13 +259,14 @@ size_t delta_byte_array_into(const Values& v, uint8_t* out, size_t room) {
 void bind_delta(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
-    m.def("delta_decode_i32", &delta_decode<int32_t>, "data"_a, "out"_a, "count"_a);
-    m.def("delta_decode_i64", &delta_decode<int64_t>, "data"_a, "out"_a, "count"_a);
-    m.def("delta_encode_i32", &delta_encode<int32_t>, "values"_a);
-    m.def("delta_encode_i64", &delta_encode<int64_t>, "values"_a);
-    m.def("delta_length_decode", &delta_length_decode, "data"_a, "count"_a, "out_offsets"_a, "out_data"_a,
+    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
+    probes.def("delta_decode_i32", &delta_decode<int32_t>, "data"_a, "out"_a, "count"_a);
+    probes.def("delta_decode_i64", &delta_decode<int64_t>, "data"_a, "out"_a, "count"_a);
+    probes.def("delta_encode_i32", &delta_encode<int32_t>, "values"_a);
+    probes.def("delta_encode_i64", &delta_encode<int64_t>, "values"_a);
+    probes.def("delta_length_decode", &delta_length_decode, "data"_a, "count"_a, "out_offsets"_a, "out_data"_a,
           "base"_a = 0);
-    m.def("delta_length_encode", &delta_length_encode, "offsets"_a, "data"_a);
-    m.def("delta_byte_array_decode", &delta_byte_array_decode, "data"_a, "count"_a, "max_bytes"_a);
-    m.def("delta_byte_array_encode", &delta_byte_array_encode, "offsets"_a, "data"_a);
+    probes.def("delta_length_encode", &delta_length_encode, "offsets"_a, "data"_a);
+    probes.def("delta_byte_array_decode", &delta_byte_array_decode, "data"_a, "count"_a, "max_bytes"_a);
+    probes.def("delta_byte_array_encode", &delta_byte_array_encode, "offsets"_a, "data"_a);
 }

@@ -22,11 +22,6 @@ size_t count_equal(const uint8_t* v, size_t n, uint8_t value) {
 
 size_t count_set(const uint8_t* valid, size_t n) { return n - count_equal(valid, n, 0); }
 
-void check_present(const Valid& valid, size_t values) {
-    const size_t set = count_set(valid.data, valid.size);
-    if (set != values) fail(str(set) + " slots are present but there are " + str(values) + " values");
-}
-
 #ifdef PYPARQ_AVX2
 namespace {
 
@@ -145,114 +140,6 @@ void gather_fixed(const RawIn& dict, int64_t width_, const In<int32_t>& indices,
     });
 }
 
-constexpr size_t BLOCK = 1024;  // indices, in the first-level cache
-
-// A block of indices into their entries; absent slots become zeros. `indices` has one valid item more than values.
-template <class T>
-void pick(const uint8_t* dict, const uint32_t* indices, const uint8_t* valid, size_t n, size_t width, uint8_t* out) {
-    if (valid == nullptr) {
-        for (size_t i = 0; i < n; ++i) {
-            const size_t k = indices[i];
-            if constexpr (is_odd<T>) std::memcpy(out + i * width, dict + k * width, width);
-            else store(out + i * sizeof(T), load<T>(dict + k * sizeof(T)));
-        }
-        return;
-    }
-    size_t k = 0;
-    for (size_t i = 0; i < n; ++i) {
-        const bool set = valid[i] != 0;
-        const uint8_t* entry = dict + size_t{indices[k]} * width;
-        if constexpr (is_odd<T>) {
-            if (set) std::memcpy(out + i * width, entry, width);
-            else std::memset(out + i * width, 0, width);
-        } else if constexpr (std::is_integral_v<T>) {
-            store(out + i * sizeof(T), static_cast<T>(load<T>(entry) & (T{0} - static_cast<T>(set))));
-        } else {
-            const T v = load<T>(entry);
-            store(out + i * sizeof(T), set ? v : T{});
-        }
-        k += set;
-    }
-}
-
-// The values of one page's indices, over its slots.
-void gather_page(const RawIn& dict, size_t width, size_t entries, const PageRuns& page, uint8_t* out) {
-    const size_t count = page.count, n = page.slots();
-    if (!page.valid.none()) check_present(page.valid, count);
-    if (count == 0) {  // there may be no index at all, nor any entry
-        if (n > 0) std::memset(out, 0, n * width);
-        return;
-    }
-    IndexReader reader(page.data.data, page.data.size, entries);
-    uint32_t indices[BLOCK + 1];
-    by_width(width, [&](auto tag) {
-        for (size_t from = 0; from < n; from += BLOCK) {
-            const size_t m = std::min(BLOCK, n - from);
-            const uint8_t* present = page.valid.none() ? nullptr : page.valid.data + from;
-            const size_t values = present == nullptr ? m : count_set(present, m);
-            reader.read(values, indices);
-            indices[values] = 0;  // looked up for absent slots behind the last value
-            pick<decltype(tag)>(dict.data, indices, values == m ? nullptr : present, m, width, out + from * width);
-        }
-    });
-}
-
-void gather_pages(const RawIn& dict, int64_t width_, const nb::list& pages_, const RawOut& out) {
-    const size_t width = checked_value_width(width_), entries = checked_items(dict.size, width, "dictionary");
-    const std::vector<PageRuns> pages = page_runs(pages_);
-    const size_t n = total_slots(pages);
-    if (out.size != checked_mul(n, width))
-        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are needed");
-    NoGil nogil(out.size);
-    uint8_t* at = out.data;
-    for (const PageRuns& page : pages) {
-        gather_page(dict, width, entries, page, at);
-        at += page.slots() * width;
-    }
-}
-
-template <class T>
-void spread(const uint8_t* values, const uint8_t* valid, size_t end, uint8_t* out) {
-    size_t k = 0;
-    for (size_t i = 0; i < end; ++i) {  // values[k] exists for every slot up to the last present one
-        const T v = load<T>(values + k * sizeof(T));
-        const bool set = valid[i] != 0;
-        if constexpr (std::is_integral_v<T>) store(out + i * sizeof(T), static_cast<T>(set ? v : T{0}));
-        else store(out + i * sizeof(T), set ? v : T{});
-        k += set;
-    }
-}
-
-void scatter_fixed(const RawIn& values, int64_t width_, const Valid& valid, const RawOut& out) {
-    const size_t width = checked_value_width(width_), have = checked_items(values.size, width, "values");
-    const size_t n = valid.none() ? have : valid.size;
-    if (out.size != checked_mul(n, width))
-        fail("out has " + str(out.size) + " bytes, " + str(n) + " slots of " + str(width) + " are needed");
-    NoGil nogil(out.size);
-    if (!valid.none()) check_present(valid, have);
-    if (have == n) {
-        if (n > 0) std::memcpy(out.data, values.data, values.size);
-        return;
-    }
-    const size_t end = end_of_set(valid.data, n);
-    by_width(width, [&](auto tag) {
-        using T = decltype(tag);
-        if constexpr (is_odd<T>) {
-            const uint8_t* next = values.data;
-            for (size_t i = 0; i < end; ++i) {
-                if (valid.data[i] != 0) {
-                    std::memcpy(out.data + i * width, next, width);
-                    next += width;
-                } else {
-                    std::memset(out.data + i * width, 0, width);
-                }
-            }
-        } else {
-            spread<T>(values.data, valid.data, end, out.data);
-        }
-    });
-    std::memset(out.data + end * width, 0, (n - end) * width);
-}
 
 nb::object compact_fixed(const RawIn& values, int64_t width_, const Valid& valid) {
     const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");
@@ -287,7 +174,5 @@ void bind_fixed(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
     m.def("gather_fixed", &gather_fixed, "dictionary"_a, "width"_a, "indices"_a, "out"_a);
-    m.def("gather_pages", &gather_pages, "dictionary"_a, "width"_a, "pages"_a, "out"_a);
-    m.def("scatter_fixed", &scatter_fixed, "values"_a, "width"_a, "valid"_a.none(), "out"_a);
     m.def("compact_fixed", &compact_fixed, "values"_a, "width"_a, "valid"_a.none());
 }

@@ -1,24 +1,9 @@
 // The RLE / bit-packed hybrid, both ways, and the deprecated BIT_PACKED levels.
-#include "decode/page_levels.hpp"
 #include "decode/rle_bitpacked.hpp"
 #include "encode/encoders.hpp"
 #include "values/checks.hpp"
 
 namespace pyparq {
-
-std::vector<PageRuns> page_runs(const nb::list& pages) {
-    std::vector<PageRuns> found(nb::len(pages));
-    for (size_t k = 0; k < found.size(); ++k) {
-        PyObject* const page = PyList_GetItem(pages.ptr(), static_cast<Py_ssize_t>(k));
-        if (!PyTuple_Check(page) || PyTuple_Size(page) != 3) fail("a page must be (data, count, valid)");
-        const long long count = PyLong_AsLongLong(PyTuple_GetItem(page, 1));
-        if (count == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
-        found[k].count = checked_count(count, "count");
-        if (!found[k].data.load(PyTuple_GetItem(page, 0))) fail("a page's data must be bytes-like");
-        if (!found[k].valid.load(PyTuple_GetItem(page, 2))) fail("a page's valid must be an array of uint8, or None");
-    }
-    return found;
-}
 
 void decode_hybrid_u8(const uint8_t* data, size_t size, unsigned w, size_t count, uint8_t* out, uint32_t last) {
     decode_hybrid(data, size, w, count, out, last);
@@ -85,11 +70,6 @@ size_t rle_decode_i32(const RawIn& data, int64_t bit_width, int64_t count, const
     }
     const int64_t widest = (int64_t{1} << w) - 1;
     return decode(data, w, count, out, static_cast<uint32_t>(std::min(limit - 1, widest)));
-}
-
-nb::object levels_and_most(const RawIn& data, int64_t count, int64_t maximum, bool always) {
-    Levels found = read_levels(data.data, data.size, count, maximum, always);
-    return nb::make_tuple(found.levels, found.most);
 }
 
 size_t bit_packed_decode_u8(const RawIn& data, int64_t bit_width, int64_t count, const Out<uint8_t>& out) {
@@ -245,30 +225,15 @@ size_t hybrid_into(const int32_t* v, size_t n, unsigned w, uint8_t* out, size_t 
     return encode_hybrid(v, n, w, out, room);
 }
 
-Levels read_levels(const uint8_t* data, size_t size, int64_t count, int64_t maximum_, bool always) {
-    if (maximum_ < 1 || maximum_ > 255) fail("level out of range: " + str(maximum_));
-    const uint8_t maximum = static_cast<uint8_t>(maximum_);
-    const size_t n = checked_count(count, "count");
-    if (!always && is_one_run(data, size, n, maximum)) return {nb::none(), n};
-    Fresh<uint8_t> levels(n);
-    size_t most;
-    {
-        NoGil nogil(n);
-        decode_hybrid(data, size, static_cast<unsigned>(std::bit_width(unsigned{maximum})), n, levels.data, maximum);
-        most = count_equal(levels.data, n, maximum);
-    }
-    return {std::move(levels.object), most};
-}
-
 }  // namespace pyparq
 
 void bind_rle(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
-    m.def("rle_decode_u8", &rle_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a, "max_value"_a = -1);
-    m.def("read_levels", &levels_and_most, "data"_a, "count"_a, "maximum"_a, "always"_a);
-    m.def("rle_decode_i32", &rle_decode_i32, "data"_a, "bit_width"_a, "count"_a, "out"_a, "limit"_a);
-    m.def("bit_packed_decode_u8", &bit_packed_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a);
-    m.def("rle_encode_u8", &rle_encode_u8, "values"_a, "bit_width"_a);
-    m.def("rle_encode_i32", &rle_encode_i32, "values"_a, "bit_width"_a);
+    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
+    probes.def("rle_decode_u8", &rle_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a, "max_value"_a = -1);
+    probes.def("rle_decode_i32", &rle_decode_i32, "data"_a, "bit_width"_a, "count"_a, "out"_a, "limit"_a);
+    probes.def("bit_packed_decode_u8", &bit_packed_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a);
+    probes.def("rle_encode_u8", &rle_encode_u8, "values"_a, "bit_width"_a);
+    probes.def("rle_encode_i32", &rle_encode_i32, "values"_a, "bit_width"_a);
 }

@@ -1,4 +1,4 @@
-"""Dictionary encoding (Encodings.md, RLE_DICTIONARY): values through a PLAIN dictionary page."""
+"""The dictionary of some values: each value once, and for every value the place of its entry."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.format.leaf_values import BinaryValues, Values, as_bytes
-from pyparq.format.types import LeafType, Physical
-
-TYPES = tuple(p for p in Physical if p != Physical.BOOLEAN)
+from pyparq.format.types import LeafType
 
 
 def build(values: Values, leaf: LeafType, max_bytes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
