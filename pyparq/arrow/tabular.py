@@ -31,8 +31,11 @@ Part = tuple[list[Column], int]
 
 
 def for_anybody(schema: Schema, parts: list[Part]) -> tuple[Schema, list[Part]]:
-    """Rows as anybody may take them: decimals in 128 bits, or in 256 beyond 38 digits. polars (2.1) takes narrower ones
-    in an Arrow stream for wide ones, and so shows other values without a word; and wider ones not at all."""
+    """Rows in a form that every library reads: decimals in 128 bits, or in 256 beyond 38 digits.
+
+    polars (2.1) takes narrower decimals in an Arrow stream for 128-bit ones, and silently shows other values. It does
+    not read wider ones.
+    """
     if not any(
         _has_odd_decimals(field.type)
         for field in schema.fields

@@ -1,8 +1,9 @@
-"""Is a remote file still the one that was opened? By what its file system says of it, where requests cannot be bound.
+"""Checks whether a remote file is still the one that was opened, for file systems whose requests cannot be bound to a
+version.
 
-What is said when the file is opened costs nothing: its size is asked for anyway. It is asked for again after bytes have
-come, so that these are known to be of the same file: once for each question to an open file, and after a second. A file
-that is opened and read at once is not asked about again.
+Asking when the file is opened costs nothing, because its size is requested anyway. It is asked again after bytes have
+arrived, so that these are known to belong to the same file: once for each question to an open file, and after a second.
+A file that is opened and read at once is not asked about again.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyparq.io.folders import Folders
 from pyparq.io.retry import Retry
 
 _TAGS = ("generation", "etag", "ETag", "e_tag", "sha", "blob_id", "rev", "md5Checksum")
-"""What names one version of a file, in the words of several file systems. The first that both sides have decides."""
+"""Names of version tags in the answers of several file systems. The first one that both sides have decides."""
 _DATES = (
     "mtime", "modified", "LastModified", "last_modified", "updated", "modificationTime", "modify", "modifiedTime",
     "last_write_time", "date_time", "created",
@@ -32,7 +33,7 @@ _COPIES = {"filecache", "simplecache"}
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a file system says of the version of a file."""
+    """The version of a file as its file system states it."""
 
     size: int | None
     tags: tuple[tuple[str, str], ...]
@@ -50,16 +51,17 @@ class Stated:
 
     @property
     def generation(self) -> str | None:
-        """Of an object on Google Cloud Storage."""
+        """The generation of an object on Google Cloud Storage."""
         return dict(self.tags).get("generation")
 
     @property
     def tells(self) -> bool:
-        """Is there more than a size?"""
+        """Whether it holds more than a size."""
         return bool(self.tags or self.dates)
 
     def differs(self, other: Stated) -> bool:
-        """Is it another version? By a tag where both have one of a kind, else by dates. The size counts in any case."""
+        """Whether it is another version: by a tag if both have the same kind of tag, otherwise by dates. The size
+        counts in any case."""
         if None not in (self.size, other.size) and self.size != other.size:
             return True
         tags = dict(other.tags)
@@ -76,7 +78,7 @@ def _plain_tag(tag: Any) -> str:
 
 
 def _plain_date(date: Any) -> float | str:
-    """Seconds, where that can be told."""
+    """Seconds, if the date can be read."""
     if isinstance(date, str):
         try:
             date = dt.datetime.fromisoformat(date)
@@ -94,7 +96,7 @@ def _apart(one: float | str, other: float | str, step: float) -> bool:
 
 
 class Unchanged:
-    """One file on a file system of fsspec's, which is to stay as it was stated."""
+    """A file on an fsspec file system that must stay as it was stated."""
 
     def __init__(self, fs: Any, path: str, stated: Stated) -> None:
         self._path = path
@@ -105,18 +107,19 @@ class Unchanged:
         self._asked = time.monotonic()
 
     def begin(self) -> None:
-        """A new question: what was asked before does not hold for it."""
+        """Begin a new question: earlier checks do not count for it."""
         self._asked = float("-inf")
 
     def check(self, fs: Any, name: str, retry: Retry) -> None:
-        """To be called when bytes have come. Raises :class:`ChangedFileError` where they may be of another file.
+        """Check the version after bytes have arrived. Raises :class:`ChangedFileError` if they may belong to another
+        file.
 
-        ``fs``: the file system, which is another object in a forked child. ``name``: of the file, for the message.
+        ``fs``: the file system, which is another object in a forked child. ``name``: the file's name for the message.
         """
         now = time.monotonic()
         if self._is_copy or not self._stated.tells or (now - self._asked < FRESH and not self._costs_nothing):
             return
-        before, self._asked = self._asked, now  # other threads, whose bytes came before, need not ask
+        before, self._asked = self._asked, now  # other threads, whose bytes arrived before, need not ask
         try:
             self.check_now(fs, name, retry)
         except BaseException:
@@ -124,7 +127,7 @@ class Unchanged:
             raise
 
     def check_now(self, fs: Any, name: str, retry: Retry) -> None:
-        """The same, whenever it was asked before."""
+        """Check the version even if it was checked a moment ago."""
         found = Folders(fs, retry).info(self._path)
         if found is None:
             raise ChangedFileError(f"the file was removed after {self._since}", file=name)

@@ -81,12 +81,13 @@ class Folders:
         return self._asked(path, lambda: list(self._fs.ls(path, detail=True)))
 
     def info(self, path: str) -> Info | None:
-        """What the file system says of a path now; ``None`` where nothing is there."""
+        """The file system's current information about a path. ``None`` if nothing is there."""
         self._fs.invalidate_cache()
         return self._info(path)
 
     def is_folder(self, path: str) -> bool:
-        """Is it one? What may not be looked at is none. Raises ``OSError`` where the file system does not tell."""
+        """Whether it is a folder. A path that may not be read is none. Raises ``OSError`` if the file system does not
+        answer."""
         ask = (lambda: self._fs.isdir(path)) if is_s3(self._fs) else (lambda: self._type_of(path) == "directory")
         try:
             return bool(self._retry.once(ask))
@@ -191,7 +192,7 @@ class Folders:
 
 
 def _says_no(error: BaseException) -> bool:
-    """Is it an answer, rather than the lack of one?"""
+    """Whether the error is a real answer, rather than a failed request."""
     cause, status = cause_of(error)
     if status is not None:
         return status < 500

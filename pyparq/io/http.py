@@ -23,7 +23,7 @@ _NO_SUCH_RANGE = (400, 405, 416, 501)
 
 
 class Version:
-    """What answers say of the version of a file. Each fact comes from the first answer that states it."""
+    """The version of a file by the answers of its server. Each fact comes from the first answer that states it."""
 
     def __init__(self) -> None:
         self.size: int | None = None
@@ -51,7 +51,7 @@ class Version:
 
 
 def is_http(fs: Any) -> bool:
-    """Is it fsspec's HTTP, or made of it?"""
+    """Whether it is fsspec's HTTP file system, or derived from it."""
     return hasattr(fs, "set_session") and hasattr(fs, "encode_url")
 
 

@@ -24,7 +24,7 @@ _SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureSto
 _CHANGED = "the file has changed since it was opened: open it again"
 
 _asked = False
-"""Whether this process has asked a store, or its parent had before the fork."""
+"""Whether this process has used a store, or its parent had before the fork."""
 _forked = False
 
 
@@ -50,7 +50,7 @@ class ObjectFile:
 
     is_local = False
     retry = Retry()
-    """How requests that fail for the moment are made again, by obstore itself not counted."""
+    """How often failed requests are repeated, in addition to obstore's own repetitions."""
 
     def __init__(self, store: Any, path: str) -> None:
         if not isinstance(path, str) or not (hasattr(store, "get") and hasattr(store, "head")):
@@ -71,7 +71,7 @@ class ObjectFile:
 
     @property
     def size(self) -> int:
-        """Bytes of the object. Asks the server, unless a read has told."""
+        """Size of the object in bytes. Asks the server, unless a read has told it."""
         if self._size is None:
             self._check_usable()
             self._learn(self._asked(lambda: self.store.head(self.path)))
@@ -102,7 +102,7 @@ class ObjectFile:
         return self._asked(lambda: self._range(wanted))
 
     def _asked(self, ask: Callable[[], T]) -> T:
-        """obstore makes most of its requests again by itself, so that one more try has to do."""
+        """The result of a request. obstore repeats most requests by itself, so one more try is enough."""
 
         def plainly() -> T:
             try:
@@ -142,7 +142,8 @@ class ObjectFile:
         raise ConnectionError(errno.EIO, f"the server sends {len(data)} bytes instead of {length}", self.name)
 
     def _check_same(self, meta: Any) -> None:
-        """Stores that take no notice of ``if_match``, or have no tag for it, say what object they answer from."""
+        """Check that the answer comes from the same object, for stores that ignore ``if_match`` or have no tag for
+        it."""
         if self._size is None:
             self._learn(meta)
             return
@@ -153,7 +154,8 @@ class ObjectFile:
             raise ChangedFileError(_CHANGED, file=self.name)
 
     def state(self) -> tuple[Any, ...]:
-        """What the store says of the object now: it differs once the object is replaced. Asks the server."""
+        """The store's current information about the object, which changes when the object is replaced. Asks the
+        server."""
         self._check_usable()
         meta = self._asked(lambda: self.store.head(self.path))
         return meta["size"], meta.get("e_tag"), meta.get("version"), meta.get("last_modified")
@@ -183,7 +185,7 @@ class ObjectFile:
         except (ParquetError, MemoryError):
             raise
         except Exception as error:
-            raise _plain(error, self.name) from None  # the cause may show what is secret in a URL
+            raise _plain(error, self.name) from None  # the cause may show secrets of a URL
 
 
 @contextmanager
@@ -237,7 +239,7 @@ def _plain(error: Exception, name: str) -> Exception:
 
 
 def _name(store: Any, path: str) -> str:
-    """What messages call the object: nothing that may be secret."""
+    """The object's name in messages, without secrets."""
     scheme, place = _SCHEMES.get(type(store).__name__, ("", ""))
     config = getattr(store, "config", None) or {}
     root = f"{scheme}://{config[place]}" if place and place in config else f"<{type(store).__name__}>"

@@ -59,7 +59,7 @@ class FsspecFile:
 
     @property
     def size(self) -> int:
-        """Bytes. Asks the server, unless it has said so before."""
+        """Size in bytes. Asks the server, unless it is known already."""
         if self._size is None:
             self._check_usable()
             with self._plain_errors():
@@ -90,14 +90,14 @@ class FsspecFile:
         return None if found.get("size") is None else int(found["size"])
 
     def _state(self, stated: Stated) -> None:
-        """What is said of the file first is what it has to stay."""
+        """The version of the file. The first one that the server states must stay."""
         if self._unchanged is None and not (is_s3(self.fs) or is_http(self.fs)):
             self._unchanged = Unchanged(self.fs, self.path, stated)
             if stated.generation is not None and takes_generations(self.fs):
                 self._bound = {"generation": stated.generation}
 
     def begin(self) -> None:
-        """A new question to an open file: it may have been replaced since the one before."""
+        """Begin a new question to an open file: it may have been replaced since the last one."""
         if self._unchanged is not None:
             self._unchanged.begin()
 
@@ -150,7 +150,7 @@ class FsspecFile:
                 with self._plain_errors():
                     parts = self._retry().each(self._requested, ranges, self._is_wrong)
             except FileNotFoundError:
-                if self._unchanged is not None and self._bound:  # the version is not there any more
+                if self._unchanged is not None and self._bound:  # this version does not exist any more
                     self._unchanged.check_now(self.fs, self.name, self.retry)
                 raise
             if self._unchanged is not None:
@@ -164,11 +164,11 @@ class FsspecFile:
         self._size = len(self._whole)
 
     def _retry(self) -> Retry:
-        """s3fs makes most of its requests again by itself."""
+        """The retries for this file system. s3fs repeats most of its requests by itself."""
         return self.retry.at_most(1) if is_s3(self.fs) else self.retry
 
     def _is_wrong(self, wanted: Range, found: Any) -> bool:
-        """Is it neither what was asked for nor all of the file?"""
+        """Whether the answer is neither the requested range nor the whole file."""
         return len(found) not in (wanted[1], self._size)
 
     def _exactly(self, data: Any, offset: int, length: int) -> memoryview:
@@ -202,7 +202,7 @@ class FsspecFile:
         ends = [offset + length for offset, length in ranges]
         try:
             return list(self.fs.cat_ranges([self.path] * len(ranges), starts, ends, on_error="return", **self._bound))
-        except Exception as error:  # of a file system that raises all the same
+        except Exception as error:  # for file systems that raise although told not to
             return [error] * len(ranges)
 
     def _tried(self, part: Range) -> Any:

@@ -1,7 +1,7 @@
-"""Objects on S3 by s3fs: the parts of an answer that it does not hand out, and reads of one version of an object.
+"""Objects on S3 through s3fs: the parts of an answer that s3fs does not return, and reads of one version of an object.
 
-An object may be replaced while it is read. Every range request after the first therefore states the entity tag that
-came with the first (``If-Match``, RFC 9110 section 13.1.1), and S3 refuses to send bytes of another object.
+An object may be replaced while it is read. Every range request after the first therefore states the entity tag of the
+first answer (``If-Match``, RFC 9110 section 13.1.1), and S3 refuses to send bytes of another object.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ AT_A_TIME = 128
 
 
 class LastBytes(NamedTuple):
-    """The end of an object, and what came with it."""
+    """The end of an object, with the other parts of the answer."""
 
     data: bytes
     content_range: str | None
@@ -26,7 +26,7 @@ class LastBytes(NamedTuple):
 
 
 def is_s3(fs: Any) -> bool:
-    """Is it s3fs, or made of it?"""
+    """Whether it is s3fs, or derived from it."""
     return hasattr(fs, "_call_s3") and hasattr(fs, "split_path") and hasattr(type(fs), "_cat_file")
 
 

@@ -32,7 +32,7 @@ class Appender:
         """Bytes taken so far."""
 
     def write(self, view: memoryview) -> None:
-        """Write all of it. Raises ``OSError`` when the object takes nothing, or says that it took what cannot be."""
+        """Write all of it. Raises ``OSError`` if the object takes nothing, or reports an impossible number of bytes."""
         while len(view):
             taken = self._offer(view)
             self.position += taken
@@ -60,22 +60,22 @@ class Appender:
             raise OSError(f"{self._name}: write() returned {said!r} instead of a number of bytes") from None
 
     def _told(self, before: int | None, size: int) -> int | None:
-        """The bytes taken since ``tell()`` said ``before``; ``None`` where it says nothing."""
+        """The bytes taken since ``tell()`` returned ``before``. ``None`` if it does not tell."""
         if before is None:
             return None
         after = _tell(self._file)
         if after is not None and after < before + size and hasattr(self._file, "flush"):
-            self._file.flush()  # what waits in a buffer may not count
+            self._file.flush()  # buffered bytes may not count
             after = _tell(self._file)
         return None if after is None else after - before
 
     def _may_refuse(self) -> bool:
-        """Does ``None`` mean that nothing was taken?"""
+        """Whether ``None`` means that nothing was taken."""
         if isinstance(self._file, io.RawIOBase):
             return True
         try:
             return not os.get_blocking(self._file.fileno())
-        except Exception:  # no descriptor, as most of these objects
+        except Exception:  # no descriptor, like most of these objects
             return False
 
     def _refusal(self, said: int | None, size: int) -> OSError:
@@ -91,5 +91,5 @@ class Appender:
 def _tell(file: Any) -> int | None:
     try:
         return operator.index(file.tell())
-    except Exception:  # a pipe, or a file object that has no position, in any of the ways to say so
+    except Exception:  # a pipe, or a file object without a position; objects report this in several ways
         return None

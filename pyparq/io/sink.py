@@ -1,4 +1,4 @@
-"""Where bytes go: local paths, writable file objects, fsspec URLs; one interface, append only.
+"""Targets of bytes: local paths, writable file objects and fsspec URLs behind one interface that can only append.
 
 A sink belongs to the process that opened it (:mod:`pyparq.io.process_ownership`).
 """
@@ -59,14 +59,14 @@ class Sink(Protocol):
         """Make the file visible under its name, complete."""
 
     def abort(self) -> None:
-        """Leave nothing behind, as far as the target allows; never raises for what cannot be undone."""
+        """Leave nothing behind, as far as the target allows. Raises no error for what cannot be undone."""
 
 
 class LocalSink(Owned):
-    """A file on a local file system: it replaces what is there only when it is complete."""
+    """A file on a local file system. It replaces an existing file only when it is complete."""
 
     expected: Expected | None = None
-    """The only file that it may replace: the one that it is made from. ``None``: any."""
+    """The only file that it may replace: the one it was made from. ``None``: any file."""
 
     def __init__(self, path: str, fsync: bool = False) -> None:
         self.position = 0
@@ -139,7 +139,7 @@ class LocalSink(Owned):
             self._target.finish(self._fsync, self.expected)
         except OSError as error:
             self.abort()
-            error.filename = self.name  # nobody knows the hidden one
+            error.filename = self.name  # the user does not know the hidden name
             del error.filename2
             raise
 
@@ -190,9 +190,9 @@ class FileObjectSink(Owned):
         return None
 
     def _before_fork(self) -> None:
-        """What waits in the file's buffer would wait in the child's copy of it too, and be written twice. A pipe is
-        not waited for: it may be the child that reads it."""
-        with suppress(Exception):  # closed, or full: later calls will tell
+        """Flush the file's buffer, so that the child does not get a copy of it and write it twice. A pipe is not
+        flushed: its reader may be the child."""
+        with suppress(Exception):  # closed, or full: later calls raise the error
             if isinstance(self._file, io.BufferedWriter | io.BufferedRandom) and stat.S_ISREG(
                 os.fstat(self._file.fileno()).st_mode
             ):
@@ -282,7 +282,7 @@ class FsspecSink(Owned):
 
 
 def _uploads(fs: Any, buffered: type) -> bool:
-    """Do files of this file system appear only when they are closed? So it is where writing means uploading."""
+    """Whether files of this file system appear only when they are closed. Writing them is then an upload."""
     protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
     return bool(protocols & {"s3", "s3a", "gs", "gcs", "abfs", "az", "abfss", "adl", "oss", "oci"}) and hasattr(
         buffered, "discard"

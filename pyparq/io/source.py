@@ -1,4 +1,4 @@
-"""Where bytes come from: local paths, bytes, seekable file objects, fsspec URLs; one interface.
+"""Sources of bytes: local paths, bytes, seekable file objects and fsspec URLs behind one interface.
 
 A source reads ranges and nothing else. Reads are exact: a range that the file cannot fill raises
 :class:`CorruptFileError`. Local files use positioned reads, so threads share one descriptor without a lock. Files are
@@ -42,19 +42,20 @@ from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import check_stopped
 
 _OPEN_FLAGS = sum(getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_NONBLOCK"))
-"""Not to block matters for pipes alone, which are refused rather than waited for."""
+"""Non-blocking mode matters for pipes only. They are refused, and opening one must not wait."""
 
 
 TOGETHER = 8 << 20
-"""Bytes of separate ranges that are read into one buffer, which lives as long as any of them."""
+"""Maximum number of bytes of separate ranges that are read into one buffer. The buffer lives as long as any of them."""
 
 
 LARGEST_CALL = 16 << 20
-"""Bytes of one call to the system: between two, Ctrl-C is noticed."""
+"""Maximum number of bytes per system call. Between two calls, Ctrl-C is noticed."""
 
 
 SHARED = 4 << 20
-"""Bytes of one range from which on threads share it: what the system has in memory is copied as fast as they can."""
+"""From this many bytes of one range on, several threads read it: data in the page cache is copied as fast as they
+can."""
 
 
 class LocalFile:
@@ -66,7 +67,7 @@ class LocalFile:
 
     def __init__(self, path: str) -> None:
         self.name = path
-        # Whoever reads holds it as long as that takes: a closed descriptor's number may be another file's at once.
+        # A running read holds this object: the number of a closed descriptor may be another file's at once.
         self._open: kernels.HeldFile | None = kernels.HeldFile(os.open(path, os.O_RDONLY | _OPEN_FLAGS))
         try:
             status = os.fstat(self._open.number)
@@ -81,7 +82,7 @@ class LocalFile:
             raise
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
-        file = self._open  # stays open for this call, whoever closes it meanwhile
+        file = self._open  # stays open for this call, even if another thread closes it
         if file is None:
             raise _closed(self.name)
         found: list[memoryview] = []
@@ -108,7 +109,7 @@ class LocalFile:
         buffer = memoryview(kernels.take_memory(size).data)
         offsets, lengths = np.array(ranges, np.int64).T.copy()
         if kernels.pread_ranges(fd, offsets, lengths, buffer, self.threads) < size:
-            return [self._read(fd, offset, length) for offset, length in ranges]  # one of them says what is missing
+            return [self._read(fd, offset, length) for offset, length in ranges]  # one of them raises the error
         ends = np.cumsum(lengths).tolist()
         return [buffer[end - length : end] for end, (_, length) in zip(ends, ranges, strict=True)]
 
@@ -185,8 +186,8 @@ class FileObject:
         self._unchanged = _watched(file)
 
     def _after_fork(self) -> None:
-        """An open file has one position for parent and child, who would each read where the other has gone: the child
-        reads plain files without it. Of other file objects nothing is known."""
+        """Parent and child share one position of an open file, so each would read at the other's place. The child reads
+        plain files without using the position. For other file objects this is not known."""
         self._lock = threading.Lock()
         self._shares_position = _is_plain(self._file)
 
@@ -201,7 +202,7 @@ class FileObject:
             return found
 
     def begin(self) -> None:
-        """A new question: the file behind the object may have been replaced since the one before."""
+        """Begin a new question: the file behind the object may have been replaced since the last one."""
         if self._unchanged is not None:
             self._unchanged.begin()
 
@@ -247,7 +248,7 @@ class FileObject:
 
 
 def _watched(file: Any) -> Unchanged | None:
-    """What watches over an open file of fsspec's. Those of s3fs state the version with each request by themselves."""
+    """Watches an open fsspec file for changes. Files of s3fs state their version with each request by themselves."""
     fs, path = getattr(file, "fs", None), getattr(file, "path", None)
     if fs is None or not isinstance(path, str) or is_local_system(fs) or is_s3(fs):
         return None
@@ -256,7 +257,8 @@ def _watched(file: Any) -> Unchanged | None:
 
 
 def _is_plain(file: Any) -> bool:
-    """Is it a file on disk as ``open(path, "rb")`` gives it, so that its bytes are those of its descriptor?"""
+    """Whether it is a file on disk as ``open(path, "rb")`` returns it, so that its bytes are those of its
+    descriptor."""
     raw = file.raw if type(file) is io.BufferedReader else file
     try:
         return type(raw) is io.FileIO and stat.S_ISREG(os.fstat(raw.fileno()).st_mode)
@@ -281,7 +283,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
     Raises ``FileNotFoundError`` and its kin as the operating system does, :class:`OptionError` for anything else.
     """
     check_storage_options(where, storage_options)
-    parts = open_file_parts(where) if hasattr(where, "full_name") else None  # which paths have not
+    parts = open_file_parts(where) if hasattr(where, "full_name") else None  # paths do not have it
     if parts is not None:
         fs, path, _ = parts
         return LocalFile(path) if is_local_system(fs) else FsspecFile(fs, path, name_on(fs, path))
@@ -293,7 +295,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
     if isinstance(where, (bytes, bytearray, memoryview)):
         return BytesSource(where)
     if isinstance(where, ObjectFile):
-        return ObjectFile(where.store, where.path)  # each reader has the object as it finds it
+        return ObjectFile(where.store, where.path)  # each reader gets the current object
     if hasattr(where, "read_ranges"):
         return cast(Source, where)
     if hasattr(where, "read") and hasattr(where, "seek"):
@@ -308,13 +310,14 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
 
 
 def set_retry(source: Source, times: int, wait: float) -> None:
-    """How often a source makes a request again that failed for the moment, and the seconds before the first time."""
+    """Set how often a source repeats a request that failed for the moment, and the seconds before the first
+    repetition."""
     if isinstance(source, (FsspecFile, ObjectFile)):
         source.retry = Retry(times, wait)
 
 
 def begin(source: Source) -> None:
-    """A new question to a file that has been opened before: a remote one may have been replaced since."""
+    """Begin a new question to an open file: a remote file may have been replaced since the last one."""
     if isinstance(source, (FsspecFile, FileObject)):
         source.begin()
 

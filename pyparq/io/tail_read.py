@@ -1,9 +1,9 @@
-"""The end of a remote file and its size at once.
+"""Reads the end of a remote file and its size at the same time.
 
-A Parquet file is read from its end, and where the end lies is not known before the size is. Servers answer a range
+A Parquet file is read from its end, but the position of the end is known only with the size. Servers answer a range
 request for the last bytes (``Range: bytes=-N``, RFC 9110 section 14.1.2) with these bytes and, in ``Content-Range``,
-with the size. fsspec hands out the bytes alone, so the two file systems whose answers can be seen are asked directly.
-Others that run requests concurrently are asked for both at the same time. That is two requests, but one wait.
+with the size. fsspec returns only the bytes. So the two file systems whose answers are accessible are asked directly.
+Others that run requests concurrently are asked for both at the same time: two requests, but one wait.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyparq.runtime.threads import map_requests
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What a server said about the end of a file."""
+    """The answer of a server about the end of a file."""
 
     data: Any
     """The last bytes, ``None`` where it did not give them."""
@@ -31,7 +31,7 @@ class End:
     whole: bool = False
     """``data`` is the whole file: the server knows no ranges."""
     etag: str | None = None
-    """Entity tag of what the bytes come from, where later requests can be bound to it."""
+    """Entity tag of the bytes, if later requests can be bound to it."""
     version: Version | None = None
     """What a server behind HTTP said of it."""
     info: Mapping[str, Any] | None = None
@@ -53,12 +53,12 @@ def read_end(fs: Any, path: str, length: int) -> End | None:
 
 
 def tells_size(fs: Any) -> bool:
-    """Does one request give both the end and the size?"""
+    """Whether one request gives both the end and the size."""
     return is_concurrent(fs) and _direct(fs) is not None
 
 
 def _direct(fs: Any) -> Callable[[Any, str, int], Awaitable[End | None]] | None:
-    """How to ask for the end where the whole answer can be seen."""
+    """The function that asks for the end, for file systems whose whole answer is accessible."""
     if is_s3(fs):
         return _from_s3
     if is_http(fs):
@@ -107,7 +107,7 @@ def _on_threads(fs: Any, path: str, length: int) -> End | None:
     def end() -> Any:
         try:
             return fs.cat_file(path, start=-length)
-        except Exception as error:  # of a file that is not there, say: its size is asked for too
+        except Exception as error:  # for example a missing file: its size is asked for too
             return error
 
     info, data = map_requests(lambda ask: ask(), [lambda: fs.info(path), end])
@@ -124,7 +124,7 @@ def _both(info: Mapping[str, Any], data: Any, length: int) -> End | None:
 
 
 def _end(data: bytes, content_range: str | None) -> End | None:
-    """``None`` unless the answer places its bytes at the end of the file."""
+    """The end of the file. ``None`` unless the answer places its bytes at the end of the file."""
     found = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", content_range or "")
     if found is None:
         return None

@@ -1,7 +1,7 @@
-"""URLs of files: local ones are paths, all others belong to fsspec.
+"""URLs of files. Local ones are paths, all others belong to fsspec.
 
-Names and messages show URLs without what may be secret in them (:func:`shown`). What a file system's libraries raise,
-each its own kinds, comes out as the ``OSError`` that a local file would give (:func:`plain_errors`).
+Names and messages show URLs without secrets (:func:`shown`). The libraries behind file systems raise errors of their
+own kinds. Each becomes the ``OSError`` that a local file would give (:func:`plain_errors`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def local_path(url: str) -> str | None:
 
 
 def is_url(where: Any) -> bool:
-    """Whether it is for fsspec to open."""
+    """Whether fsspec has to open it."""
     return isinstance(where, str) and "://" in where and local_path(where) is None
 
 
@@ -91,7 +91,7 @@ def is_local_system(fs: Any) -> bool:
 
 
 def name_on(fs: Any, path: str) -> str:
-    """What to call a file on a file system."""
+    """The name of a file on a file system, for messages."""
     return shown(str(fs.unstrip_protocol(path)))
 
 
@@ -157,7 +157,7 @@ def plain_errors(
 
 
 def say_tries(plain: Exception, error: BaseException) -> None:
-    """Have an error say how often the request behind it was made, where that was more than once."""
+    """Add to an error how often the request behind it was made, if that was more than once."""
     tries = getattr(error, "pyparq_tries", 1)
     if tries > 1 and isinstance(plain, OSError):
         plain.strerror = f"{plain.strerror} (tried {tries} times)"
@@ -190,7 +190,7 @@ def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exce
 
 
 def _message(error: BaseException) -> str:
-    """What the server says beside the status."""
+    """The server's message beside the status."""
     answer = getattr(error, "response", None)
     if isinstance(answer, dict):  # botocore
         return str(answer.get("Error", {}).get("Message", ""))
@@ -198,7 +198,7 @@ def _message(error: BaseException) -> str:
 
 
 def _number(error: BaseException) -> int | None:
-    """The system's error number; that of a name which is not found is none."""
+    """The system's error number. That of a host name that is not found is dropped."""
     number = getattr(error, "errno", None)
     return number if isinstance(number, int) and number > 0 else None
 

@@ -67,7 +67,7 @@ def kept_bytes(words: Buffer, offsets: Buffer) -> int:
 def keep_binary(words: Buffer, offsets: Buffer, data: Buffer, out_offsets: Buffer, out_data: Buffer) -> None:
     """The strings whose bits are set: offsets of the same width from 0 on, and their `kept_bytes`."""
 
-# --- tests of values into bitmaps; `within`, a bitmap, says of which values anybody wants to know ---
+# --- tests of values into bitmaps; `within`, a bitmap, marks the values that matter ---
 def match_numbers(values: Buffer, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
     """Numbers (float16 too) against a literal of their type: == != < <= > >=, is_nan, is_not_nan. NaN is above every
     number, and no literal; the zeros are equal."""
@@ -98,7 +98,7 @@ class Nonces:
     used: int
 
     def __init__(self, random: Callable[[int], bytes]) -> None:
-        """`random(size)` gives so many bytes that nobody can guess."""
+        """`random(size)` returns that many unpredictable bytes."""
 
     def take(self, most: int) -> bytes | None:
         """A nonce for one more encryption; None where `most` were given."""
@@ -668,7 +668,7 @@ class EncodedChunks:
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
         is called every 50 ms. Returns None, or why a chunk cannot be written: (code, page, row, size)."""
     def take(self) -> list[NDArray[np.uint8]]:
-        """The bytes of the chunks that nobody has taken yet, in order. While a thread is in `encode`: those of them
+        """The bytes of the chunks that were not taken yet, in order. While a thread is in `encode`: those of them
         that are finished."""
     def place(self, base: int) -> None:
         """Say where in the file the first chunk starts."""

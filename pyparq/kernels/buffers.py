@@ -24,7 +24,7 @@ SMALLEST = 32 << 10
 """Below this many bytes the allocator is quick enough."""
 LEAST_KEPT = 64 << 20
 MOST_KEPT = 512 << 20
-"""Bytes kept that nobody uses; less where memory is small."""
+"""Maximum number of idle bytes that are kept; fewer if memory is small."""
 SHARE_OF_MEMORY = 32
 """One part in so many of the memory there is may be kept."""
 
@@ -34,7 +34,7 @@ _OUTERMOST = f"{CGROUPS}/memory.max", f"{CGROUPS}/memory/memory.limit_in_bytes"
 
 
 def memory_size(quickly: bool = False) -> int:
-    """Bytes of memory that this process may use: the machine's, or its container's; 0 where nobody tells.
+    """Bytes of memory that this process may use: the machine's, or its container's; 0 if it is not known.
 
     ``quickly``: of control groups the outermost alone is asked, which in a container is its own.
     """

@@ -1,10 +1,10 @@
-"""Modules that load with their first use: whole, whichever threads ask for them at once, and whoever forks meanwhile.
+"""Loads modules at their first use: completely, even if several threads need them at once or the process forks.
 
-An import of ``a.b`` holds the lock of ``a.b`` while it waits for ``a``; where ``a`` imports ``b`` itself, another
-thread waits the other way round. Python resolves that by handing out half a module: one of the two gets an ImportError.
+An import of ``a.b`` holds the lock of ``a.b`` while it waits for ``a``. If ``a`` imports ``b`` itself, another thread
+waits the other way round. Python resolves that by handing out half a module: one of the two gets an ImportError.
 
-A child that is forked in the middle of an import inherits half a module and the lock of it, which nobody will ever let
-go of. So a fork waits until what other threads load is there.
+A child that is forked in the middle of an import inherits half a module and its lock, which no thread will ever
+release. So a fork waits until the imports of other threads are done.
 """
 
 from __future__ import annotations

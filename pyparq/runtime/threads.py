@@ -118,7 +118,7 @@ class Task(Generic[R]):
         self.parent: Task[Any] | None = getattr(_running, "task", None)
         """The task that this one is a part of."""
         self.stopped = False
-        """Nobody wants the result."""
+        """The result is no longer needed."""
         self._call: tuple[Callable[..., R], tuple[Any, ...]] | None = (function, arguments)
         self._owner: dict[str, int] = {}
         self._finished = False
@@ -206,7 +206,7 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool,
     tasks that had begun are done.
 
     The caller takes part: where all workers have to be woken, a scheduler may put two on one processor for a while. And
-    a function may call this again: it makes all calls itself where nobody else has time.
+    a function may call this again: it makes all calls itself if no other thread has time.
 
     Give the largest items first: half of the workers take from the front, half from the end. Small items are mostly
     Python, which only one thread can run at a time; large ones are mostly kernels and codecs, which run beside it.

@@ -1,7 +1,7 @@
-"""Files that arrive in a folder, in batches: what a stream's offset says, and which files lie between two of them.
+"""Files that arrive in a folder, read in batches. A stream's offset tells which files were read.
 
-An offset has to be small, because Spark keeps one for every batch. So it holds the time of the latest file, and the
-names of files from the last :attr:`Arrivals.late` seconds before it, as hashes. Every older file counts as read.
+An offset must be small, because Spark keeps one for every batch. So it holds the time of the latest file, and the names
+(as hashes) of files from the last :attr:`Arrivals.late` seconds before it. Every older file counts as read.
 """
 
 from __future__ import annotations

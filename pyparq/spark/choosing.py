@@ -1,4 +1,4 @@
-"""Which files of a folder a compaction makes anew: small ones, and those that are not in the wanted order."""
+"""Chooses the files that a compaction rewrites: small files, and files that are not in the wanted order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A ``Column`` of PySpark as a tree of :mod:`pyparq.spark.conditions`.
+"""Converts a PySpark ``Column`` to a tree of :mod:`pyparq.spark.conditions`.
 
-A classic session keeps it as a tree in the JVM, Spark Connect as a message: neither is read as printed text.
+A classic session keeps it as a tree in the JVM, Spark Connect as a message. Neither is read as printed text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tasks of a compaction do: take samples, part rows into ranges, make files."""
+"""The tasks of a compaction: take samples, split rows into ranges, write files."""
 
 from __future__ import annotations
 

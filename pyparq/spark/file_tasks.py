@@ -1,4 +1,4 @@
-"""What is done to one file of a job, on one thread: Spark has as many tasks at a time as there are cores."""
+"""The work on one file of a job. It uses one thread, because Spark runs as many tasks at a time as there are cores."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Points in time in filters, as Spark means them: literals without a zone are read in one.
+"""Points in time in filters, with Spark's meaning: literals without a zone get one.
 
-Text, dates, numpy's ``datetime64`` and Arrow's values are clocks in the session's zone
-(``spark.sql.session.timeZone``). A ``datetime`` without a zone is one in the zone of this Python process, as everywhere
-in PySpark.
+Text, dates, numpy's ``datetime64`` and Arrow's values are clock times in the session's zone
+(``spark.sql.session.timeZone``). A ``datetime`` without a zone is in the zone of this Python process, as everywhere in
+PySpark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of columns as Spark tells them apart: by default without regard to case."""
+"""Names of columns, compared as Spark compares them: by default without regard to case."""
 
 from __future__ import annotations
 

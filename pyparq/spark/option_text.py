@@ -1,4 +1,4 @@
-"""Options of a data source: text, as Spark hands it on."""
+"""Options of a data source, which Spark passes as text."""
 
 from __future__ import annotations
 

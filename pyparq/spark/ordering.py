@@ -1,9 +1,9 @@
-"""Which rows go together where files are ordered by several tasks: ranks of values in a sample, and Z-order.
+"""Decides which rows belong together when several tasks order files: by ranks of values in a sample, or by Z-order.
 
-Each key column gets a rank: its place among bounds that are values of the sample. In a sort order the next key counts
-only where the value is a bound itself: between two bounds there are different values, which it must not mix. In a
-Z-order the ranks are interleaved bit by bit, so that rows that are near in all columns are near in the order. The
-result is one number per row, and ranges of it are files.
+Each key column gets a rank: its position among bounds, which are values of the sample. In a sort order, the next key
+counts only where the value equals a bound: between two bounds there are different values, which must not be mixed. In a
+Z-order, the bits of the ranks are interleaved, so that rows that are near in all columns are near in the order. The
+result is one number per row, and ranges of numbers become files.
 """
 
 from __future__ import annotations

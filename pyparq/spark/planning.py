@@ -1,7 +1,7 @@
-"""Who plans a read: the driver, a task of a Connect session, or, where there are many files, a job of Spark.
+"""Decides which process plans a read: the driver, a task of a Connect session, or, for many files, a Spark job.
 
-Such a job has one task for each share of the files. It reads their footers and indexes, and gives back what is to be
-read of each file, as a row. The parts of all shares make one plan, the same that one process would have made.
+Such a job has one task per share of the files. It reads their footers and indexes, and returns the planned reads of
+each file as a row. The parts of all shares make one plan, the same that one process would have made.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far Spark has come with what is waited for: tasks that are done, and tasks that are known."""
+"""The progress of a Spark job: the number of finished tasks, and the number of known tasks."""
 
 from __future__ import annotations
 

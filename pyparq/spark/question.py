@@ -1,7 +1,7 @@
-"""A read as one value, and what it comes to once it is planned: an answer, or parts for Spark's workers.
+"""A read as one value, and the result of planning it: an answer, or parts for Spark's workers.
 
-This runs where the files are: in the driver of a classic session, in a task for Spark Connect. Who asks is
-:mod:`pyparq.spark.planning`, which also shares the planning of many files out to tasks.
+This runs where the files are: in the driver of a classic session, or in a task for Spark Connect.
+:mod:`pyparq.spark.planning` calls it, and also shares the planning of many files among tasks.
 """
 
 from __future__ import annotations

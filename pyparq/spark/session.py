@@ -1,4 +1,4 @@
-"""What pyparq needs of a Spark session: the right version, its parallelism, and whether the files are at hand."""
+"""Checks of a Spark session: the right version, its parallelism, and whether the driver can read the files."""
 
 from __future__ import annotations
 

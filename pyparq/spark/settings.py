@@ -1,5 +1,5 @@
-"""What Spark's settings say of a write: those of the session, and options in Spark's spelling. docs/spark.md says for
-each of them whether it is obeyed."""
+"""Spark's settings for a write: those of the session, and options in Spark's spelling. docs/spark.md lists which ones
+are obeyed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Files that a read leaves out (``on_error="skip"``): warnings for who asked, and a folder of notes that every process
-of the read adds to.
-"""
+"""Files that a read leaves out (``on_error="skip"``): warnings for the caller, and a folder of notes to which every
+process of the read adds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How columns of Spark's are stored where its settings say so: timestamps in milliseconds, field ids."""
+"""The storage of Spark's columns where its settings decide it: timestamps in milliseconds, field ids."""
 
 from __future__ import annotations
 

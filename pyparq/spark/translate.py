@@ -1,7 +1,8 @@
-"""A condition of Spark as a filter: exactly what Spark would keep, or, where that cannot be, all of that and more.
+"""Converts a Spark condition to a filter that keeps exactly what Spark would keep, or, if that is not possible, those
+rows and more.
 
-Literals become what Spark compares: beside integers a text is a number, beside floats a decimal is a double.
-Where Spark's rules of types lead elsewhere, the condition has no equal, and is refused or left to Spark.
+Literals get Spark's meaning: beside integers a text is a number, beside floats a decimal is a double. Where Spark's
+type rules differ otherwise, there is no equal filter. The condition is then refused, or left to Spark.
 """
 
 from __future__ import annotations

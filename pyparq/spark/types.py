@@ -1,7 +1,7 @@
-"""Which type Spark has for each column, and the cast to it that loses nothing.
+"""The Spark type of each column, and a lossless cast to it.
 
-Spark takes Arrow batches whose types are exactly its own. Types that it does not have are cast to one that holds all
-their values. Where there is none, planning fails and names the column.
+Spark takes Arrow batches with exactly its own types. Other types are cast to a Spark type that holds all their values.
+If there is none, planning fails and names the column.
 """
 
 from __future__ import annotations

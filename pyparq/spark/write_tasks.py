@@ -1,4 +1,4 @@
-"""What the tasks of a write do where the files are: write rows into staging, begin a write and make it visible."""
+"""The tasks of a write that run where the files are: write rows into staging, begin a write, and make it visible."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Time zones as Spark names them, and the instants of clocks in them, as ``java.time`` finds them.
+"""Time zones by Spark's names, and the instants of clock times in them, as ``java.time`` computes them.
 
-A time that clocks skip (daylight saving begins) is as much later as they skip. One that they show twice is the first of
-both. Old times have the zone's local mean time.
+A clock time that is skipped (when daylight saving begins) is moved later by the skipped time. A clock time that occurs
+twice is the first of the two. Old times have the zone's local mean time.
 """
 
 from __future__ import annotations

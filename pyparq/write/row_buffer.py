@@ -59,7 +59,7 @@ class _Waiting:
     batch: RecordBatch
     size: int
     owned: bool = False
-    """In buffers that nobody else writes to."""
+    """Whether its buffers are copies, which no other code writes to."""
 
 
 class RowBuffer:

@@ -1,9 +1,9 @@
-"""What a file's schema cannot say and ``ARROW:schema`` does: time zones, seconds, dictionaries, large, view and
-fixed-size types, durations, intervals, run ends, extension types, names of list items and field metadata.
+"""Types that a file's schema cannot express and ``ARROW:schema`` does: time zones, seconds, dictionaries, large, view
+and fixed-size types, durations, intervals, run ends, extension types, names of list items and field metadata.
 
-Hints, never instructions: the metadata is outside bytes, written by whoever. A hint is taken only where the column that
-the file holds can be shown in that type; everything else (bad base64, a broken message, types that contradict the
-file's schema, extension types that others would act upon) is ignored in silence.
+These are hints, never instructions: the metadata are bytes from outside. A hint is taken only if the file's column can
+be shown in that type. Everything else is ignored silently: bad base64, a broken message, types that contradict the
+file's schema, extension types that other libraries would act upon.
 """
 
 from __future__ import annotations

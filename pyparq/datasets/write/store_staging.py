@@ -2,7 +2,7 @@
 
 A store renames nothing, and has no locks. So the new files become visible one by one, each complete, by copies within
 the store, and those that they replace are removed when all are there. A crash at that time leaves some of both; before
-it, nothing but the staging objects, which readers pass over and which stay until somebody removes them. There may be
+it, nothing but the staging objects, which readers ignore and which stay until a user removes them. There may be
 one writer at a time.
 """
 

@@ -95,7 +95,7 @@ class FileFields:
         self._whole: dict[Node, Output] = {}
         self._shown: dict[Node, Field | None] = {}
         self.projection: Projection | None = None
-        """That of all columns, once somebody has asked for it."""
+        """The projection of all columns, once it was asked for."""
 
     @property
     def metadata(self) -> dict[bytes, bytes]:

@@ -103,7 +103,7 @@ int64_t gzip_inflate(const Zlib& zlib, const uint8_t* in, size_t n, uint8_t* out
     }
     const uint8_t* const in_end = in + n;
     uint8_t *at = out, *const end = out + std::min(wanted, room);
-    // Members follow each other. Nobody looks at what stands behind the one that fills the room.
+    // Members follow each other. Bytes behind the one that fills the room are ignored.
     while (in < in_end && (at < end || room == 0)) {
         if (!inflating.begin(zlib)) return -1;
         const int said = inflate_member(zlib, in, in_end, at, end);

@@ -140,7 +140,7 @@ class IndexReader {
         }
         check_hybrid(top, last_);
     }
-    // Carried values, and the largest of them; those that nobody asks for may be anything.
+    // Carried values, and the largest of them; those that are not asked for may be anything.
     uint32_t take(size_t n, uint32_t* out) {
         uint32_t top = 0;
         for (size_t i = 0; i < n; ++i) top = std::max(top, out[i] = carry_[carry_at_ + i]);
