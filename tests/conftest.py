@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
+from quick import QUICK, SLOW
 
 # Nothing fails because a machine was busy: neither a slow example nor slow drawing is an error. The same code gives the
 # same answer: examples follow from the test's name, unless other ones are asked for.
@@ -36,6 +37,12 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the groups
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """``-m quick`` looks at no other modules: collecting them all would take longer than running the quick ones."""
+    is_other = collection_path.suffix == ".py" and collection_path.stem not in QUICK
+    return True if config.option.markexpr == "quick" and is_other else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With ``-n`` and ``--dist loadgroup`` all tests that need Spark run in one process: it takes seconds to start."""
     for item in items:
@@ -43,6 +50,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid}: an id that changes from run to run; give ids=stable_id")
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("spark"))
+        if item.path.stem in QUICK and not any(item.get_closest_marker(name) for name in SLOW):
+            item.add_marker(pytest.mark.quick)
 
 
 def stable_id(value: object) -> str:
