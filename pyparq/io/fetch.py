@@ -62,7 +62,7 @@ class Fetcher:
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
-        self._ahead: list[Ahead] = []  # in a forked child, requests of the parent do not arrive here
+        self.ahead: list[Ahead] = []  # in a forked child, requests of the parent do not arrive here
 
     def fork(self, gap: int | None = None) -> Fetcher:
         """A fetcher of the same source and the same tail, with its own counts. ``gap``: another gap, if given."""
@@ -135,7 +135,7 @@ class Fetcher:
     def fetch_stretches(self, start: Int64Array, size: Int64Array) -> list[tuple[int, memoryview]]:
         """As :meth:`fetch_groups`, for ranges in arrays, one group per row. The ranges must not overlap or be empty.
         Returns the parts that were read, each with its offset. Every range lies within one part."""
-        if self._ahead:
+        if self.ahead:
             groups = [list(zip(a, b, strict=True)) for a, b in zip(start.tolist(), size.tolist(), strict=True)]
             pairs = zip(groups, self.fetch_groups(groups), strict=True)
             return [(r[0], view) for ranges, part in pairs for r, view in zip(ranges, part, strict=True)]
@@ -202,11 +202,11 @@ class Fetcher:
         """Release bytes that are not needed any more."""
         ahead.give_up()
         with self._lock:
-            self._ahead = [other for other in self._ahead if other is not ahead]
+            self.ahead = [other for other in self.ahead if other is not ahead]
 
     def forget_all(self) -> None:
         """Release all bytes that were requested ahead."""
-        for ahead in self._ahead:
+        for ahead in self.ahead:
             self.forget(ahead)
 
     def _planned(self, ranges: Sequence[Range], gap: int) -> Ahead:
@@ -215,12 +215,12 @@ class Fetcher:
         absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
         ahead = Ahead(self._before_tail(merge(absent, gap), absent), len(absent))
         with self._lock:
-            self._ahead = [*self._ahead, ahead]
+            self.ahead = [*self.ahead, ahead]
         return ahead
 
     def _found_ahead(self, groups: Sequence[Sequence[Range]]) -> dict[Range, tuple[Ahead, int]]:
         """The ranges that were requested before, each with its place."""
-        known, found = self._ahead, dict[Range, tuple[Ahead, int]]()
+        known, found = self.ahead, dict[Range, tuple[Ahead, int]]()
         if not known:
             return found
         for offset, length in (r for ranges in groups for r in ranges):

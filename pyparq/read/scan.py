@@ -239,7 +239,9 @@ class Scan:
                 yield batches, begin, seen / total
                 del batches
         finally:
-            self.give_up()
+            # Python prints an interrupt that arrives while it drops a generator. Code without calls gives it no place.
+            if self.reader.prefetch is not None or self.file.fetcher.ahead:
+                self.give_up()
 
     def _check_rows_alone(self, rows: int) -> None:
         """Raise :class:`LimitError` for batches without columns whose row count is larger than any file of this size

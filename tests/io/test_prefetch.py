@@ -165,7 +165,7 @@ def test_a_stream_that_is_given_up_asks_for_nothing_more(file_size: dict[str, An
         answer.set()
         assert slow.log.wait_for(lambda rs: all(r.ended < 1 << 60 for r in rs))
         assert len(of_groups(slow.log.requests)) == 3
-        assert not scan.file.fetcher._ahead
+        assert not scan.file.fetcher.ahead
 
 
 def test_rows_that_may_not_be_needed_are_not_asked_for(file_size: dict[str, Any]) -> None:

@@ -368,11 +368,11 @@ def test_nothing_that_was_asked_for_ahead_stays() -> None:
         for run in ("to_table", "count", "plan"):
             scan = file.scan(filters=col("word") == "word 77")
             getattr(scan, run)()
-            assert not scan.file.fetcher._ahead
+            assert not scan.file.fetcher.ahead
         batches = (scan := file.scan(filters=col("word") == "word 77")).batches()
         next(batches)
         batches.close()
-        assert not scan.file.fetcher._ahead
+        assert not scan.file.fetcher.ahead
 
 
 # ---- what goes wrong

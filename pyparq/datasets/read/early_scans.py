@@ -43,7 +43,8 @@ class InTurn(Generic[T]):
                         task.result()
                 yield item
         finally:
-            self._stop()
+            if self._begun:  # no call without need: see Scan._by_row_group
+                self._stop()
 
     def _begin(self) -> None:
         """Begin as many scans as the limit allows, and at least one."""
