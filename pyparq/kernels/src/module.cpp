@@ -29,9 +29,13 @@ const nb::object& dtype_of(char kind, size_t itemsize) {
         case 'b': return numpy->boolean;
         case 'f': return itemsize == 4 ? numpy->f4 : numpy->f8;
         case 'i':
-            return itemsize == 1 ? numpy->i1 : itemsize == 2 ? numpy->i2 : itemsize == 4 ? numpy->i4 : numpy->i8;
+            return itemsize == 1 ? numpy->i1 : itemsize == 2 ? numpy->i2
+                                           : itemsize == 4   ? numpy->i4
+                                                             : numpy->i8;
         default:
-            return itemsize == 1 ? numpy->u1 : itemsize == 2 ? numpy->u2 : itemsize == 4 ? numpy->u4 : numpy->u8;
+            return itemsize == 1 ? numpy->u1 : itemsize == 2 ? numpy->u2
+                                           : itemsize == 4   ? numpy->u4
+                                                             : numpy->u8;
     }
 }
 

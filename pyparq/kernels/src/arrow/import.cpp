@@ -16,7 +16,14 @@ constexpr int64_t kMost = int64_t{1} << 48;  // elements of an array: more are i
 // ---- types --------------------------------------------------------------------------------------------------------
 
 // What the buffers of a type are ("Physical Memory Layout" of the Arrow columnar format).
-enum class Buffers { None, Validity, Bits, Values, Bytes, Offsets, Views, Ranges };
+enum class Buffers { None,
+                     Validity,
+                     Bits,
+                     Values,
+                     Bytes,
+                     Offsets,
+                     Views,
+                     Ranges };
 
 struct Layout {
     Buffers buffers;
@@ -36,12 +43,21 @@ bool layout_of(std::string_view f, Layout& out) {
         switch (f[0]) {
             case 'n': return is(Buffers::None);
             case 'b': return is(Buffers::Bits);
-            case 'c': case 'C': return is(Buffers::Values, 1);
-            case 's': case 'S': case 'e': return is(Buffers::Values, 2);
-            case 'i': case 'I': case 'f': return is(Buffers::Values, 4);
-            case 'l': case 'L': case 'g': return is(Buffers::Values, 8);
-            case 'u': case 'z': return is(Buffers::Bytes, 4);
-            case 'U': case 'Z': return is(Buffers::Bytes, 8);
+            case 'c':
+            case 'C': return is(Buffers::Values, 1);
+            case 's':
+            case 'S':
+            case 'e': return is(Buffers::Values, 2);
+            case 'i':
+            case 'I':
+            case 'f': return is(Buffers::Values, 4);
+            case 'l':
+            case 'L':
+            case 'g': return is(Buffers::Values, 8);
+            case 'u':
+            case 'z': return is(Buffers::Bytes, 4);
+            case 'U':
+            case 'Z': return is(Buffers::Bytes, 8);
             default: return false;
         }
     }
@@ -192,8 +208,10 @@ class Importer {
     nb::object buffers(const ArrowArray& array, const Type& type) const {
         const int64_t count = array.offset + array.length, width = type.layout.width;
         switch (type.layout.buffers) {
-            case Buffers::None: case Buffers::Validity: return nb::make_tuple();
-            case Buffers::Bits: case Buffers::Values: return nb::make_tuple(made(values(array, type.layout)));
+            case Buffers::None:
+            case Buffers::Validity: return nb::make_tuple();
+            case Buffers::Bits:
+            case Buffers::Values: return nb::make_tuple(made(values(array, type.layout)));
             case Buffers::Offsets: return nb::make_tuple(made(offsets(array, width)));
             case Buffers::Ranges: return nb::make_tuple(made(bytes(array, 1, size(count, width))), made(bytes(array, 2, size(count, width))));
             case Buffers::Bytes: return nb::make_tuple(made(offsets(array, width)), made(bytes(array, 2, last_offset(array, width))));
@@ -369,9 +387,9 @@ void bind_arrow_import(nb::module_& m) {
         .def_prop_ro("num_bytes", &ImportedArray::num_bytes)
         .def_prop_ro("validity", [or_none](const ImportedArray& self) { return or_none(self.owner, self.validity); })
         .def_prop_ro("buffers", [](const ImportedArray& self) {
-            const nb::object first = python_buffer(self.owner, self.first);
-            return self.offset_width > 0 ? nb::make_tuple(first, python_buffer(self.owner, self.second)) : nb::make_tuple(first);
-        });
+        const nb::object first = python_buffer(self.owner, self.first);
+        return self.offset_width > 0 ? nb::make_tuple(first, python_buffer(self.owner, self.second)) : nb::make_tuple(first);
+    });
     nb::class_<ArrowImport>(m, "ArrowImport")
         .def(nb::init<const nb::object&, const nb::object&>(), "schema"_a.none(), "arrays"_a)
         .def("schema", &ArrowImport::schema)

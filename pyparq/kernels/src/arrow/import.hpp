@@ -29,8 +29,8 @@ struct ImportedArray {
     };
     Owner owner;
     int64_t length, offset, nulls;
-    int64_t width;        // of a value; 0 for bits
-    int64_t offset_width;  // of byte arrays; 0 for others
+    int64_t width;                  // of a value; 0 for bits
+    int64_t offset_width;           // of byte arrays; 0 for others
     Bytes validity, first, second;  // values, or offsets and bytes
 
     // Bytes that its elements take: of byte arrays with four for each offset.

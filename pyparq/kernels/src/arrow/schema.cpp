@@ -83,7 +83,10 @@ std::optional<std::string> integer_format(const Table& type) {
     int32_t bits;
     uint8_t is_signed;
     if (!type.number(0, bits) || !type.number(1, is_signed)) return {};
-    const char* found = bits == 8 ? "cC" : bits == 16 ? "sS" : bits == 32 ? "iI" : bits == 64 ? "lL" : nullptr;
+    const char* found = bits == 8 ? "cC" : bits == 16 ? "sS"
+                                       : bits == 32   ? "iI"
+                                       : bits == 64   ? "lL"
+                                                      : nullptr;
     return found ? std::string(1, found[is_signed ? 0 : 1]) : std::string();
 }
 

@@ -41,7 +41,8 @@ inline void put(uint8_t* w, const uint8_t* p, uint64_t length, uint64_t buffer, 
 
 // The same where no more than the value's bytes may be there to be read, `left` bytes from p on.
 inline void put_within(uint8_t* w, const uint8_t* p, size_t left, uint64_t length, uint64_t buffer, uint64_t offset) {
-    if (left >= kRead) [[likely]] return put(w, p, length, buffer, offset);
+    if (left >= kRead) [[likely]]
+        return put(w, p, length, buffer, offset);
     uint8_t copy[kRead] = {};
     if (length > 0) std::memcpy(copy, p, std::min<size_t>(length, kRead));
     put(w, copy, length, buffer, offset);

@@ -92,7 +92,10 @@ class Buffer {
     bool held_ = false;
 };
 
-enum class Kind : uint8_t { SignedInt, UnsignedInt, Float, Other };
+enum class Kind : uint8_t { SignedInt,
+                            UnsignedInt,
+                            Float,
+                            Other };
 
 // The kind of a single-item struct-module format in native byte order.
 inline Kind format_kind(const char* f) noexcept {
@@ -100,10 +103,24 @@ inline Kind format_kind(const char* f) noexcept {
     if (*f == '@' || *f == '=' || *f == '<') ++f;
     if (f[0] == '\0' || f[1] != '\0') return Kind::Other;
     switch (f[0]) {
-        case 'b': case 'h': case 'i': case 'l': case 'q': case 'n': return Kind::SignedInt;
-        case 'B': case 'H': case 'I': case 'L': case 'Q': case 'N': case '?': case 'c':
+        case 'b':
+        case 'h':
+        case 'i':
+        case 'l':
+        case 'q':
+        case 'n': return Kind::SignedInt;
+        case 'B':
+        case 'H':
+        case 'I':
+        case 'L':
+        case 'Q':
+        case 'N':
+        case '?':
+        case 'c':
             return Kind::UnsignedInt;
-        case 'e': case 'f': case 'd': return Kind::Float;
+        case 'e':
+        case 'f':
+        case 'd': return Kind::Float;
         default: return Kind::Other;
     }
 }
@@ -252,7 +269,8 @@ struct Fresh {
     static constexpr char letter() {
         if constexpr (std::is_same_v<T, bool>) return 'b';
         constexpr Kind k = kind_of<T>();
-        return k == Kind::Float ? 'f' : k == Kind::SignedInt ? 'i' : 'u';
+        return k == Kind::Float ? 'f' : k == Kind::SignedInt ? 'i'
+                                                             : 'u';
     }
 };
 

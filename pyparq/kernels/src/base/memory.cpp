@@ -30,10 +30,10 @@ constexpr bool kOwnMaps = true;
 constexpr bool kOwnMaps = false;  // a sanitizer sees the borders of what malloc gives
 #endif
 
-constexpr size_t kSmallest = size_t{32} << 10;   // below this many bytes the C library is quick enough
-constexpr size_t kLargePage = size_t{2} << 20;   // bytes of a large page of the common processors
-constexpr size_t kMapped = kLargePage;           // from this many bytes on, memory comes from the kernel directly
-constexpr unsigned kNumpyDomain = 389047;        // numpy.lib.tracemalloc_domain
+constexpr size_t kSmallest = size_t{32} << 10;  // below this many bytes the C library is quick enough
+constexpr size_t kLargePage = size_t{2} << 20;  // bytes of a large page of the common processors
+constexpr size_t kMapped = kLargePage;          // from this many bytes on, memory comes from the kernel directly
+constexpr unsigned kNumpyDomain = 389047;       // numpy.lib.tracemalloc_domain
 
 size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
 
@@ -159,7 +159,7 @@ class Idle {
     }
 
     std::mutex lock_;
-    std::list<Area> by_age_;                                               // the oldest first
+    std::list<Area> by_age_;                                          // the oldest first
     std::map<size_t, std::deque<std::list<Area>::iterator>> places_;  // by size, and by age
     size_t total_ = 0, most_ = 0;
 };

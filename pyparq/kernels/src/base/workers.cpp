@@ -246,13 +246,13 @@ void bind_workers(nb::module_& m) {
     nb::module_::import_("atexit").attr("register")(nb::cpp_function(&close_pool));
     nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
     probes.def("run_parallel",
-          [](int64_t tasks, int64_t threads, const nb::callable& run) {
-              run_parallel(checked_count(tasks, "tasks"), checked_count(threads, "threads"), [&](size_t task) {
-                  const nb::gil_scoped_acquire gil;
-                  run(task);
-              });
-          },
-          "tasks"_a, "threads"_a, "run"_a);
+               [](int64_t tasks, int64_t threads, const nb::callable& run) {
+        run_parallel(checked_count(tasks, "tasks"), checked_count(threads, "threads"), [&](size_t task) {
+            const nb::gil_scoped_acquire gil;
+            run(task);
+        });
+    },
+               "tasks"_a, "threads"_a, "run"_a);
     probes.def("stop_requested", [] {
         const nb::gil_scoped_release nogil;
         return stop_requested();

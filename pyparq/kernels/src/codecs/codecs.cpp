@@ -9,7 +9,14 @@ namespace pyparq {
 namespace {
 
 // CompressionCodec of parquet.thrift.
-enum Codec : int { UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW };
+enum Codec : int { UNCOMPRESSED,
+                   SNAPPY,
+                   GZIP,
+                   LZO,
+                   BROTLI,
+                   LZ4,
+                   ZSTD,
+                   LZ4_RAW };
 
 int64_t copy_all(const uint8_t* in, size_t n, uint8_t* out, size_t room) {
     if (n > room) return -1;
@@ -21,7 +28,10 @@ int64_t copy_all(const uint8_t* in, size_t n, uint8_t* out, size_t room) {
 
 bool codec_is_native(int codec) {
     switch (codec) {
-        case UNCOMPRESSED: case SNAPPY: case LZ4: case LZ4_RAW: return true;
+        case UNCOMPRESSED:
+        case SNAPPY:
+        case LZ4:
+        case LZ4_RAW: return true;
         case GZIP: return zlib() != nullptr;
         case ZSTD: return zstd() != nullptr;
         case BROTLI: return brotli() != nullptr;
@@ -80,18 +90,18 @@ void bind_codecs(nb::module_& m) {
     nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
     probes.def("codec_is_native", &codec_is_native, "codec"_a);
     probes.def("inflate",
-          [](int codec, const RawIn& data, const RawOut& out, int64_t wanted) {
-              const size_t most = wanted < 0 ? out.size : static_cast<size_t>(wanted);
-              const NoGil nogil(data.size + out.size);
-              return inflate_native(codec, data.data, data.size, out.data, out.size, most);
-          },
-          "codec"_a, "data"_a, "out"_a, "wanted"_a = -1);
+               [](int codec, const RawIn& data, const RawOut& out, int64_t wanted) {
+        const size_t most = wanted < 0 ? out.size : static_cast<size_t>(wanted);
+        const NoGil nogil(data.size + out.size);
+        return inflate_native(codec, data.data, data.size, out.data, out.size, most);
+    },
+               "codec"_a, "data"_a, "out"_a, "wanted"_a = -1);
     probes.def("deflate_bound", [](int codec, int64_t size) { return deflate_bound(codec, checked_count(size, "size")); },
-          "codec"_a, "size"_a);
+               "codec"_a, "size"_a);
     probes.def("deflate",
-          [](int codec, int level, const RawIn& data, const RawOut& out) {
-              const NoGil nogil(data.size + out.size);
-              return deflate_native(codec, level, data.data, data.size, out.data, out.size);
-          },
-          "codec"_a, "level"_a, "data"_a, "out"_a);
+               [](int codec, int level, const RawIn& data, const RawOut& out) {
+        const NoGil nogil(data.size + out.size);
+        return deflate_native(codec, level, data.data, data.size, out.data, out.size);
+    },
+               "codec"_a, "level"_a, "data"_a, "out"_a);
 }

@@ -98,7 +98,7 @@ struct Crypto {
     int (*CTX_ctrl)(void*, int what, int n, void* data);
     void (*clear_error)();
     unsigned long (*version)();
-    const void* (*by_size[2][3])();  // EVP_aes_128_gcm and so on: GCM, CTR; keys of 16, 24 and 32 bytes
+    const void* (*by_size[2][3])();                                   // EVP_aes_128_gcm and so on: GCM, CTR; keys of 16, 24 and 32 bytes
     void* (*fetch)(void*, const char* name, const char* properties);  // null before OpenSSL 3.0
     const void* ciphers[2][3];                                        // what these give, once the library is checked
 };

@@ -79,7 +79,9 @@ bool decode_most(Place& place, const uint8_t* stop) {
     return right;
 }
 
-enum class Found { More, End, Wrong };
+enum class Found { More,
+                   End,
+                   Wrong };
 
 // Decodes one sequence.
 Found decode_one(Place& place) {

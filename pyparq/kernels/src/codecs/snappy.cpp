@@ -13,13 +13,14 @@ struct Tag {
     uint16_t distant = 0;  // what is to be added to the bytes behind the tag for the offset
 };
 
-constexpr uint8_t kBehind = 255;    // the length of a literal stands behind the tag
+constexpr uint8_t kBehind = 255;  // the length of a literal stands behind the tag
 
 constexpr auto kTags = [] {
     std::array<Tag, 256> tags{};
     for (size_t i = 0; i < 256; ++i) {
         const size_t kind = i & 3, upper = i >> 2;
-        const size_t length = kind == 1 ? 4 + (upper & 7) : kind == 0 && upper >= 60 ? kBehind : upper + 1;
+        const size_t length = kind == 1 ? 4 + (upper & 7) : kind == 0 && upper >= 60 ? kBehind
+                                                                                     : upper + 1;
         tags[i].length = static_cast<uint8_t>(length);
         tags[i].distant = static_cast<uint16_t>(kind == 1 ? upper >> 3 << 8 : 0);
     }
@@ -41,7 +42,9 @@ struct Place {
 };
 
 // What a step through the elements of a block comes to.
-enum class Step { kGoOn, kStop, kMalformed };
+enum class Step { kGoOn,
+                  kStop,
+                  kMalformed };
 
 // A copy, and the literal of `lead` bytes before it, which is not written yet. The copy is read before the literal is written:
 // then what it reads was written by one store as a rule, and the processor need not wait for its cache.
@@ -127,7 +130,8 @@ bool decode_one(Place& place) {
     const Tag tag = kTags[*place.in];
     const size_t kind = *place.in & 3;
     size_t length = tag.length, left = static_cast<size_t>(place.in_end - place.in) - 1;
-    const size_t bytes = length == kBehind ? (*place.in >> 2) - 59 : kind == 3 ? 4 : kind;  // behind the tag
+    const size_t bytes = length == kBehind ? (*place.in >> 2) - 59 : kind == 3 ? 4
+                                                                               : kind;  // behind the tag
     if (bytes > left) return false;
     uint32_t behind = 0;
     std::memcpy(&behind, place.in + 1, bytes);

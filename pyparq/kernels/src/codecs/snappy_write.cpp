@@ -60,7 +60,8 @@ size_t match_length(const uint8_t* a, const uint8_t* b, const uint8_t* end) {
         const uint64_t differ = load<uint64_t>(a) ^ load<uint64_t>(b);
         if (differ != 0) return static_cast<size_t>(b - start) + static_cast<size_t>(std::countr_zero(differ)) / 8;
     }
-    for (; b < end && *a == *b; ++a, ++b) {}
+    for (; b < end && *a == *b; ++a, ++b) {
+    }
     return static_cast<size_t>(b - start);
 }
 

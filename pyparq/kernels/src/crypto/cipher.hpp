@@ -16,7 +16,7 @@ class AesKey {
     ~AesKey();
 
     const uint8_t* bytes() const { return bytes_.data(); }
-    size_t kind() const { return kind_; }  // 0, 1, 2: by its size
+    size_t kind() const { return kind_; }        // 0, 1, 2: by its size
     uint64_t number() const { return number_; }  // no other key of this process has it
 
   private:

@@ -1,6 +1,5 @@
 #include "crypto/seal.hpp"
 
-
 namespace pyparq {
 namespace {
 

@@ -146,7 +146,7 @@ void BinarySink<O>::append(const PageValues& page, const uint8_t* valid, size_t 
 
 template <class O>
 void BinarySink<O>::plain_all(const PageValues& page, O* offsets, Budget& budget) {
-    size_t total = page.data.size;  // at most
+    size_t total = page.data.size;                             // at most
     if (data_ != bytes.data() && total > data_room_ - used) {  // perhaps only with the lengths
         total = 0;
         each_plain(page, [&](const Bytes& value) { total += value.size; });
@@ -312,4 +312,3 @@ template class BinarySink<int32_t>;
 template class BinarySink<int64_t>;
 
 }  // namespace pyparq
-

@@ -31,7 +31,7 @@ struct Piece {
     int codec = 0;
     int64_t num_values = 0, num_rows = 0;
     bool whole = true, first_is_dictionary = false, dictionary_apart = false;
-    std::vector<Bytes> parts;  // the whole chunk; or the dictionary page, where it is apart, and data pages
+    std::vector<Bytes> parts;                                                        // the whole chunk; or the dictionary page, where it is apart, and data pages
     const int64_t *ordinals = nullptr, *first_rows = nullptr, *page_rows = nullptr;  // of the data pages
     RowSelection rows;
     std::optional<PageCipher> cipher;
@@ -41,10 +41,10 @@ struct Piece {
     std::vector<ListedPage> pages;
     Dictionary dictionary;
     bool dictionary_read = false;
-    size_t end = 0;            // of the pages, in a whole chunk
+    size_t end = 0;  // of the pages, in a whole chunk
     int64_t pages_read = 0;
-    int64_t slots = 0;         // rows wanted, where nothing repeats
-    int64_t inflated = 0;      // bytes of all pages
+    int64_t slots = 0;     // rows wanted, where nothing repeats
+    int64_t inflated = 0;  // bytes of all pages
 
     const Dictionary& entries() const { return known ? *known : dictionary; }
 };
@@ -59,7 +59,7 @@ struct Segment {
     size_t slot = 0, room = 0;  // where its slots begin in the column, and how many there are; known where nothing repeats
 
     std::unique_ptr<Sink> sink;
-    Block valid, def, rep;      // of a leaf in lists
+    Block valid, def, rep;  // of a leaf in lists
     size_t levels = 0, nulls = 0;
     bool has_valid = false, has_def = false;
 };
@@ -69,8 +69,8 @@ struct ColumnJob {
     LeafSpec leaf;
     std::vector<Piece> pieces;
     std::vector<Segment> segments;
-    bool wide = false;      // offsets of 64 bits
-    bool again = false;     // decoded anew with these
+    bool wide = false;                  // offsets of 64 bits
+    bool again = false;                 // decoded anew with these
     std::atomic<bool> give_up = false;  // cannot come out as this kind
 
     // The output.

@@ -10,14 +10,31 @@
 
 namespace pyparq {
 
-enum class Physical : int { kBoolean, kInt32, kInt64, kInt96, kFloat, kDouble, kByteArray, kFixed };
+enum class Physical : int { kBoolean,
+                            kInt32,
+                            kInt64,
+                            kInt96,
+                            kFloat,
+                            kDouble,
+                            kByteArray,
+                            kFixed };
 
 // What a leaf is to come out as.
-enum class OutputKind : int { kValues, kCodes, kViews };
+enum class OutputKind : int { kValues,
+                              kCodes,
+                              kViews };
 
 // How stored values of fixed width become those of the output.
 enum class Convert : int {
-    kNone, kInt8, kInt16, kUint8, kUint16, kDecimal16, kDecimal32, kBytesDecimal16, kBytesDecimal32,
+    kNone,
+    kInt8,
+    kInt16,
+    kUint8,
+    kUint16,
+    kDecimal16,
+    kDecimal32,
+    kBytesDecimal16,
+    kBytesDecimal32,
 };
 
 constexpr int kMostDigits = 76;  // of a decimal of 32 bytes
@@ -29,7 +46,7 @@ struct LeafSpec {
     bool keeps_levels, is_text;
     OutputKind kind;
     Convert convert;
-    bool is_large;  // byte arrays with offsets of 64 bits, however few there are
+    bool is_large;   // byte arrays with offsets of 64 bits, however few there are
     bool or_values;  // codes only where all pages have them, values otherwise
     int digits;      // most that a decimal may have; 0: any
 
@@ -62,15 +79,15 @@ class ViewBuffers {
 struct Dictionary {
     bool there = false;
     size_t count = 0;
-    std::vector<uint8_t> fixed;     // of the output's width
-    std::vector<uint8_t> beyond;    // 1 for those that do not fit the output's type; empty where all do
-    Block bytes;                    // of byte arrays, or of stored values of fixed width
+    std::vector<uint8_t> fixed;   // of the output's width
+    std::vector<uint8_t> beyond;  // 1 for those that do not fit the output's type; empty where all do
+    Block bytes;                  // of byte arrays, or of stored values of fixed width
     size_t bytes_used = 0;
     std::vector<int64_t> offsets;
     ShortEntries entries;
     bool is_short = false;
-    bool any_long = false;          // among views: of those that are not inline
-    bool is_copied = false;         // such views are to look at copies
+    bool any_long = false;   // among views: of those that are not inline
+    bool is_copied = false;  // such views are to look at copies
 
     // From the PLAIN bytes of a dictionary page; `uses` values will be looked up, none of them behind the first `known`
     // entries. Throws NeedsAll where these are not all of them, and the bytes do not hold so many.
@@ -97,7 +114,8 @@ struct PageValues {
     bool partly = false;
 
     size_t wanted() const { return picks == nullptr ? present : picked; }
-    size_t needed() const { return picks == nullptr ? present : picked == 0 ? 0 : size_t{picks[picked - 1]} + 1; }
+    size_t needed() const { return picks == nullptr ? present : picked == 0 ? 0
+                                                                            : size_t{picks[picked - 1]} + 1; }
 };
 
 // Thrown where the bytes of a page that was inflated in part do not reach: all of it is needed.
@@ -116,7 +134,7 @@ class Sink {
     virtual size_t held() const = 0;  // bytes of its own
     // Where the bytes of a page are to be inflated, all of whose values are wanted; null: anywhere.
     virtual uint8_t* page_room(const PageHead&, Budget&) { return nullptr; }
-    size_t slots = 0;                 // so far
+    size_t slots = 0;  // so far
 };
 
 // Slots of fixed width: in their place, which is there, or in memory that grows.
@@ -183,7 +201,7 @@ class BinarySink final : public Sink {
     void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
                 PageScratch& scratch, Budget& budget) override;
     size_t held() const override { return own.size() + bytes.size(); }
-    Block own;    // offsets that grow
+    Block own;  // offsets that grow
     Block bytes;
     size_t used = 0;
 

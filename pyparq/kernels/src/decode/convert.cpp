@@ -179,7 +179,8 @@ bool convert(const LeafSpec& leaf, const uint8_t* in, size_t n, uint8_t* out) {
         case Convert::kDecimal32:
             return leaf.width == 4 ? widen<int32_t, 32>(in, n, leaf.digits, out)
                                    : widen<int64_t, 32>(in, n, leaf.digits, out);
-        case Convert::kBytesDecimal16: case Convert::kBytesDecimal32:
+        case Convert::kBytesDecimal16:
+        case Convert::kBytesDecimal32:
             return turn(in, n, leaf.width, width, leaf.digits, out);
         case Convert::kNone: std::memcpy(out, in, n * width); return true;
     }

@@ -51,9 +51,8 @@ void bind_decoded_column(nb::module_& m) {
         .def_prop_ro("validity", [](const DecodedColumn& self) { return bytes_or_none(self.validity); })
         .def_prop_ro("values", [](const DecodedColumn& self) { return self.values.array<uint8_t>(); })
         .def_prop_ro("offsets", [](const DecodedColumn& self) {
-            if (!self.offsets) return nb::object(nb::none());
-            return self.wide ? self.offsets.array<int64_t>() : self.offsets.array<int32_t>();
-        })
-        .def_prop_ro("definition_levels", [](const DecodedColumn& self) { return bytes_or_none(self.def); })
+        if (!self.offsets) return nb::object(nb::none());
+        return self.wide ? self.offsets.array<int64_t>() : self.offsets.array<int32_t>();
+    }).def_prop_ro("definition_levels", [](const DecodedColumn& self) { return bytes_or_none(self.def); })
         .def_prop_ro("repetition_levels", [](const DecodedColumn& self) { return bytes_or_none(self.rep); });
 }

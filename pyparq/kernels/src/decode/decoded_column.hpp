@@ -32,10 +32,10 @@ class SharedBytes {
 // A column of fixed width, or of byte arrays.
 struct DecodedColumn {
     int64_t length = 0, nulls = 0;
-    bool is_binary = false, wide = false;        // wide: offsets of 64 bits
-    SharedBytes validity;                        // none where nothing is null
-    SharedBytes values, offsets;                 // the bytes of byte arrays are their values
-    SharedBytes def, rep;                        // a byte per entry
+    bool is_binary = false, wide = false;  // wide: offsets of 64 bits
+    SharedBytes validity;                  // none where nothing is null
+    SharedBytes values, offsets;           // the bytes of byte arrays are their values
+    SharedBytes def, rep;                  // a byte per entry
     size_t buffer_size() const { return validity.size() + values.size() + offsets.size(); }
     size_t size() const { return buffer_size() + def.size() + rep.size(); }
 };

@@ -11,10 +11,14 @@ size_t LeafSpec::out_width() const {
     if (kind == OutputKind::kCodes) return 4;
     if (kind == OutputKind::kViews) return 16;
     switch (convert) {
-        case Convert::kInt8: case Convert::kUint8: return 1;
-        case Convert::kInt16: case Convert::kUint16: return 2;
-        case Convert::kDecimal16: case Convert::kBytesDecimal16: return 16;
-        case Convert::kDecimal32: case Convert::kBytesDecimal32: return 32;
+        case Convert::kInt8:
+        case Convert::kUint8: return 1;
+        case Convert::kInt16:
+        case Convert::kUint16: return 2;
+        case Convert::kDecimal16:
+        case Convert::kBytesDecimal16: return 16;
+        case Convert::kDecimal32:
+        case Convert::kBytesDecimal32: return 32;
         default: return width;
     }
 }

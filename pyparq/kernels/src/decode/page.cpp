@@ -46,7 +46,8 @@ void read_v1(Cursor& c, PageHead& head) {
         if (type != kI32 || id > 4) return false;
         *fields[id - 1] = c.number(32);
         return true;
-    }), first_fields(4));
+    }),
+                first_fields(4));
     head.has_v1 = true;
 }
 
@@ -61,7 +62,8 @@ void read_v2(Cursor& c, PageHead& head) {
         if (type != kI32 || id > 6) return false;
         *fields[id - 1] = c.number(32);
         return true;
-    }), first_fields(6));
+    }),
+                first_fields(6));
     head.has_v2 = true;
 }
 
@@ -71,7 +73,8 @@ void read_dictionary(Cursor& c, PageHead& head) {
         if (type != kI32 || id > 2) return false;
         (id == 1 ? head.count : head.encoding) = c.number(32);
         return true;
-    }), first_fields(2));
+    }),
+                first_fields(2));
     head.has_dictionary = true;
 }
 
@@ -90,9 +93,11 @@ PageHead read_head(Cursor& c) {
         else if (id == 7) read_dictionary(c, dictionary);
         else read_v2(c, v2);
         return true;
-    }), first_fields(3));
+    }),
+                first_fields(3));
     head.has_v1 = v1.has_v1, head.has_v2 = v2.has_v2, head.has_dictionary = dictionary.has_dictionary;
-    const PageHead& inner = head.type == PageHead::kDictionary ? dictionary : head.type == PageHead::kDataV2 ? v2 : v1;
+    const PageHead& inner = head.type == PageHead::kDictionary ? dictionary : head.type == PageHead::kDataV2 ? v2
+                                                                                                             : v1;
     head.count = inner.count, head.encoding = inner.encoding, head.def = inner.def, head.rep = inner.rep;
     head.nulls = inner.nulls, head.rows = inner.rows;
     head.compressed = inner.compressed, head.has_statistics = inner.has_statistics, head.is_sorted = inner.is_sorted;

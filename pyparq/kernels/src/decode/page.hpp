@@ -18,11 +18,14 @@ struct PageLimits {
 
 // Numbers of a page header; -1 where one is absent.
 struct PageHead {
-    enum Type : int64_t { kData = 0, kIndex = 1, kDictionary = 2, kDataV2 = 3 };
+    enum Type : int64_t { kData = 0,
+                          kIndex = 1,
+                          kDictionary = 2,
+                          kDataV2 = 3 };
     int64_t type = -1, size = -1, stored = -1, crc = 0;
     bool has_crc = false, has_v1 = false, has_v2 = false, has_dictionary = false;
     int64_t count = 0, encoding = 0;
-    int64_t def = 0, rep = 0;  // levels: encodings in v1, byte lengths in v2
+    int64_t def = 0, rep = 0;     // levels: encodings in v1, byte lengths in v2
     int64_t nulls = 0, rows = 0;  // of v2 pages
     bool compressed = true, has_statistics = false, is_sorted = false;
     bool is_data() const { return type == kData || type == kDataV2; }

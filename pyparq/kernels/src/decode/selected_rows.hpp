@@ -8,7 +8,9 @@
 namespace pyparq {
 
 struct RowSelection {
-    enum Form { kAll, kRanges, kBitmap } form = kAll;
+    enum Form { kAll,
+                kRanges,
+                kBitmap } form = kAll;
     const int64_t *starts = nullptr, *ends = nullptr;  // of ranges: sorted, disjoint
     size_t ranges = 0;
     const uint8_t* bits = nullptr;  // least significant first

@@ -7,8 +7,8 @@
 
 namespace pyparq {
 
-inline constexpr size_t kLongestShort = 64;   // bytes of an entry
-inline constexpr size_t kIndexBlock = 1024;   // indices, in the first-level cache
+inline constexpr size_t kLongestShort = 64;  // bytes of an entry
+inline constexpr size_t kIndexBlock = 1024;  // indices, in the first-level cache
 
 // Where the next value goes. There is room for every value at the longest length, and for one register more.
 template <class O>
@@ -122,7 +122,9 @@ class ShortEntries {
             lengths[i] = static_cast<uint32_t>(length);
         }
         alike_ = shortest == longest_;
-        width_ = longest_ <= 8 ? 8 : longest_ <= 16 ? 16 : longest_ <= 32 ? 32 : 64;
+        width_ = longest_ <= 8 ? 8 : longest_ <= 16 ? 16
+                                 : longest_ <= 32   ? 32
+                                                    : 64;
         slots_.grow(entries * width_);
         for (size_t i = 0; i < entries; ++i)
             if (lengths[i] > 0) std::memcpy(slots_.data() + i * width_, data + offsets[i], lengths[i]);

@@ -1,5 +1,6 @@
 // What the sinks share: encodings, indices, and how values of several widths are copied.
 #pragma once
+#include "base/widths.hpp"
 #include "decode/column_output.hpp"
 
 #include "base/utf8.hpp"
@@ -8,8 +9,15 @@
 namespace pyparq {
 
 enum Encoding : int {
-    kPlain = 0, kPlainDictionary = 2, kRle = 3, kBitPacked = 4, kDelta = 5, kDeltaLength = 6, kDeltaByteArray = 7,
-    kRleDictionary = 8, kByteStreamSplit = 9,
+    kPlain = 0,
+    kPlainDictionary = 2,
+    kRle = 3,
+    kBitPacked = 4,
+    kDelta = 5,
+    kDeltaLength = 6,
+    kDeltaByteArray = 7,
+    kRleDictionary = 8,
+    kByteStreamSplit = 9,
 };
 
 inline bool is_dictionary(int encoding) { return encoding == kPlainDictionary || encoding == kRleDictionary; }
@@ -44,7 +52,6 @@ std::vector<uint8_t> misfits(const LeafSpec& leaf, const uint8_t* in, size_t n);
 
 [[noreturn]] void does_not_fit(const LeafSpec& leaf);
 
-
 bool ascii(const uint8_t* p, size_t n);
 
 // Refused unless a value is UTF-8; it is the `number`-th of its page or dictionary.
@@ -62,10 +69,12 @@ class PlainReader {
     explicit PlainReader(const Bytes& data) : at(data.data), end(data.data + data.size) {}
 
     Bytes next() {
-        if (end - at < 4) [[unlikely]] ends_early(read);
+        if (end - at < 4) [[unlikely]]
+            ends_early(read);
         const size_t length = load<uint32_t>(at);
         const uint8_t* const value = at + 4;
-        if (length > static_cast<size_t>(end - value)) [[unlikely]] too_long(read, length, static_cast<size_t>(end - value));
+        if (length > static_cast<size_t>(end - value)) [[unlikely]]
+            too_long(read, length, static_cast<size_t>(end - value));
         at = value + length;
         ++read;
         return {value, length};
@@ -134,24 +143,6 @@ delta::Prefixed read_prefixes(const PageValues& page, Budget& budget);
 [[noreturn]] void not_of_byte_arrays(int encoding, const LeafSpec& leaf);
 
 // ---- widths ---------------------------------------------------------------------------------------------
-
-struct Wide12 { uint32_t v[3]; };
-struct Wide16 { uint64_t v[2]; };
-
-template <class F>
-inline void by_width(size_t width, F&& f) {
-    switch (width) {
-        case 1: return f(uint8_t{});
-        case 2: return f(uint16_t{});
-        case 4: return f(uint32_t{});
-        case 8: return f(uint64_t{});
-        case 12: return f(Wide12{});
-        case 16: return f(Wide16{});
-        default: return f(nullptr);
-    }
-}
-template <class T>
-constexpr bool is_odd = std::is_same_v<T, std::nullptr_t>;
 
 template <class T>
 inline void copy_item(uint8_t* out, size_t i, const uint8_t* from, size_t k, size_t width) {

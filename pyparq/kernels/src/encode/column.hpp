@@ -12,7 +12,13 @@
 namespace pyparq {
 
 // Numbers of parquet.thrift.
-enum Encoding : int { kPlain = 0, kRle = 3, kDeltaBinaryPacked = 5, kDeltaLength = 6, kDeltaByteArray = 7, kRleDictionary = 8, kByteStreamSplit = 9 };
+enum Encoding : int { kPlain = 0,
+                      kRle = 3,
+                      kDeltaBinaryPacked = 5,
+                      kDeltaLength = 6,
+                      kDeltaByteArray = 7,
+                      kRleDictionary = 8,
+                      kByteStreamSplit = 9 };
 constexpr int kUncompressed = 0;
 
 // What holds for all columns of a file: pyparq.WriteOptions, and the thresholds of pyparq.write.plan.encoding_choice.
@@ -39,15 +45,15 @@ struct ColumnRules {
     nb::object order_object;
     const LeafOrder* order;
     int physical, max_def, max_rep, codec;
-    size_t width;          // bytes of a value, 0: byte arrays
-    nb::object compress;   // `compress(bytes)`, None where nothing is compressed
-    int level;             // for the native codec; kNotNative: that is not to be used
+    size_t width;         // bytes of a value, 0: byte arrays
+    nb::object compress;  // `compress(bytes)`, None where nothing is compressed
+    int level;            // for the native codec; kNotNative: that is not to be used
     bool dictionary, keep_dictionary;
-    int encoding;          // without a dictionary; below 0: chosen from the data
+    int encoding;  // without a dictionary; below 0: chosen from the data
     std::vector<Candidate> candidates;
     bool statistics;
-    bool text;          // values must be UTF-8
-    int64_t precision;  // digits of a decimal
+    bool text;                                  // values must be UTF-8
+    int64_t precision;                          // digits of a decimal
     std::vector<std::string> path, key_values;  // these as serialized KeyValue structs
 
     bool boolean() const { return physical == 0; }
@@ -74,16 +80,18 @@ struct LeafValues {
     size_t entries_size = 0, num_entries = 0;
     const int32_t* indices = nullptr;
     int64_t distinct = -1;
-    bool coded = false;           // byte arrays that are there as entries and indices alone: `values` has only their number
-    Values entry_values;          // of a coded leaf
-    std::vector<int64_t> used;    // entries that occur, ascending, where the leaf came as codes
+    bool coded = false;         // byte arrays that are there as entries and indices alone: `values` has only their number
+    Values entry_values;        // of a coded leaf
+    std::vector<int64_t> used;  // entries that occur, ascending, where the leaf came as codes
     bool chosen = false;
     Choice choice;
 };
 
 // A chunk that cannot be written; Python words it.
 struct Refusal {
-    enum Code : int { PageTooLarge = 1, RowTooLarge = 2, Misfit = 3 };  // the last: not what the leaf may hold
+    enum Code : int { PageTooLarge = 1,
+                      RowTooLarge = 2,
+                      Misfit = 3 };  // the last: not what the leaf may hold
     int code;
     int64_t page, row, size;  // page below 0: the dictionary's
 };

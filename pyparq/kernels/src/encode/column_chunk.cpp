@@ -11,11 +11,13 @@
 namespace pyparq {
 namespace {
 
-constexpr size_t kQuick = size_t{4} << 20;  // more is given to Python's codecs, which can be stopped
-constexpr size_t kShared = size_t{1} << 20;  // from so many bytes on, the pages of a chunk are shared out to threads
+constexpr size_t kQuick = size_t{4} << 20;    // more is given to Python's codecs, which can be stopped
+constexpr size_t kShared = size_t{1} << 20;   // from so many bytes on, the pages of a chunk are shared out to threads
 constexpr size_t kShare = size_t{256} << 10;  // bytes of values that a thread takes at a time, about
 
-enum PageType : int { kDataPage = 0, kDictionaryPage = 2, kDataPageV2 = 3 };
+enum PageType : int { kDataPage = 0,
+                      kDictionaryPage = 2,
+                      kDataPageV2 = 3 };
 using Part = TextPart;
 
 // RLE bytes of `count` levels; null stands for all at the maximum. Nothing where the leaf has no such levels.
@@ -240,7 +242,8 @@ std::vector<Section> paginate(const ColumnRules& column, const LeafValues& leaf,
     }
     if (!d.dictionary || !d.complete) {
         const Values& v = leaf.values;
-        cutter.cut(leaf.rows, column.boolean() ? Cost{1, nullptr} : v.binary() ? Cost{32, &v} : Cost{8 * v.width, nullptr});
+        cutter.cut(leaf.rows, column.boolean() ? Cost{1, nullptr} : v.binary() ? Cost{32, &v}
+                                                                               : Cost{8 * v.width, nullptr});
         sections.push_back({false, d.encoding, cutter.pages.size()});
     }
     return sections;

@@ -57,7 +57,7 @@ size_t delta_length_into(const Values& v, uint8_t* out);
 size_t delta_byte_array_bound(const Values& v);
 size_t delta_byte_array_into(const Values& v, uint8_t* out, size_t room);
 
-void plain_binary_into(const Values& v, uint8_t* out);  // v.plain_size() bytes
+void plain_binary_into(const Values& v, uint8_t* out);                         // v.plain_size() bytes
 void split_into(const uint8_t* values, size_t n, size_t width, uint8_t* out);  // n * width bytes
 
 // Which value of a dictionary each value is, and where each entry first occurs; `indices` has room for all values. Stops

@@ -119,7 +119,8 @@ inline Wide decimal_at(const uint8_t* values, size_t width, size_t i) {
 }
 
 // How many digits a decimal of so many bytes holds whatever it is.
-int64_t digits_of_width(size_t width) { return width == 4 ? 10 : width == 8 ? 19 : 39; }
+int64_t digits_of_width(size_t width) { return width == 4 ? 10 : width == 8 ? 19
+                                                                            : 39; }
 
 bool place_decimals(const ColumnRules& column, const uint8_t* values, size_t width, const uint8_t* defs, size_t n, uint8_t*& out) {
     const bool checked = column.precision < digits_of_width(width);
@@ -155,8 +156,10 @@ bool place_decimals(const ColumnRules& column, const uint8_t* values, size_t wid
 size_t width_of(const ColumnRules& column, int form) {
     switch (form) {
         case kSame: return column.width;
-        case kInt8: case kUInt8: return 1;
-        case kInt16: case kUInt16: return 2;
+        case kInt8:
+        case kUInt8: return 1;
+        case kInt16:
+        case kUInt16: return 2;
         case kDecimal32: return 4;
         case kDecimal64: return 8;
         case kDecimal128: return 16;
@@ -168,9 +171,10 @@ size_t width_of(const ColumnRules& column, int form) {
 void check_form(const ColumnRules& column, int form) {
     const bool bytes = form == kOffsets32 || form == kOffsets64, small = form >= kInt8 && form <= kUInt16;
     const bool decimal = form >= kDecimal32 && form <= kDecimal128;
-    const bool fits = bytes ? column.width == 0 : form == kBits ? column.boolean() : small ? column.physical == 1
-                    : decimal ? column.physical == 1 || column.physical == 2 || column.physical == 7
-                    : form == kSame && column.width > 0;
+    const bool fits = bytes ? column.width == 0 : form == kBits ? column.boolean()
+                                              : small           ? column.physical == 1
+                                              : decimal         ? column.physical == 1 || column.physical == 2 || column.physical == 7
+                                                                : form == kSame && column.width > 0;
     if (!fits) fail("the leaf holds nothing of form " + str(int64_t{form}));
 }
 

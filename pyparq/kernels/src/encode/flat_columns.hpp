@@ -11,9 +11,16 @@ namespace pyparq {
 // How an array's values become physical ones; pyparq.write.encode.flat_columns has the same numbers.
 enum FlatForm : int {
     kSame = 0,  // of the width that the leaf has
-    kBits, kInt8, kUInt8, kInt16, kUInt16,
-    kOffsets32, kOffsets64,
-    kDecimal32, kDecimal64, kDecimal128,
+    kBits,
+    kInt8,
+    kUInt8,
+    kInt16,
+    kUInt16,
+    kOffsets32,
+    kOffsets64,
+    kDecimal32,
+    kDecimal64,
+    kDecimal128,
     kCodes,  // of a dictionary: int32
 };
 
@@ -51,7 +58,7 @@ struct FlatDictionary {
     const uint8_t* plain = nullptr;  // the entries in PLAIN
     size_t size = 0, count = 0;
     const int32_t* places = nullptr;  // where each code's entry is among them; null: codes are places
-    size_t codes = 0;  // how many codes there are
+    size_t codes = 0;                 // how many codes there are
 };
 
 // Sets levels, values and dictionary of a leaf whose parts are codes, as flatten() does. Of byte arrays the values are not

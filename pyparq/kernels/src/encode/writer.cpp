@@ -67,10 +67,10 @@ struct Job {
     In<int32_t> indices;
     std::vector<uint64_t> aligned;
     In<int32_t> places;
-    FlatDictionary dictionary;    // of a column that comes as codes
-    bool flat = false;            // a column as it lies in Arrow's buffers:
+    FlatDictionary dictionary;  // of a column that comes as codes
+    bool flat = false;          // a column as it lies in Arrow's buffers:
     std::vector<FlatPart> parts;
-    std::vector<RawIn> buffers;   // that they look into
+    std::vector<RawIn> buffers;  // that they look into
     std::vector<Owner> arrays;
 
     // (column, offsets or None, data, defs, reps, rows, slots, dictionary, choice, seal), or
@@ -341,12 +341,8 @@ class EncodedChunks {
 void bind_write(nb::module_& m) {
     using namespace pyparq;
     using namespace nb::literals;
-    nb::class_<FileRules>(m, "FileRules").def(nb::new_(&new_file), "version"_a, "max_rows"_a, "page_size"_a, "dictionary_limit"_a,
-        "statistics_truncate"_a, "index_truncate"_a, "longest_bound"_a, "page_index"_a, "size_statistics"_a, "min_values"_a,
-        "settles"_a, "most_of_dictionary"_a, "record_key"_a, "crc"_a.none(), "threads"_a);
-    nb::class_<ColumnRules>(m, "ColumnRules").def(nb::new_(&new_column), "file"_a, "order"_a, "physical"_a, "width"_a, "max_def"_a,
-        "max_rep"_a, "codec"_a, "compress"_a.none(), "level"_a, "dictionary"_a, "keep_dictionary"_a, "encoding"_a, "candidates"_a,
-        "statistics"_a, "text"_a, "precision"_a, "path"_a, "key_values"_a);
+    nb::class_<FileRules>(m, "FileRules").def(nb::new_(&new_file), "version"_a, "max_rows"_a, "page_size"_a, "dictionary_limit"_a, "statistics_truncate"_a, "index_truncate"_a, "longest_bound"_a, "page_index"_a, "size_statistics"_a, "min_values"_a, "settles"_a, "most_of_dictionary"_a, "record_key"_a, "crc"_a.none(), "threads"_a);
+    nb::class_<ColumnRules>(m, "ColumnRules").def(nb::new_(&new_column), "file"_a, "order"_a, "physical"_a, "width"_a, "max_def"_a, "max_rep"_a, "codec"_a, "compress"_a.none(), "level"_a, "dictionary"_a, "keep_dictionary"_a, "encoding"_a, "candidates"_a, "statistics"_a, "text"_a, "precision"_a, "path"_a, "key_values"_a);
     nb::class_<EncodedChunks>(m, "EncodedChunks")
         .def(nb::init<>())
         .def("encode", &EncodedChunks::encode, "jobs"_a, "check"_a)

@@ -213,7 +213,7 @@ int sign(bool less, bool greater) { return static_cast<int>(greater) - static_ca
 template <class T>
 int compare_numbers(std::string_view a, std::string_view b) {
     const T x = number<T>(a), y = number<T>(b);
-    return sign(x < y, x > y);
+    return sign(x<y, x> y);
 }
 
 // Halves have no type here: zeros are equal, NaN is not asked for.
@@ -240,7 +240,7 @@ int LeafOrder::compare(std::string_view a, std::string_view b) const {
         case Int96: {
             if (a.size() < 12 || b.size() < 12) return 0;
             const Instant x = instant(a.data()), y = instant(b.data());
-            return sign(x < y, x > y);
+            return sign(x<y, x> y);
         }
         default: return unsigned_order(bytes(a), bytes(b));
     }

@@ -10,7 +10,13 @@ namespace pyparq {
 
 // How the values of a leaf compare; pyparq.format.order says which leaf has which.
 struct LeafOrder {
-    enum Domain : uint8_t { None, Int, UInt, Float, Bytes, Decimal, Int96 };
+    enum Domain : uint8_t { None,
+                            Int,
+                            UInt,
+                            Float,
+                            Bytes,
+                            Decimal,
+                            Int96 };
 
     LeafOrder(int64_t domain, int64_t width, bool total, bool cut, bool text);
 

@@ -95,8 +95,8 @@ nb::bytes statistics(const LeafOrder& order, const nb::sequence& mins, const nb:
 }
 
 nb::object index_of_pages(const LeafOrder& order, const nb::sequence& mins, const nb::sequence& maxs, const nb::sequence& null_counts,
-                 const nb::sequence& value_counts, const nb::sequence& nan_counts, const nb::sequence& definition,
-                 const nb::sequence& repetition, int64_t truncate, int64_t longest) {
+                          const nb::sequence& value_counts, const nb::sequence& nan_counts, const nb::sequence& definition,
+                          const nb::sequence& repetition, int64_t truncate, int64_t longest) {
     SegmentBounds pages = from_python(order, mins, maxs);
     pages.nans = numbers(nan_counts);
     PageCounts counts{numbers(null_counts), numbers(value_counts), numbers(repetition), numbers(definition)};

@@ -91,7 +91,8 @@ I next_float(I bits, bool up) {
 
 template <class I>
 void widen(std::string& low, bool& low_exact, std::string& high, bool& high_exact) {
-    constexpr I infinity = sizeof(I) == 2 ? I{0x7c00} : sizeof(I) == 4 ? static_cast<I>(0x7f800000) : static_cast<I>(0x7ff0000000000000);
+    constexpr I infinity = sizeof(I) == 2 ? I{0x7c00} : sizeof(I) == 4 ? static_cast<I>(0x7f800000)
+                                                                       : static_cast<I>(0x7ff0000000000000);
     I bits;
     std::memcpy(&bits, low.data(), sizeof(I));
     const bool lowest = bits == static_cast<I>(infinity | std::numeric_limits<I>::min());
@@ -143,7 +144,8 @@ int boundary_order(const LeafOrder& order, const SegmentBounds& pages) {
         }
         last = static_cast<int64_t>(k);
     }
-    return rises ? kAscending : falls ? kDescending : kUnordered;
+    return rises ? kAscending : falls ? kDescending
+                                      : kUnordered;
 }
 
 }  // namespace

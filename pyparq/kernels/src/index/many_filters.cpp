@@ -61,7 +61,9 @@ struct Question {
     bool wants_whole(int64_t bytes) const { return bytes <= most && bytes / 4096 <= static_cast<int64_t>(count); }
 };
 
-enum Answer : uint8_t { kAbsent = 0, kPerhaps = 1, kUnusable = 2 };
+enum Answer : uint8_t { kAbsent = 0,
+                        kPerhaps = 1,
+                        kUnusable = 2 };
 
 // A file that is open, and what of its end is known already.
 struct OpenFilters {

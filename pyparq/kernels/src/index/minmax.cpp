@@ -21,10 +21,10 @@ nb::object compare_binary(const Offsets& offsets, const RawIn& data, const RawIn
             offsets.size - 1,
             [&](size_t i) { return Bytes{data.data + o[i], static_cast<size_t>(o[i + 1] - o[i])}; },
             [&](const Bytes& v) {
-                const uint64_t x = order_prefix(v.data, v.size, end);
-                if (x != wanted) return x < wanted ? -1 : 1;
-                return compare_bytes(v.data, v.size, literal.data, literal.size);
-            });
+            const uint64_t x = order_prefix(v.data, v.size, end);
+            if (x != wanted) return x < wanted ? -1 : 1;
+            return compare_bytes(v.data, v.size, literal.data, literal.size);
+        });
     });
 }
 

@@ -8,7 +8,10 @@
 
 namespace pyparq {
 
-enum NumberKind : int { kSigned = 0, kUnsigned = 1, kFloating = 2, kBoolean = 3 };
+enum NumberKind : int { kSigned = 0,
+                        kUnsigned = 1,
+                        kFloating = 2,
+                        kBoolean = 3 };
 
 // A stored number as 64 bits that compare like it; false for NaN, and for a boolean that is none.
 inline bool widen(const uint8_t* p, size_t width, int kind, int64_t& out) {

@@ -44,7 +44,7 @@ struct Descriptor {
     int number = -1;
     explicit Descriptor(std::string_view path) {
         if (path.find('\0') != std::string_view::npos) return;  // no file can have this path
-        do {  // a bytes object ends in a NUL of its own
+        do {                                                    // a bytes object ends in a NUL of its own
             number = open(path.data(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         } while (number < 0 && errno == EINTR);
     }

@@ -200,7 +200,7 @@ nb::tuple footer_frames(const nb::list& footers) {
 
 // The first file of each kind among files that are alike but for rows and row groups.
 class Kinds {
-public:
+  public:
     // Whether the footer is of a new kind. False, with `told` false, if its kind is not known.
     bool is_new(const End& end, bool& told) {
         const Frame frame = end.encrypted ? Frame{} : frame_or_none(end.footer);
@@ -212,7 +212,7 @@ public:
         return fresh;
     }
 
-private:
+  private:
     std::unordered_set<std::string> known_;
     std::string last_;  // the footer before this one: the next is most often like it
     Frame last_frame_;

@@ -17,13 +17,20 @@ namespace {
 
 using Within = Array<uint64_t, false, true>;
 
-enum class Op { Equal, NotEqual, Less, LessEqual, Greater, GreaterEqual, IsNan, IsNotNan, StartsWith, NotStartsWith };
+enum class Op { Equal,
+                NotEqual,
+                Less,
+                LessEqual,
+                Greater,
+                GreaterEqual,
+                IsNan,
+                IsNotNan,
+                StartsWith,
+                NotStartsWith };
 
 Op op_named(const std::string& name) {
     constexpr std::pair<const char*, Op> kOps[] = {
-        {"==", Op::Equal}, {"!=", Op::NotEqual}, {"<", Op::Less}, {"<=", Op::LessEqual}, {">", Op::Greater},
-        {">=", Op::GreaterEqual}, {"is_nan", Op::IsNan}, {"is_not_nan", Op::IsNotNan},
-        {"starts_with", Op::StartsWith}, {"not starts_with", Op::NotStartsWith}};
+        {"==", Op::Equal}, {"!=", Op::NotEqual}, {"<", Op::Less}, {"<=", Op::LessEqual}, {">", Op::Greater}, {">=", Op::GreaterEqual}, {"is_nan", Op::IsNan}, {"is_not_nan", Op::IsNotNan}, {"starts_with", Op::StartsWith}, {"not starts_with", Op::NotStartsWith}};
     for (const auto& [known, op] : kOps)
         if (name == known) return op;
     fail("there is no test " + name);
@@ -188,7 +195,7 @@ decltype(auto) visit_numbers(const AnyArray<false>& values, F&& f) {
 }
 
 nb::object match_numbers(const AnyArray<false>& values, const std::string& name, const RawIn& literal,
-                        const Within& within) {
+                         const Within& within) {
     const Op op = op_named(name);
     const size_t n = values.size;
     check_within(within, n);
@@ -251,7 +258,7 @@ void compare_pairs(const uint8_t* values, size_t n, Op op, const uint8_t* litera
 
 // Little-endian two's complement of whole words, the last of them signed.
 nb::object match_limbs(const RawIn& data, int64_t width_, const std::string& name, const RawIn& literal,
-                      const Within& within) {
+                       const Within& within) {
     const Op op = op_named(name);
     check_order(op);
     const size_t width = checked_value_width(width_), n = checked_items(data.size, width, "data");
@@ -268,10 +275,12 @@ nb::object match_limbs(const RawIn& data, int64_t width_, const std::string& nam
     fill_one_by_one(n, within, out.data, [&](size_t i) {
         const uint8_t* v = data.data + i * width;
         const int64_t a = load<int64_t>(v + 8 * top), b = load<int64_t>(literal.data + 8 * top);
-        int sign = a < b ? -1 : a > b ? 1 : 0;
+        int sign = a < b ? -1 : a > b ? 1
+                                      : 0;
         for (size_t k = top; sign == 0 && k-- > 0;) {
             const uint64_t x = load<uint64_t>(v + 8 * k), y = load<uint64_t>(literal.data + 8 * k);
-            sign = x < y ? -1 : x > y ? 1 : 0;
+            sign = x < y ? -1 : x > y ? 1
+                                      : 0;
         }
         return passes(op, sign);
     });
@@ -317,7 +326,7 @@ void test_bytes(size_t n, Op op, const RawIn& literal, const uint8_t* end, const
 }
 
 nb::object match_binary(const Offsets& offsets, const RawIn& data, const std::string& name, const RawIn& literal,
-                       const Within& within) {
+                        const Within& within) {
     const Op op = op_named(name);
     if (offsets.size == 0) fail("offsets are empty (n values need n + 1 offsets)");
     const size_t n = offsets.size - 1;
@@ -335,7 +344,7 @@ nb::object match_binary(const Offsets& offsets, const RawIn& data, const std::st
 
 // Values of one length, in unsigned byte order.
 nb::object match_fixed(const RawIn& data, int64_t width_, const std::string& name, const RawIn& literal,
-                      const Within& within) {
+                       const Within& within) {
     const Op op = op_named(name);
     const size_t width = checked_value_width(width_), n = checked_items(data.size, width, "data");
     check_within(within, n);
@@ -391,7 +400,7 @@ size_t look_up_codes(const int32_t* codes, size_t n, const In<uint64_t>& table, 
 // For each index into a dictionary what `table` (a bitmap of `entries` bits) says of the entry; under nulls indices may
 // be anything, and those beyond the table are not set.
 nb::object match_codes(const AnyArray<false>& codes, const In<uint64_t>& table, int64_t entries_,
-                      const Within& within) {
+                       const Within& within) {
     const size_t n = codes.size, entries = checked_count(entries_, "entries");
     check_words(table, entries);
     check_within(within, n);

@@ -47,7 +47,8 @@ class ChunkReader {
                 case 5: return number(kOffsetIndexLength, type, kI32);
                 case 6: return number(kColumnIndex, type, kI64);
                 case 7: return number(kColumnIndexLength, type, kI32);
-                case 8: case 9: odd(); return false;  // crypto_metadata, encrypted_column_metadata
+                case 8:
+                case 9: odd(); return false;  // crypto_metadata, encrypted_column_metadata
                 default: return false;
             }
         });
@@ -228,9 +229,9 @@ nb::object chunk_numbers(const Rules& rules, const RawIn& data, const In<int64_t
 // ---- the same for some columns of many footers ----------------------------------------------------------
 
 struct ManyChunks {
-    std::vector<int64_t> first{0};   // row groups before each footer; then their number
-    std::vector<int64_t> rows;       // of each row group
-    std::vector<ChunkRow> chunks;    // of each row group those of the columns asked for
+    std::vector<int64_t> first{0};  // row groups before each footer; then their number
+    std::vector<int64_t> rows;      // of each row group
+    std::vector<ChunkRow> chunks;   // of each row group those of the columns asked for
 };
 
 template <class Rules>

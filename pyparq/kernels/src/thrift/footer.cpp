@@ -9,12 +9,12 @@ namespace pyparq {
 namespace {
 
 struct FooterIndex {
-    int64_t schema[2] = {-1, -1};      // the lists with their headers: [start, end)
+    int64_t schema[2] = {-1, -1};  // the lists with their headers: [start, end)
     int64_t row_groups[2] = {-1, -1};
-    std::vector<int64_t> groups;       // per row group: start, end, start and end of its column list, its rows
-    std::vector<int64_t> first;        // per row group: where its chunks begin in `chunks`; then the total
-    std::vector<int64_t> chunks;       // per row group: start of each column chunk, then the end of the last
-    int64_t rows = 0;                  // of all row groups; negative numbers are refused elsewhere
+    std::vector<int64_t> groups;  // per row group: start, end, start and end of its column list, its rows
+    std::vector<int64_t> first;   // per row group: where its chunks begin in `chunks`; then the total
+    std::vector<int64_t> chunks;  // per row group: start of each column chunk, then the end of the last
+    int64_t rows = 0;             // of all row groups; negative numbers are refused elsewhere
 };
 
 constexpr int32_t kSchemaId = 2, kRowGroupsId = 4, kColumnsId = 1, kNumRowsId = 3;

@@ -4,7 +4,10 @@
 namespace pyparq {
 namespace {
 
-enum Fault : int { NONE = 0, ROWS = 1, OUTSIDE = 2, OVERLAP = 3 };
+enum Fault : int { NONE = 0,
+                   ROWS = 1,
+                   OUTSIDE = 2,
+                   OVERLAP = 3 };
 
 // `pages` holds the offsets of n > 0 pages, then their sizes, then their first rows.
 int check_page_locations(const In<int64_t>& pages, int64_t num_rows, int64_t start, int64_t end) {

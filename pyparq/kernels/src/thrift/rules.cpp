@@ -14,7 +14,9 @@
 namespace pyparq {
 namespace {
 
-enum Flag : uint8_t { kRequired = 1, kText = 2, kTextOrBytes = 4 };
+enum Flag : uint8_t { kRequired = 1,
+                      kText = 2,
+                      kTextOrBytes = 4 };
 
 struct Field {
     uint8_t wire = 0;  // 0: no such field
@@ -35,7 +37,7 @@ using FieldRow = std::tuple<int, std::string, int, int, int, int>;
 using StructRow = std::tuple<std::string, bool, std::vector<FieldRow>>;
 
 class Rules {
-public:
+  public:
     explicit Rules(const std::vector<StructRow>& rows) {
         for (const auto& [name, is_union, fields] : rows) {
             Struct s{name, is_union, 0, {}};
@@ -86,7 +88,7 @@ public:
         return found;
     }
 
-private:
+  private:
     const Struct& of_kind(size_t kind) const {
         if (kind >= structs_.size()) throw KernelError("Thrift rules: no such struct");
         return structs_[kind];
@@ -140,7 +142,8 @@ private:
     }
 
     static int64_t integer(Cursor& c, uint8_t type) {
-        return c.number(type == kI64 ? 64 : type == kI32 ? 32 : 16);
+        return c.number(type == kI64 ? 64 : type == kI32 ? 32
+                                                         : 16);
     }
 
     // A struct of required integers: field k to `out[k * stride]`.

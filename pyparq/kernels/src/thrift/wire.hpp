@@ -18,8 +18,20 @@ struct ThriftTruncated : KernelError {
 namespace {
 
 enum Wire : uint8_t {
-    kStop = 0, kTrue = 1, kFalse = 2, kByte = 3, kI16 = 4, kI32 = 5, kI64 = 6, kDouble = 7,
-    kBinary = 8, kList = 9, kSet = 10, kMap = 11, kStruct = 12, kUuid = 13,
+    kStop = 0,
+    kTrue = 1,
+    kFalse = 2,
+    kByte = 3,
+    kI16 = 4,
+    kI32 = 5,
+    kI64 = 6,
+    kDouble = 7,
+    kBinary = 8,
+    kList = 9,
+    kSet = 10,
+    kMap = 11,
+    kStruct = 12,
+    kUuid = 13,
 };
 
 // The accelerated decoder of the thrift package stops at 64 levels; nothing in Parquet needs ten.
@@ -121,7 +133,9 @@ void skip_struct(Cursor& c, int depth);
 // One value outside a field header, where a bool takes a byte.
 void skip_value(Cursor& c, uint8_t type, int depth) {
     switch (type) {
-        case kTrue: case kFalse: case kByte: c.advance(1); return;
+        case kTrue:
+        case kFalse:
+        case kByte: c.advance(1); return;
         case kI16: c.skip_varint(3); return;
         case kI32: c.skip_varint(5); return;
         case kI64: c.skip_varint(10); return;
@@ -129,7 +143,8 @@ void skip_value(Cursor& c, uint8_t type, int depth) {
         case kBinary: c.skip_binary(); return;
         case kStruct: skip_struct(c, depth + 1); return;
         case kUuid: c.advance(16); return;
-        case kList: case kSet: {
+        case kList:
+        case kSet: {
             if (depth >= kMaxDepth) c.fail("nested too deeply");
             uint8_t element;
             for (size_t n = c.list(element); n > 0; --n) skip_value(c, element, depth + 1);
@@ -162,7 +177,8 @@ void skip_struct(Cursor& c, int depth) {
         if (head == 0) return;
         if ((head & 0xf0) == 0) c.skip_varint(3);
         switch (head & 0x0f) {
-            case kTrue: case kFalse: break;
+            case kTrue:
+            case kFalse: break;
             case kI32: c.skip_varint(5); break;
             case kI64: c.skip_varint(10); break;
             case kBinary: c.skip_binary(); break;

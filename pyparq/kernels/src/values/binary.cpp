@@ -260,7 +260,7 @@ void bind_binary(nb::module_& m) {
     using namespace nb::literals;
     nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
     probes.def("plain_binary_decode", &plain_binary_decode, "data"_a, "count"_a, "out_offsets"_a, "out_data"_a,
-          "base"_a = 0);
+               "base"_a = 0);
     m.def("plain_binary_encode", &plain_binary_encode, "offsets"_a, "data"_a);
     m.def("narrow_offsets", &narrow_offsets, "offsets"_a);
     m.def("gather_binary_offsets", &gather_binary_offsets, "dict_offsets"_a, "indices"_a, "out_offsets"_a,

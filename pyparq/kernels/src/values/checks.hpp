@@ -81,7 +81,8 @@ inline int compare_bytes(const uint8_t* a, size_t an, const uint8_t* b, size_t b
     }
     for (; i < n; ++i)
         if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
-    return an < bn ? -1 : an > bn ? 1 : 0;
+    return an < bn ? -1 : an > bn ? 1
+                                  : 0;
 }
 
 inline bool equal_bytes(const uint8_t* a, const uint8_t* b, size_t n) {

@@ -240,8 +240,7 @@ size_t delta_byte_array_into(const Values& v, uint8_t* out, size_t room) {
         std::vector<uint32_t> prefix(v.count), suffix(v.count);
         for (size_t i = 0; i < v.count; ++i) {
             const uint32_t len = checked_length(o, i);
-            prefix[i] = i == 0 ? 0 : common_prefix(v.data + o[i - 1], v.data + o[i],
-                                                   std::min(len, checked_length(o, i - 1)));
+            prefix[i] = i == 0 ? 0 : common_prefix(v.data + o[i - 1], v.data + o[i], std::min(len, checked_length(o, i - 1)));
             suffix[i] = len - prefix[i];
         }
         p = encode<uint32_t>(v.count, [&](size_t i) { return prefix[i]; }, p);
@@ -265,7 +264,7 @@ void bind_delta(nb::module_& m) {
     probes.def("delta_encode_i32", &delta_encode<int32_t>, "values"_a);
     probes.def("delta_encode_i64", &delta_encode<int64_t>, "values"_a);
     probes.def("delta_length_decode", &delta_length_decode, "data"_a, "count"_a, "out_offsets"_a, "out_data"_a,
-          "base"_a = 0);
+               "base"_a = 0);
     probes.def("delta_length_encode", &delta_length_encode, "offsets"_a, "data"_a);
     probes.def("delta_byte_array_decode", &delta_byte_array_decode, "data"_a, "count"_a, "max_bytes"_a);
     probes.def("delta_byte_array_encode", &delta_byte_array_encode, "offsets"_a, "data"_a);

@@ -200,10 +200,10 @@ Encoded encode_binary(const Values& v, size_t most, int32_t* indices) {
         return encode_bytes(
             v.count, indices, [&](size_t i) { return Span{v.data + o[i], static_cast<size_t>(o[i + 1] - o[i])}; },
             [&](size_t entries, size_t len) {
-                if (len > most - used || 4 > most - used - len || entries >= kMaxEntries) return false;
-                used += 4 + len;
-                return true;
-            });
+            if (len > most - used || 4 > most - used - len || entries >= kMaxEntries) return false;
+            used += 4 + len;
+            return true;
+        });
     });
 }
 

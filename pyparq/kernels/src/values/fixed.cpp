@@ -1,4 +1,5 @@
 // Values of fixed width: dictionary gather, spreading over nulls and back.
+#include "base/widths.hpp"
 #include "decode/rle_bitpacked.hpp"
 #include "values/checks.hpp"
 
@@ -100,26 +101,6 @@ void check_indices(const int32_t* indices, size_t n, size_t limit) {
 
 namespace {
 
-struct Wide12 { uint32_t v[3]; };
-struct Wide16 { uint64_t v[2]; };
-
-// Calls f with a value type of that width, or with no type (void) for odd widths.
-template <class F>
-void by_width(size_t width, F&& f) {
-    switch (width) {
-        case 1: return f(uint8_t{});
-        case 2: return f(uint16_t{});
-        case 4: return f(uint32_t{});
-        case 8: return f(uint64_t{});
-        case 12: return f(Wide12{});
-        case 16: return f(Wide16{});
-        default: return f(nullptr);
-    }
-}
-
-template <class T>
-constexpr bool is_odd = std::is_same_v<T, std::nullptr_t>;
-
 void gather_fixed(const RawIn& dict, int64_t width_, const In<int32_t>& indices, const RawOut& out) {
     const size_t width = checked_value_width(width_), entries = checked_items(dict.size, width, "dictionary");
     const size_t n = indices.size;
@@ -139,7 +120,6 @@ void gather_fixed(const RawIn& dict, int64_t width_, const In<int32_t>& indices,
         }
     });
 }
-
 
 nb::object compact_fixed(const RawIn& values, int64_t width_, const Valid& valid) {
     const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");

@@ -33,7 +33,12 @@ uint8_t checked_level(int64_t level) {
 constexpr size_t BLOCK = 1024;
 
 // What levels say of an entry, a bit each.
-enum Says : uint8_t { START = 1, ITEM = 2, STRAY = 4, PRESENT = 8, FILLED = 16, TOP = 32 };
+enum Says : uint8_t { START = 1,
+                      ITEM = 2,
+                      STRAY = 4,
+                      PRESENT = 8,
+                      FILLED = 16,
+                      TOP = 32 };
 
 // The lists in a position: their items' levels, and the definition level from which on a slot is not null.
 struct ListLevels {
@@ -84,7 +89,9 @@ nb::object list_slots(const Valid& def_levels, const Valid& rep_levels, int64_t 
     const Entries in(def_levels, rep_levels, entries);
     const size_t slots = checked_slots(in, slots_);
     const ListLevels lists{{checked_level(rep), checked_level(item)},
-                         checked_level(item_rep), checked_level(item_def), checked_level(def_level)};
+                           checked_level(item_rep),
+                           checked_level(item_def),
+                           checked_level(def_level)};
     Fresh<int64_t> offsets(slots + 1);
     Fresh<bool> valid(slots + 1);
     {
@@ -237,7 +244,8 @@ nb::object expand_lists(int64_t slots_, const Valid& reps, const Valid& defs, co
             const bool has_list = def == LIVE;
             const size_t len = has_list ? static_cast<size_t>(lists.lengths[j]) : 0;
             out_reps.data[t] = reps.none() ? 0 : reps.data[s];
-            if (!all_live) out_defs.data[t] = len ? LIVE : has_list ? ended : def;
+            if (!all_live) out_defs.data[t] = len ? LIVE : has_list ? ended
+                                                                    : def;
             if (!sizes.in_a_row)
                 for (size_t i = 0; i < len; ++i) elements.data[e++] = lists.starts[j] + static_cast<int64_t>(i);
             t += len ? len : 1;

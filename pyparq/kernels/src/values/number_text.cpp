@@ -63,9 +63,18 @@ nb::tuple number_texts(const AnyArray<false>& values) {
         const bool is_signed = values.kind == Kind::SignedInt, is_float = values.kind == Kind::Float;
         switch (values.itemsize) {
             case 1: is_signed ? write(int8_t{}) : write(uint8_t{}); break;
-            case 2: is_float ? false : is_signed ? write(int16_t{}) : write(uint16_t{}); break;
-            case 4: is_float ? write(float{}) : is_signed ? write(int32_t{}) : write(uint32_t{}); break;
-            case 8: is_float ? write(double{}) : is_signed ? write(int64_t{}) : write(uint64_t{}); break;
+            case 2:
+                is_float ? false : is_signed ? write(int16_t{})
+                                             : write(uint16_t{});
+                break;
+            case 4:
+                is_float ? write(float{}) : is_signed ? write(int32_t{})
+                                                      : write(uint32_t{});
+                break;
+            case 8:
+                is_float ? write(double{}) : is_signed ? write(int64_t{})
+                                                       : write(uint64_t{});
+                break;
             default: break;
         }
         if (used == 0) std::fill_n(offsets.data, n + 1, 0);
