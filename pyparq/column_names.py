@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from pyparq.errors import OptionError
 
-ColumnName = str | tuple[str, ...]
+ColumnName: TypeAlias = str | tuple[str, ...]
 """A column as a user names it: a string, with dots for nested columns, or a tuple of names, which is the exact
 path even where the names contain dots."""
 
@@ -24,11 +24,9 @@ class ListOf(Protocol[Item]):
     def __len__(self) -> int: ...
 
 
-Name: TypeAlias = str | tuple[str, ...]
-"""A column: its name, its dotted path, or its path as a tuple."""
-Names: TypeAlias = ListOf[Name] | Set[Name]
+Names: TypeAlias = ListOf[ColumnName] | Set[ColumnName]
 PerColumn: TypeAlias = Mapping[Any, T]
-"""Values by column (:obj:`Name`). Columns that are not named keep the default."""
+"""Values by column (:obj:`ColumnName`). Columns that are not named keep the default."""
 
 
 def is_name(value: Any) -> bool:

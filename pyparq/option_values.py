@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
-from pyparq.column_names import ColumnName, Name, is_name
+from pyparq.column_names import ColumnName, is_name
 from pyparq.errors import OptionError, near_matches
 from pyparq.option_checks import is_int, is_number
 
@@ -160,6 +160,11 @@ Bloom: TypeAlias = bool | float | Literal["auto"] | BloomOptions | BloomValues |
 Direction: TypeAlias = Literal["ascending", "descending"]
 Nulls: TypeAlias = bool | Literal["nulls_first", "nulls_last"]
 SortColumn: TypeAlias = (
-    str | SortKey | tuple[str, ...] | tuple[Name, Direction] | tuple[Name, Direction, Nulls] | NamedSortColumn
+    str
+    | SortKey
+    | tuple[str, ...]
+    | tuple[ColumnName, Direction]
+    | tuple[ColumnName, Direction, Nulls]
+    | NamedSortColumn
 )
 SortOrder: TypeAlias = str | SortKey | Sequence[SortColumn] | None

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
-from pyparq.kernels import codec_writes_native, take_memory
+from pyparq.kernels import codec_writes_native
 from pyparq.kernels.buffers import Scratch
 from pyparq.runtime.threads import check_stopped
 
@@ -50,37 +50,8 @@ def codec_number(name: str | None) -> int:
 # ---- decompression -----------------------------------------------------------------------------------------------
 
 
-def decompress(codec: int, data: Any, size: int, out: Bytes | memoryview | None = None) -> Any:
-    """The ``size`` bytes that ``data`` decompresses to, in ``out[:size]`` if it is given. Uncompressed data is returned
-    as it is.
-
-    Raises :class:`CorruptFileError` if the stream is invalid or has another size, and :class:`UnsupportedError` for a
-    codec that no library here reads.
-    """
-    if codec == UNCOMPRESSED:
-        if len(data) != size:
-            raise CorruptFileError(f"the page header declares {size} bytes, but the uncompressed page has {len(data)}")
-        return data
-    if size == 0:
-        return b""
-    decoder = library_decoder(codec)
-    assert decoder is not None
-    target = take_memory(size) if out is None else out[:size]
-    try:
-        written = decoder(data, target)
-    except CorruptFileError:
-        raise
-    except Exception as error:  # the libraries raise their own kinds
-        raise CorruptFileError(f"the {codec_name(codec)} data is invalid: {error}") from error
-    if written != size:
-        raise CorruptFileError(
-            f"the {codec_name(codec)} data decompresses to {written} bytes, but the page header declares {size}"
-        )
-    return target
-
-
 def library_decoder(codec: int) -> Callable[[Any, Any], int] | None:
-    """The function ``decode(stored, out)`` behind :func:`decompress`. ``None`` for uncompressed data.
+    """The function ``decode(stored, out)`` of a library. ``None`` for uncompressed data.
 
     It returns the number of bytes. An error of any kind, or another number than expected, means that the stream is
     invalid. Raises :class:`UnsupportedError` for a codec that no library here reads.

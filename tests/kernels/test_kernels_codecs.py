@@ -336,6 +336,16 @@ def test_frames_of_zstd() -> None:
             same_as_the_library(ZSTD, changed, len(data))
 
 
+def read_by_library(codec: int, stream: bytes, size: int) -> bytes:
+    decode = compression.library_decoder(codec)
+    if decode is None:
+        assert codec == UNCOMPRESSED
+        return stream
+    out = np.empty(size, np.uint8)
+    assert decode(stream, out) == size
+    return out.tobytes()
+
+
 @pytest.mark.parametrize("codec", [UNCOMPRESSED, GZIP, BROTLI, ZSTD], ids=CODEC_NAMES.__getitem__)
 def test_what_is_compressed_is_what_the_libraries_read(codec: int) -> None:
     assert kernels.codec_writes_native(codec)
@@ -347,7 +357,7 @@ def test_what_is_compressed_is_what_the_libraries_read(codec: int) -> None:
             assert 0 <= size <= len(out), name
             stream = out[:size].tobytes()
             if data:
-                assert bytes(compression.decompress(codec, stream, len(data))) == data, name
+                assert read_by_library(codec, stream, len(data)) == data, name
             for room in (size - 1, size // 2, 0) if size else ():
                 fits = probes.deflate(codec, level, data, out[:room])  # zstd may find something shorter then
                 assert fits <= room

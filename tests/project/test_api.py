@@ -189,3 +189,14 @@ def test_unknown_names_say_what_to_write(call: Any, told: str, tmp_path: Path, m
     with pytest.raises(OptionError, match=told):
         call()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("options", [pyparq.ReadOptions, pyparq.WriteOptions, pyparq.BloomOptions, pyparq.SortKey])
+def test_the_page_explains_the_types_of_options(options: type) -> None:
+    """Each name of a type that a table of options uses stands on the page, unless it is public itself."""
+    page = (ROOT / "docs" / "api.md").read_text()
+    explained = set(re.findall(r"^- `(\w+)`", page[page.index("## Types of arguments") :], re.MULTILINE))
+    used = {name for field in fields(options) for name in re.findall(r"\b[A-Z][a-z]\w+", str(field.type))}
+    known = {*pyparq.__all__, "Literal", "None", "True", "False"}
+    assert {name for name in used if not name.isupper()} - known - explained == set()
+    assert {"Names", "PerColumn", "Compression", "Bloom", "SortOrder", "Filters"} <= explained

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from click.testing import CliRunner
 import pyparq
 from pyparq import kernels
 from pyparq.cli.app import app
+from pyparq.versions import NEEDED, OPTIONAL
 
+ROOT = Path(__file__).parents[2]
 CODECS = ["SNAPPY", "LZ4_RAW", "LZ4", "GZIP", "ZSTD", "BROTLI", "AES"]
 
 
@@ -75,3 +78,10 @@ def test_on_the_command_line() -> None:
     assert done.exit_code == 0
     assert done.stdout.startswith("pyparq ")
     assert "\nZSTD " in done.stdout
+
+
+def test_the_packages_that_are_needed_are_those_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert list(NEEDED) == [re.match(r"[\w-]+", text)[0] for text in project["dependencies"]]  # type: ignore[index]
+    extras = {re.match(r"[\w-]+", text)[0] for texts in project["optional-dependencies"].values() for text in texts}  # type: ignore[index]
+    assert set(OPTIONAL) <= extras
