@@ -31,7 +31,7 @@ class Wanted:
     """The keys are those of a Z-order."""
 
     def mark(self, run: str) -> str:
-        return json.dumps({"run": run, "zorder_by": self._zorder()})
+        return json.dumps({"run": run, "size": self.size, "zorder_by": self._zorder()})
 
     def _zorder(self) -> list[str]:
         return [str(key.name) for key in self.keys] if self.interleaved else []
@@ -129,8 +129,9 @@ def _picked(numbers: Sequence[int], ds: Dataset, facts: Mapping[int, Facts], wan
     if unordered:
         return picked
     runs = {facts[k].mark.get("run") for k in picked}
-    if len(runs) == 1 and None not in runs:
-        return []  # made together: they are as few as they can be
+    sizes = {facts[k].mark.get("size") for k in picked}
+    if len(runs) == 1 and None not in runs and sizes == {wanted.size}:
+        return []  # made together, for files of this size: they are as few as they can be
     return picked if _count(picked, ds, wanted) < len(picked) else []
 
 
