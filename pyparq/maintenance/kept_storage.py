@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.schema.extensions import LOGICAL_TYPE
-from pyparq.datasets.read.dataset import Dataset, dataset_of
+from pyparq.datasets.read.dataset import Dataset, dataset_of, files_of
 from pyparq.datasets.read.evolution import DECIMAL_STORAGE
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.errors import ColumnNotFoundError
@@ -76,17 +76,15 @@ def int96_as_bytes(
     The same dataset if no column is INT96 in all files, if another type is requested, if a filter or the name of a
     folder needs the time, or if old Spark has stored one in the hybrid calendar.
     """
-    if any(name in options for name in _INT96_OPTIONS) or dataset.declared is not None:
+    files = files_of(dataset)
+    if any(name in options for name in _INT96_OPTIONS) or files.declared is not None:
         return dataset
     marked = {field.name for field in dataset.schema.fields if _is_int96(field)}
     if not marked or not marked.isdisjoint(partitions) or not marked.isdisjoint(_asked(dataset, filters)):
         return dataset
-    if any(leaf.type.hybrid for _, file in dataset.open_all(range(len(dataset.files))) for leaf in file.tree.leaves):
+    if any(leaf.type.hybrid for _, file in files.open_all(range(len(files.files))) for leaf in file.tree.leaves):
         return dataset
-    in_bytes = replace(dataset.options, coerce_int96_timestamp_unit="bytes")
-    return dataset_of(
-        dataset.found, dataset.partition_values, None, in_bytes, dataset.matching, dataset.on_error, dataset.progress
-    )
+    return dataset_of(files.with_options(replace(files.options, coerce_int96_timestamp_unit="bytes")))
 
 
 def _asked(dataset: Dataset, filters: Filters | None) -> set[str]:
