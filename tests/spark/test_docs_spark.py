@@ -222,13 +222,13 @@ def test_every_statement_is_shown() -> None:
 @pytest.mark.xdist_group("spark")
 def test_words_for_nulls_and_text(usual: Any, ps: Any, tmp_path: Path) -> None:
     usual.sql("""
-        select * from values (1, 'a_b', 1.5D), (2, 'axb', double('nan')), (3, null, null), (null, 'A%', -1.0D)
+        select *, i > 1 b from values (1, 'a_b', 1.5D), (2, 'axb', double('nan')), (3, null, null), (null, 'A%', -1.0D)
         as t(i, s, d)
     """).coalesce(1).write.parquet(str(tmp_path / "t"))
     own = usual.read.parquet(str(tmp_path / "t"))
     for condition in (
         "s like 'a!_%' escape '!'", "nvl(i, 7) = 7", "ifnull(i, 7) = 1", "coalesce(i, 0) >= 1", "isnan(d)",
-        "isnotnull(s) and not isnan(d)", "startswith(s, 'a')", "(i > 1) is true", "! (i = 1)", "i <=> null",
+        "isnotnull(s) and not isnan(d)", "startswith(s, 'a')", "b is true", "b is not true", "! (i = 1)", "i <=> null",
         "2 < i", "isnull(s)", "s in ('A%', 'axb')",
     ):  # fmt: skip
         assert ps.count(usual, tmp_path / "t", condition) == own.where(condition).count(), condition
