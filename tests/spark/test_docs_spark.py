@@ -71,7 +71,7 @@ SHOWN: list[tuple[str, str]] = [
     ("duration | interval", "test_times_of_day_and_durations"),
     ("fixed-size binary, UUID", "test_uuids_are_bytes test_values_of_every_type"),
     ("JSON, enum, dictionary", "test_values_of_every_type test_annotations_of_other_writers_stay"),
-    ("Variant; a shredded one", "test_variants_are_written_and_read"),
+    ("Variant, shredded", "test_variants_are_written_and_read test_variants_that_spark_shreds"),
     ("list, fixed-size list", "test_values_of_every_type"),
     ("intervals that Spark has written", "test_spark_reads_the_same_after_a_rewrite test_random_frames"),
     ("decimals over 38 digits", "test_what_spark_has_no_type_for_names_its_column"),
