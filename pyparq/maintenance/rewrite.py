@@ -25,7 +25,7 @@ from pyparq.io.url import is_url, local_path, shown
 from pyparq.kernels.buffers import release_unused
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, replaced_source
-from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, without_marks
+from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, variants_as_stored, without_marks
 from pyparq.maintenance.stale_sidecars import remove_stale
 from pyparq.option_help import WRITE, with_options
 from pyparq.option_values import SortKey, sort_keys
@@ -101,7 +101,7 @@ def rewrite(
         complete_writes(target)  # otherwise the rows of before a crashed write would be read
     dataset = _dataset(source, storage_options, decryption, limits)
     named = (partition_cols,) if isinstance(partition_cols, str) else partition_cols or ()
-    dataset = int96_as_bytes(dataset, filters, options, named)
+    dataset = variants_as_stored(int96_as_bytes(dataset, filters, options, named))
     rows = _Rows(dataset, columns, filters, max_memory, progress)
     if _is_folder(target):
         names = _partition_names(partition_cols, dataset, rows.schema)

@@ -22,5 +22,6 @@ DOOR = (
     "plan.stage_report",
     "projection",
     "scan",
+    "variants",
 )
 """Modules of this package that other packages may use."""

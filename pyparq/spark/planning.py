@@ -32,6 +32,7 @@ from pyparq.spark.question import (
     reply_to,
     scan_of,
 )
+from pyparq.spark.question import as_stored as variants_as_stored
 from pyparq.spark.session import is_connect, parallelism
 from pyparq.spark.skipped import left_out
 from pyparq.spark.work import ask, replies
@@ -58,6 +59,12 @@ def reply(spark: Any, question: Question) -> Reply:
             made: Reply = ask(spark, "answer", plan, question, parallelism(spark))
             return replace(made, skipped=(*said(), *made.skipped))
         return reply_to(plan, question, lambda: parallelism(spark), said)
+
+
+def as_stored(spark: Any, question: Question) -> Question:
+    """The question with shredded Variants as they are stored, where that is possible."""
+    found: Question = ask(spark, "as_stored", question) if is_connect(spark) else variants_as_stored(question)
+    return found
 
 
 def planned(spark: Any, question: Question) -> DatasetPlan:

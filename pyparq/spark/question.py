@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
@@ -22,6 +22,7 @@ from pyparq.errors import FilterError, OptionError
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
+from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
 from pyparq.spark.conditions import Condition
 from pyparq.spark.keys import keys_of
@@ -189,6 +190,14 @@ def reply_to(
 def planned(question: Question, also: Expression | None = None) -> DatasetPlan:
     """The plan of the read, made here; ``also``: a filter besides the question's, which Spark applies itself too."""
     return scan_of(question, _dataset(question), also).plan()
+
+
+def as_stored(question: Question) -> Question:
+    """The question with shredded Variants as they are stored, where all of its files have shredded them alike."""
+    ds = _dataset(question)
+    if len(ds.files) > question.many or variants_as_stored(ds) is ds:
+        return question
+    return replace(question, options={**question.options, "variants": "stored"})
 
 
 def schema_of(question: Question) -> Schema:

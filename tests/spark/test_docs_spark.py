@@ -71,7 +71,7 @@ SHOWN: list[tuple[str, str]] = [
     ("duration | interval", "test_times_of_day_and_durations"),
     ("fixed-size binary, UUID", "test_uuids_are_bytes test_values_of_every_type"),
     ("JSON, enum, dictionary", "test_values_of_every_type test_annotations_of_other_writers_stay"),
-    ("Variant; a shredded one", "test_variants_are_written_and_read"),
+    ("Variant, shredded", "test_variants_are_written_and_read test_variants_that_spark_shreds"),
     ("list, fixed-size list", "test_values_of_every_type"),
     ("intervals that Spark has written", "test_spark_reads_the_same_after_a_rewrite test_random_frames"),
     ("decimals over 38 digits", "test_what_spark_has_no_type_for_names_its_column"),
@@ -222,13 +222,13 @@ def test_every_statement_is_shown() -> None:
 @pytest.mark.xdist_group("spark")
 def test_words_for_nulls_and_text(usual: Any, ps: Any, tmp_path: Path) -> None:
     usual.sql("""
-        select * from values (1, 'a_b', 1.5D), (2, 'axb', double('nan')), (3, null, null), (null, 'A%', -1.0D)
+        select *, i > 1 b from values (1, 'a_b', 1.5D), (2, 'axb', double('nan')), (3, null, null), (null, 'A%', -1.0D)
         as t(i, s, d)
     """).coalesce(1).write.parquet(str(tmp_path / "t"))
     own = usual.read.parquet(str(tmp_path / "t"))
     for condition in (
         "s like 'a!_%' escape '!'", "nvl(i, 7) = 7", "ifnull(i, 7) = 1", "coalesce(i, 0) >= 1", "isnan(d)",
-        "isnotnull(s) and not isnan(d)", "startswith(s, 'a')", "(i > 1) is true", "! (i = 1)", "i <=> null",
+        "isnotnull(s) and not isnan(d)", "startswith(s, 'a')", "b is true", "b is not true", "! (i = 1)", "i <=> null",
         "2 < i", "isnull(s)", "s in ('A%', 'axb')",
     ):  # fmt: skip
         assert ps.count(usual, tmp_path / "t", condition) == own.where(condition).count(), condition

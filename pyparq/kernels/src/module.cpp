@@ -101,6 +101,7 @@ NB_MODULE(_native, m) {
     bind_thrift_rules(m);
     bind_thrift_split(m);
     bind_view_layout(m);
+    bind_variant(m);
     bind_views(m);
     bind_write(m);
     bind_workers(m);

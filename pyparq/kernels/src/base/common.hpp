@@ -418,6 +418,7 @@ void bind_thrift_footer(nb::module_& m);
 void bind_thrift_rules(nb::module_& m);
 void bind_thrift_split(nb::module_& m);
 void bind_view_layout(nb::module_& m);
+void bind_variant(nb::module_& m);
 void bind_views(nb::module_& m);
 void bind_write(nb::module_& m);
 void bind_workers(nb::module_& m);
