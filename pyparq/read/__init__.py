@@ -21,6 +21,7 @@ DOOR = (
     "plan.scan_plan",
     "plan.stage_report",
     "projection",
+    "row_numbers",
     "scan",
     "variants",
 )
