@@ -24,6 +24,29 @@ def table_of(table: Any) -> Any:
     return table.to_arrow() if has_pyarrow() else table
 
 
+def even_batches(batches: Iterator[Any], size: int) -> Iterator[Any]:
+    """The rows of pyarrow's batches in batches of ``size`` rows; the last one may have fewer."""
+    import pyarrow as pa
+
+    held: list[Any] = []
+    count = 0
+    for batch in batches:
+        while count + batch.num_rows >= size:
+            held.append(batch.slice(0, size - count))
+            batch, count = batch.slice(held[-1].num_rows), 0
+            yield held[0] if len(held) == 1 else _joined(pa.Table.from_batches(held))
+            held = []
+        if batch.num_rows:
+            held.append(batch)
+            count += batch.num_rows
+    if held:
+        yield held[0] if len(held) == 1 else _joined(pa.Table.from_batches(held))
+
+
+def _joined(table: Any) -> Any:
+    return table.combine_chunks().to_batches()[0]
+
+
 def schema_of(schema: Any) -> Any:
     """A schema of pyparq's as pyarrow's."""
     if not has_pyarrow():
@@ -39,7 +62,8 @@ def _named(kind: type[ParquetError]) -> type[ParquetError]:
     import pyarrow as pa
 
     other = pa.ArrowNotImplementedError if issubclass(kind, UnsupportedError) else pa.ArrowInvalid
-    made: type[ParquetError] = type(kind.__name__, (kind, other), {"__module__": kind.__module__})
+    # pyarrow raises ArrowInvalid for some faults of a file and OSError for others: both are caught.
+    made: type[ParquetError] = type(kind.__name__, (kind, other, OSError), {"__module__": kind.__module__})
     return made
 
 

@@ -8,12 +8,13 @@ from typing import Any
 
 from pyparq.datasets.read.dataset import Dataset
 from pyparq.parquet.arrow import arrow_errors, has_pyarrow, schema_of, table_of
-from pyparq.parquet.file import ParquetFile, known_columns
+from pyparq.parquet.file import ParquetFile, known_columns, text_columns
 from pyparq.parquet.filters import checked, is_expression
 from pyparq.parquet.options import TUNING_OF_READS, read_options
 from pyparq.parquet.pandas_index import index_columns
-from pyparq.parquet.sources import is_folder, located
-from pyparq.parquet.types import with_asked_types
+from pyparq.parquet.sources import check_source, is_folder, located
+from pyparq.parquet.types import asked_of, with_asked_types, with_types
+from pyparq.read.file import ParquetFile as OwnFile
 
 
 class ParquetDataset:
@@ -33,6 +34,9 @@ class ParquetDataset:
         coerce_int96_timestamp_unit: str | None = None,
         decryption_properties: Any = None,
         page_checksum_verification: bool = False,
+        arrow_extensions_enabled: bool = True,
+        schema_depth_limit: int | None = None,
+        buffer_size: int = 0,
         **tuning: Any,
     ) -> None:
         unknown = tuning.keys() - set(TUNING_OF_READS)
@@ -41,12 +45,15 @@ class ParquetDataset:
         self._filters = checked(filters)
         self._given_schema = schema
         self._filesystem = filesystem
-        self._asked = binary_type, list_type
+        check_source(path_or_paths, buffer_size)
+        self._asked = binary_type, list_type, arrow_extensions_enabled
+        self._depth = schema_depth_limit
+        self._dictionaries = list(read_dictionary or ())
         self._place, self._storage = located(path_or_paths, filesystem)
         self._options = read_options(
-            read_dictionary, coerce_int96_timestamp_unit, decryption_properties, page_checksum_verification
+            None, coerce_int96_timestamp_unit, decryption_properties, page_checksum_verification, schema_depth_limit
         )
-        self._partitioning = _partitioning(partitioning)
+        self._partitioning = _partitioning(partitioning, self._place)
         self._dataset: Dataset | None = None
         if isinstance(self._place, (list, tuple)) and len(self._place) == 1:
             self._place = self._place[0]
@@ -63,13 +70,17 @@ class ParquetDataset:
         if isinstance(self._place, str) and not os.path.exists(self._place):
             raise FileNotFoundError(self._place)
         return ParquetFile(
-            self._place, read_dictionary=self._options.get("read_dictionary"),
+            self._place, read_dictionary=self._dictionaries,
             coerce_int96_timestamp_unit=self._options.get("coerce_int96_timestamp_unit"),
-            decryption_properties=self._options.get("decryption"),
+            decryption_properties=self._options.get("decryption"), schema_depth_limit=self._depth,
         )  # fmt: skip
 
     def _open(self) -> Dataset:
         if self._dataset is None:
+            if self._dictionaries:
+                whole = Dataset(self._place, partitioning=self._partitioning, storage_options=self._storage)
+                first = whole.open(0) if whole.files else None
+                self._options["read_dictionary"] = [] if first is None else text_columns(first.tree, self._dictionaries)
             self._dataset = Dataset(
                 self._place, schema=self._given_schema, partitioning=self._partitioning,
                 storage_options=self._storage, **self._options,
@@ -82,8 +93,9 @@ class ParquetDataset:
     def schema(self) -> Any:
         """pyarrow's schema of the table that :meth:`read` returns."""
         if self._one is not None:
-            return with_asked_types(self._one.schema_arrow, *self._asked)
-        return with_asked_types(self._in_dictionaries(schema_of(self._open().schema)), *self._asked)
+            return self._one.schema_arrow
+        schema = self._in_dictionaries(schema_of(self._open().schema))
+        return with_asked_types(schema, *asked_of(self._metadata(), *self._asked))
 
     @property
     def files(self) -> list[str]:
@@ -133,15 +145,38 @@ class ParquetDataset:
             wanted = None if columns is None else list(columns)
             if wanted is not None and use_pandas_metadata:
                 wanted += [name for name in self._index_columns() if name not in wanted]
-            made = self._read(wanted)
-            return self._finished(made)
+            if wanted is None or len(set(wanted)) == len(wanted):
+                made = self._finished(self._read(wanted))
+                return self._with_pandas(made) if use_pandas_metadata else made
+            once = self._finished(self._read(list(dict.fromkeys(wanted))))
+            return once.select(wanted)
 
     def read_pandas(self, columns: Sequence[str] | None = None, use_threads: bool = True) -> Any:
         return self.read(columns, use_threads, use_pandas_metadata=True)
 
     def _index_columns(self) -> list[str]:
-        metadata = self._one._own.key_value_metadata if self._one is not None else self._open().schema.metadata
-        return index_columns(metadata)
+        return index_columns(self._metadata())
+
+    def _with_pandas(self, table: Any) -> Any:
+        """The table with what the folder's summary says about pandas' frame, where its files say nothing."""
+        found = self._metadata().get(b"pandas")
+        own = dict(table.schema.metadata or {})
+        if found is None or b"pandas" in own or not has_pyarrow():
+            return table
+        return table.replace_schema_metadata({**own, b"pandas": found})
+
+    def _metadata(self) -> Any:
+        """Key-value metadata: that of the file, or of the folder's summary where the files have none of pandas'."""
+        if self._one is not None:
+            return self._one._own.key_value_metadata
+        first = self._open().open(0) if self._open().files else None
+        found = {} if first is None else dict(first.key_values)
+        for name in ("_common_metadata", "_metadata"):
+            summary = os.path.join(self._place, name) if isinstance(self._place, str) else ""
+            if b"pandas" not in found and os.path.isfile(summary):
+                with OwnFile(summary) as file:
+                    found = {**file.key_value_metadata, **found}
+        return found
 
     def _read(self, wanted: list[str] | None) -> Any:
         filters = self._filters
@@ -155,20 +190,18 @@ class ParquetDataset:
         else:
             dataset = self._open()
             table = table_of(dataset.read(columns, own_filters))
-        if later is None:
-            return table
-        kept = table.filter(later)
-        return kept if wanted is None else kept.select(wanted)
+        kept = table if later is None else table.filter(later)
+        return kept if wanted is None else _selected(kept, wanted)
 
     def _finished(self, table: Any) -> Any:
         if not has_pyarrow():
             return table
         if self._one is None:
-            wanted = self._in_dictionaries(table.schema)
-            if wanted is not table.schema:
+            schema = table.schema
+            wanted = self._in_dictionaries(schema)
+            if wanted is not schema:
                 table = _encoded(table, wanted)
-        wanted = with_asked_types(table.schema, *self._asked)
-        return table if wanted is table.schema else table.cast(wanted)
+        return with_types(table, *asked_of(self._metadata(), *self._asked))
 
     def _in_dictionaries(self, schema: Any) -> Any:
         """The schema with partition columns as pyarrow has them: dictionaries of text or of int32."""
@@ -185,6 +218,25 @@ class ParquetDataset:
                 field = field.with_type(pa.dictionary(pa.int32(), value)).with_nullable(True)
             fields.append(field)
         return pa.schema(fields, schema.metadata)
+
+
+def _selected(table: Any, wanted: Sequence[str]) -> Any:
+    """The columns in the order of ``wanted``. A path such as ``"a.b"`` is a column of its own, called ``b``."""
+    if not has_pyarrow() or all(name in table.column_names for name in wanted):
+        return table.select(wanted)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns, names = [], []
+    for name in wanted:
+        if name in table.column_names:
+            columns.append(table[name])
+            names.append(name)
+            continue
+        top, *path = name.split(".")
+        columns.append(pc.struct_field(table[top], path))
+        names.append(path[-1])
+    return pa.table(columns, names=names).replace_schema_metadata(table.schema.metadata)
 
 
 def _encoded(table: Any, schema: Any) -> Any:
@@ -206,14 +258,26 @@ def _all_known(tree: Any, wanted: Sequence[str]) -> Any:
     return known_columns(tree, wanted)
 
 
-def _partitioning(given: Any) -> Any:
-    """pyarrow's partitioning as pyparq's."""
+def _partitioning(given: Any, place: Any) -> Any:
+    """pyarrow's partitioning as pyparq's. A factory of pyarrow's looks at the folders."""
     if given is None or isinstance(given, (str, list)):
         return given
     schema = getattr(given, "schema", None)
+    if schema is None and isinstance(place, str) and type(given).__module__.startswith("pyarrow"):
+        schema = _inspected(given, place)
     kind = getattr(given, "type_name", type(given).__name__)
     if schema is not None and kind in ("directory", "DirectoryPartitioning"):
         return [field.name for field in schema]
     if schema is not None:
-        return {field.name: field for field in schema}
+        return {field.name: field.type for field in schema}
     return "hive"
+
+
+def _inspected(factory: Any, place: str) -> Any:
+    """The partition columns that a factory of pyarrow's finds in the folders."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    own = set(Dataset(place, partitioning=None).schema.names)
+    whole = ds.dataset(place, format="parquet", partitioning=factory).schema
+    return pa.schema([field for field in whole if field.name not in own])

@@ -7,13 +7,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from pyparq.column_names import ColumnName
-from pyparq.parquet.arrow import arrow_errors, schema_of, table_of
+from pyparq.parquet.arrow import arrow_errors, even_batches, has_pyarrow, schema_of, table_of
 from pyparq.parquet.metadata import FileMetaData
 from pyparq.parquet.options import TUNING_OF_READS, read_options
 from pyparq.parquet.pandas_index import index_columns
 from pyparq.parquet.schema import ParquetSchema
-from pyparq.parquet.sources import located
-from pyparq.parquet.types import with_asked_types
+from pyparq.parquet.sources import check_source, is_folder, located
+from pyparq.parquet.types import asked_of, with_asked_types, with_types
 from pyparq.read.file import ParquetFile as OwnFile
 
 
@@ -37,21 +37,32 @@ class ParquetFile:
         decryption_properties: Any = None,
         filesystem: Any = None,
         page_checksum_verification: bool = False,
+        arrow_extensions_enabled: bool = True,
+        schema_depth_limit: int | None = None,
+        buffer_size: int = 0,
         **tuning: Any,
     ) -> None:
         unknown = tuning.keys() - set(TUNING_OF_READS)
         if unknown:
             raise TypeError(f"ParquetFile() got an unexpected keyword argument {min(unknown)!r}")
-        self._asked = binary_type, list_type
+        self._asked = binary_type, list_type, arrow_extensions_enabled
+        check_source(source, buffer_size)
         place, storage = located(source, filesystem)
         options = read_options(
-            read_dictionary, coerce_int96_timestamp_unit, decryption_properties, page_checksum_verification
+            None, coerce_int96_timestamp_unit, decryption_properties, page_checksum_verification, schema_depth_limit
         )
+        if is_folder(place):
+            raise IsADirectoryError(f"Cannot open for reading: path '{place}' is a directory")
         self.common_metadata = common_metadata
         self._metadata = metadata
         self._closed = False
         with arrow_errors():
             self._own = OwnFile(place, storage_options=storage, **options)
+            known = text_columns(self._own.schema, read_dictionary or ())
+            if known:
+                self._own = OwnFile(place, storage_options=storage, read_dictionary=known, **options)
+        self._asked = asked_of(self._own.key_value_metadata, *self._asked)
+        self._handle = place if hasattr(place, "closed") else None
 
     def __enter__(self) -> Self:
         return self
@@ -65,16 +76,19 @@ class ParquetFile:
         """Close the file. A file object that was given stays open, unless ``force``."""
         self._own.close()
         self._closed = True
+        if force and self._handle is not None:
+            self._handle.close()
 
     @property
     def closed(self) -> bool:
-        return self._closed
+        """Whether the file is closed. That of a file object that was given is open until it is closed itself."""
+        return self._closed if self._handle is None else bool(self._handle.closed)
 
     @property
     def metadata(self) -> FileMetaData:
         if self._metadata is None:
-            opened = self._own._file
-            self._metadata = FileMetaData(opened.footer.full(), len(opened.footer.stored), opened.options)
+            found = self._own.metadata
+            self._metadata = FileMetaData(found.raw, found.serialized_size)
         return self._metadata
 
     @property
@@ -91,9 +105,7 @@ class ParquetFile:
         return self._own.num_row_groups
 
     def _table(self, table: Any) -> Any:
-        made = table_of(table)
-        wanted = with_asked_types(made.schema, *self._asked)
-        return made if wanted is made.schema else made.cast(wanted)
+        return with_types(table_of(table), *self._asked)
 
     def _names(self, columns: Sequence[str] | None, use_pandas_metadata: bool) -> list[ColumnName] | None:
         """The columns that the file has of these. Other names are passed over, as pyarrow does."""
@@ -139,25 +151,31 @@ class ParquetFile:
         use_threads: bool = True,
         use_pandas_metadata: bool = False,
     ) -> Iterator[Any]:
-        """The rows as record batches of at most ``batch_size`` rows."""
+        """The rows as record batches of ``batch_size`` rows; the last one may have fewer."""
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
         names = self._names(columns, use_pandas_metadata)
-        with arrow_errors():
-            for batch in self._own.iter_batches(batch_size, row_groups, names):
-                yield from self._batches(batch)
+        return self._batches(int(batch_size), row_groups, names)
 
-    def _batches(self, batch: Any) -> Iterator[Any]:
-        made = table_of(batch)
-        if made is batch:
-            yield batch
-        else:
-            wanted = with_asked_types(made.schema, *self._asked)
-            yield made if wanted is made.schema else made.cast(wanted)
+    def _batches(self, size: int, row_groups: Sequence[int] | None, names: list[ColumnName] | None) -> Iterator[Any]:
+        with arrow_errors():
+            pieces = (table_of(batch) for batch in self._own.iter_batches(size, row_groups, names))
+            for batch in even_batches(pieces, size) if has_pyarrow() else pieces:
+                yield with_types(batch, *self._asked)
 
     def scan_contents(self, columns: Sequence[str] | None = None, batch_size: int = 65536) -> int:
         """Read all values of the columns, and return the number of rows."""
         return sum(batch.num_rows for batch in self.iter_batches(batch_size, columns=columns))
+
+
+def text_columns(tree: Any, wanted: Sequence[str]) -> list[ColumnName]:
+    """The columns of text and bytes among these."""
+    found = set(wanted)
+    return [
+        leaf.path
+        for leaf in tree.leaves
+        if (leaf.dotted in found or leaf.path[0] in found) and leaf.type.is_binary and leaf.type.kind != "decimal"
+    ]
 
 
 def known_columns(tree: Any, wanted: Sequence[str]) -> list[ColumnName]:

@@ -24,14 +24,19 @@ def checked(filters: Any) -> Any:
             if not isinstance(test, (tuple, list)) or len(test) != 3:
                 raise ValueError(f"Malformed filters: {test!r} is not (column, operator, value)")
             _check(*test)
-    return [[tuple(test) for test in group] for group in groups]
+    return [[_taken(*test) for test in group] for group in groups]
+
+
+def _taken(name: Any, operator: str, value: Any) -> tuple[Any, str, Any]:
+    """A test whose collection is a list: text stands for its letters, as in pyarrow."""
+    return name, operator, list(value) if operator in ("in", "not in") else value
 
 
 def _check(name: Any, operator: str, value: Any) -> None:
     if operator not in _OPERATORS:
-        raise ValueError(f'"{(name, operator, value)}" is not a valid operator in predicates.')
-    if isinstance(value, str) and "\0" in value:
-        raise NotImplementedError("Null-terminated binary strings are not supported as filter values.")
+        raise ValueError(f'"{operator}" is not a valid operator in predicates, such as {(name, "==", value)}')
+    if operator not in ("in", "not in") and isinstance(value, (set, list, tuple, frozenset)):
+        raise NotImplementedError(f"{(name, operator, value)}: only 'in' and 'not in' take a collection")
 
 
 def filters_to_expression(filters: Any) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from copy import copy, deepcopy
 from typing import Any, NamedTuple
 
-from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
 from pyparq.format.compression import codec_name
 from pyparq.format.encodings import encoding_name
@@ -49,20 +48,34 @@ class SortingColumn(NamedTuple):
             name, direction = (key, "ascending") if isinstance(key, str) else key
             if direction not in ("ascending", "descending"):
                 raise ValueError(f"the order must be 'ascending' or 'descending', not {direction!r}")
-            made.append(cls(schema.names.index(name), direction == "descending", null_placement == "at_start"))
+            made.append(cls(_leaf_names(schema).index(name), direction == "descending", null_placement == "at_start"))
         return tuple(made)
 
     @staticmethod
     def to_ordering(schema: Any, sorting_columns: Sequence[Any]) -> tuple[Any, str]:
         """``sort_keys`` and ``null_placement`` of these columns."""
         if len({column.nulls_first for column in sorting_columns}) > 1:
-            raise ValueError("the columns place nulls differently, which one order of pyarrow cannot say")
+            raise ValueError("Sorting columns have inconsistent null placement, which one order of pyarrow cannot say")
+        names = _leaf_names(schema)
         keys = tuple(
-            (schema.names[column.column_index], "descending" if column.descending else "ascending")
+            (names[column.column_index], "descending" if column.descending else "ascending")
             for column in sorting_columns
         )
         first = bool(sorting_columns) and sorting_columns[0].nulls_first
         return keys, "at_start" if first else "at_end"
+
+
+def _leaf_names(schema: Any) -> list[str]:
+    """Dotted paths of the leaves of pyarrow's schema."""
+    import pyarrow as pa
+
+    def below(field: Any, prefix: str) -> list[str]:
+        path = f"{prefix}{field.name}"
+        if pa.types.is_struct(field.type):
+            return [name for inner in field.type for name in below(inner, f"{path}.")]
+        return [path]
+
+    return [name for field in schema for name in below(field, "")]
 
 
 class _Part:
@@ -73,13 +86,16 @@ class _Part:
 
     def equals(self, other: object) -> bool:
         if not isinstance(other, type(self)):
-            raise TypeError(f"equals takes another {type(self).__name__}, not a {type(other).__name__}")
+            raise TypeError(
+                f"Argument 'other' has incorrect type: expected {type(self).__name__}, got {type(other).__name__}"
+            )
         return self.to_dict() == other.to_dict()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self.to_dict() == other.to_dict()
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        return hash(repr(self.to_dict()))
 
     def __repr__(self) -> str:
         lines = "".join(f"\n  {name}: {value}" for name, value in self.to_dict().items())
@@ -126,8 +142,13 @@ class ColumnChunkMetaData(_Part):
         return Statistics(self._node.type, self._meta, parent._order(self._node), parent.created_by or None)
 
     @property
+    def is_geo_stats_set(self) -> bool:
+        return self._meta.geospatial_statistics is not None
+
+    @property
     def compression(self) -> str:
-        return codec_name(self._meta.codec)
+        name = codec_name(self._meta.codec)
+        return "LZ4" if name == "LZ4_RAW" else name  # as pyarrow calls it
 
     @property
     def encodings(self) -> tuple[str, ...]:
@@ -186,7 +207,7 @@ class ColumnChunkMetaData(_Part):
         names = (
             "file_offset", "file_path", "physical_type", "num_values", "path_in_schema", "is_stats_set", "compression",
             "encodings", "has_dictionary_page", "dictionary_page_offset", "data_page_offset", "total_compressed_size",
-            "total_uncompressed_size",
+            "total_uncompressed_size", "bloom_filter_offset", "bloom_filter_length",
         )  # fmt: skip
         found = {name: getattr(self, name) for name in names}
         return {**found, "statistics": self.statistics.to_dict() if self.statistics is not None else None}
@@ -295,15 +316,27 @@ class FileMetaData(_Part):
                 chunk.file_path = path
 
     def append_row_groups(self, other: FileMetaData) -> None:
-        """Append the row groups of another file with the same schema. Raises :class:`DataError` for another schema."""
-        if self._footer.schema != other._footer.schema:
-            raise DataError("AppendRowGroups requires equal schemas: the two files differ in their schema")
+        """Append the row groups of another file. Raises :class:`RuntimeError` where its columns differ."""
+        self._check_like(other)
         groups = [copy(group) for group in deepcopy(other._footer.row_groups)]
         for group in groups:
             group.ordinal = None
         self._footer.row_groups = [*self._footer.row_groups, *groups]
         self._footer.num_rows += other._footer.num_rows
-        self._size = len(serialize(self._footer))
+        self._size = 0  # until it is written
+
+    def _check_like(self, other: FileMetaData) -> None:
+        own, theirs = self._tree.leaves, other._tree.leaves
+        if len(own) != len(theirs):
+            raise RuntimeError(
+                f"AppendRowGroups requires equal schemas.\nThis schema has {len(own)} columns, other has {len(theirs)}"
+            )
+        for k, (a, b) in enumerate(zip(own, theirs, strict=True)):
+            if (a.path, a.type, a.max_def, a.max_rep) != (b.path, b.type, b.max_def, b.max_rep):
+                raise RuntimeError(
+                    f"AppendRowGroups requires equal schemas.\nThe two columns with index {k} differ.\n"
+                    f"{a.dotted}: {a.type}, and {b.dotted}: {b.type}"
+                )
 
     def write_metadata_file(self, where: Any) -> None:
         """Write a file that has this metadata and no rows of its own."""
@@ -325,13 +358,14 @@ class FileMetaData(_Part):
 
     def equals(self, other: object) -> bool:
         if not isinstance(other, FileMetaData):
-            raise TypeError(f"equals takes another FileMetaData, not a {type(other).__name__}")
+            raise TypeError(f"Argument 'other' has incorrect type: expected FileMetaData, got {type(other).__name__}")
         return self == other
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FileMetaData) and self._footer == other._footer
 
-    __hash__ = None
+    def __hash__(self) -> int:
+        return hash(serialize(self._footer))
 
     def __repr__(self) -> str:
         names = ("created_by", "num_columns", "num_rows", "num_row_groups", "format_version", "serialized_size")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from pyparq.errors import OptionError
+from pyparq.limits import Limits
 
 TUNING_OF_READS = ("memory_map", "buffer_size", "pre_buffer", "thrift_string_size_limit",
-                   "thrift_container_size_limit", "arrow_extensions_enabled", "metadata", "common_metadata",
-                   "schema_depth_limit", "ignore_prefixes")  # fmt: skip
+                   "thrift_container_size_limit", "metadata", "common_metadata",
+                   "ignore_prefixes")  # fmt: skip
 """Arguments of reads that only tune pyarrow, or tell it what pyparq finds itself."""
 _TUNING_OF_WRITES = ("write_batch_size", "writer_engine_version", "use_compliant_nested_type",
                      "use_content_defined_chunking", "version")  # fmt: skip
@@ -20,16 +21,18 @@ def read_options(
     coerce_int96_timestamp_unit: str | None = None,
     decryption_properties: Any = None,
     page_checksum_verification: bool = False,
-    use_threads: bool = True,
+    schema_depth_limit: int | None = None,
 ) -> dict[str, Any]:
     """Options of :class:`pyparq.ReadOptions`. Checksums are always verified: it costs little."""
-    made: dict[str, Any] = {"use_threads": bool(use_threads)}
+    made: dict[str, Any] = {}
     if read_dictionary:
         made["read_dictionary"] = list(read_dictionary)
     if coerce_int96_timestamp_unit is not None:
         made["coerce_int96_timestamp_unit"] = coerce_int96_timestamp_unit
     if decryption_properties is not None:
         made["decryption"] = decryption_properties
+    if schema_depth_limit is not None:
+        made["limits"] = Limits(max_schema_depth=schema_depth_limit)
     return made
 
 
@@ -39,6 +42,20 @@ def write_options(given: dict[str, Any]) -> dict[str, Any]:
     Raises :class:`OptionError` for unknown ones.
     """
     left = dict(given)
+    page_version = left.get("data_page_version", "1.0")
+    if page_version not in ("1.0", "2.0"):
+        raise OptionError(f"Unsupported Parquet data page version: {page_version}")
+    for name in ("dictionary_pagesize_limit", "data_page_size", "max_rows_per_page"):
+        if not isinstance(left.get(name), (int, type(None))):
+            raise TypeError(f"{name} must be a number, not {left[name]!r}")
+    if str(left.get("compression", "")).lower().startswith("lz4"):
+        left.pop("compression_level", None)  # pyarrow takes it
+    if (
+        str(left.get("compression", "")).lower() in ("none", "uncompressed")
+        and left.get("compression_level") is not None
+    ):
+        raise OptionError("uncompressed data has no compression level")
+    left["store_schema"] = left.get("store_schema", True)
     for name in _TUNING_OF_WRITES:
         left.pop(name, None)
     made: dict[str, Any] = {}

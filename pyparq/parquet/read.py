@@ -37,15 +37,17 @@ def read_pandas(source: Any, columns: Sequence[str] | None = None, **options: An
 
 @with_arrow_errors
 def read_metadata(
-    where: Any, memory_map: bool = False, decryption_properties: Any = None, filesystem: Any = None
+    where: Any, memory_map: bool = False, decryption_properties: Any = None, filesystem: Any = None, **tuning: Any
 ) -> FileMetaData:
     """The metadata of one file."""
-    with ParquetFile(where, decryption_properties=decryption_properties, filesystem=filesystem) as file:
+    with ParquetFile(where, decryption_properties=decryption_properties, filesystem=filesystem, **tuning) as file:
         return file.metadata
 
 
 @with_arrow_errors
-def read_schema(where: Any, memory_map: bool = False, decryption_properties: Any = None, filesystem: Any = None) -> Any:
+def read_schema(
+    where: Any, memory_map: bool = False, decryption_properties: Any = None, filesystem: Any = None, **tuning: Any
+) -> Any:
     """The schema of one file as pyarrow's."""
-    with ParquetFile(where, decryption_properties=decryption_properties, filesystem=filesystem) as file:
+    with ParquetFile(where, decryption_properties=decryption_properties, filesystem=filesystem, **tuning) as file:
         return file.schema_arrow

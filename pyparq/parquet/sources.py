@@ -19,8 +19,10 @@ def located(where: Any, filesystem: Any) -> tuple[Any, dict[str, Any] | None]:
         return [place for place, _ in pairs], next((options for _, options in pairs if options), None)
     if filesystem is None:
         return _plain(where), None
+    if hasattr(where, "read") or hasattr(where, "write"):
+        raise ValueError("filesystem passed but specified path is file-like, so there is nothing to open")
     if isinstance(filesystem, str):
-        return f"{filesystem.rstrip('/')}/{os.fspath(where)}", None
+        return _plain(f"{filesystem.rstrip('/')}/{os.fspath(where)}"), None
     if hasattr(filesystem, "unstrip_protocol"):
         protocol = filesystem.protocol if isinstance(filesystem.protocol, str) else filesystem.protocol[0]
         path = os.fspath(where)
@@ -53,12 +55,22 @@ def _plain(where: Any) -> Any:
     """A source as pyparq takes it: Buffers become memory, paths have ``~`` expanded."""
     if isinstance(where, str) or hasattr(where, "__fspath__"):
         path = os.fspath(where)
+        if isinstance(path, str):
+            path = path.removeprefix("fsspec+")
         if isinstance(path, str) and path.startswith("file://"):
             return path
         return os.path.expanduser(path) if isinstance(path, str) else path
     if hasattr(where, "to_pybytes") and not hasattr(where, "read"):
         return memoryview(where)
     return where
+
+
+def check_source(source: Any, buffer_size: int = 0) -> None:
+    """Raise :class:`TypeError` for what is no source, and :class:`ValueError` for a buffer of negative size."""
+    if source is None or isinstance(source, (int, float)):
+        raise TypeError(f"a source must be a path, a buffer or a file, not {type(source).__name__}")
+    if buffer_size < 0:
+        raise ValueError("Buffer size must be larger than zero")
 
 
 def is_folder(where: Any) -> bool:

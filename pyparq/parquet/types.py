@@ -5,20 +5,43 @@ from __future__ import annotations
 from typing import Any
 
 
-def with_asked_types(schema: Any, binary_type: Any, list_type: Any) -> Any:
-    """pyarrow's schema with other types for text, binary and lists; the schema itself where nothing changes.
+def asked_of(metadata: Any, binary_type: Any, list_type: Any, extensions: bool) -> tuple[Any, Any, bool]:
+    """What is asked of a file: nothing where its ``ARROW:schema`` says which types its columns have."""
+    return (None, None, extensions) if b"ARROW:schema" in (metadata or {}) else (binary_type, list_type, extensions)
+
+
+def with_types(table: Any, binary_type: Any, list_type: Any, extensions: bool = True) -> Any:
+    """A table or batch of pyarrow's with other types: see :func:`with_asked_types`."""
+    if binary_type is None and list_type is None and extensions:
+        return table
+    schema = table.schema
+    wanted = with_asked_types(schema, binary_type, list_type, extensions)
+    return table if wanted is schema else table.cast(wanted)
+
+
+def with_asked_types(schema: Any, binary_type: Any, list_type: Any, extensions: bool = True) -> Any:
+    """pyarrow's schema with other types for text, binary and lists; the same schema where nothing changes.
 
     ``binary_type``: pyarrow's type for binary columns without annotation, and the like of it for text.
-    ``list_type``: pyarrow's class of list types, such as ``pyarrow.LargeListType``.
+    ``list_type``: pyarrow's class of list types, such as ``pyarrow.LargeListType``. ``extensions``: whether extension
+    types stay, or become what they are stored in.
     """
-    if binary_type is None and list_type is None:
+    if binary_type is None and list_type is None and extensions:
         return schema
     import pyarrow as pa
 
-    made = pa.schema(
-        [field.with_type(_changed(field.type, binary_type, list_type)) for field in schema], schema.metadata
-    )
+    fields = [
+        field.with_type(_changed(field.type if extensions else _storage(field.type), binary_type, list_type))
+        for field in schema
+    ]
+    made = pa.schema(fields, schema.metadata)
     return schema if made.equals(schema) else made
+
+
+def _storage(type_: Any) -> Any:
+    import pyarrow as pa
+
+    return type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
 
 
 def _changed(type_: Any, binary_type: Any, list_type: Any) -> Any:

@@ -58,7 +58,14 @@ def write_to_dataset(
         raise OptionError("give either file_visitor or metadata_collector, not both")
     names = list(partition_cols or _names_of(partitioning))
     place, storage = located(root_path, filesystem)
-    for unused in ("max_partitions", "max_open_files", "max_rows_per_file", "min_rows_per_group", "preserve_order"):
+    for unused in (
+        "create_dir",
+        "max_partitions",
+        "max_open_files",
+        "max_rows_per_file",
+        "min_rows_per_group",
+        "preserve_order",
+    ):
         options.pop(unused, None)
     table = _converted(table, schema, options)
     given = write_options(options)
@@ -111,7 +118,7 @@ class _WrittenFile:
 def _told(file: Any, root: str, collector: Any, visitor: Any) -> None:
     if collector is None and visitor is None:
         return
-    whole = os.path.join(root, file.path)
+    whole = os.fspath(file.path)
     with ParquetFile(whole) as opened:
         metadata = opened.metadata
     metadata.set_file_path(os.path.relpath(whole, root))

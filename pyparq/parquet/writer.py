@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from types import TracebackType
 from typing import Any, Self
 
 from pyparq.errors import OptionError
+from pyparq.format.thrift_codec import serialize
 from pyparq.parquet.arrow import arrow_errors, has_pyarrow
 from pyparq.parquet.file import ParquetFile
+from pyparq.parquet.metadata import FileMetaData
 from pyparq.parquet.options import write_options
 from pyparq.parquet.prepared import converted, written_schema
 from pyparq.parquet.sources import located
@@ -38,6 +39,10 @@ class ParquetWriter:
         metadata_collector: Any = None,
         **options: Any,
     ) -> None:
+        if where is None or isinstance(where, (int, float)):
+            raise TypeError(f"a target must be a path or a file, not {type(where).__name__}")
+        if schema is None:
+            raise TypeError("ParquetWriter needs a schema")
         if flavor not in (None, "spark") and not isinstance(flavor, (set, list, tuple)):
             raise OptionError(f"flavor must be 'spark' or None, not {flavor!r}")
         int96 = bool(flavor and "spark" in flavor if use_deprecated_int96_timestamps is None
@@ -56,7 +61,6 @@ class ParquetWriter:
             streams = given.pop("use_byte_stream_split", False)
             if streams:
                 given["column_encoding"] = _streams(streams, self.schema, given)
-            self._copy = io.BytesIO() if metadata_collector is not None and not _is_path(place) else None
             self._own = OwnWriter(place, self.schema, storage_options=storage, **given)
         self.is_open = True
 
@@ -96,9 +100,11 @@ class ParquetWriter:
         """
         if not self.is_open:
             raise ValueError("the writer is closed")
-        if row_group_size is not None and row_group_size <= 0:
+        if row_group_size == 0:
             raise OptionError("Row group size must be positive")
-        size = min(row_group_size or _USUAL_ROWS, _MOST_ROWS)
+        if row_group_size is not None and row_group_size < 0:
+            row_group_size = None
+        size = min(int(row_group_size or _USUAL_ROWS), _MOST_ROWS)
         with arrow_errors():
             self._own.write(self._converted(table), row_group_size=size)
             self._own.flush()
@@ -144,15 +150,11 @@ class ParquetWriter:
             self._collector.append(self._metadata())
 
     def _metadata(self) -> Any:
-        from pyparq.format.thrift_codec import serialize
-        from pyparq.parquet.metadata import FileMetaData
-
         if _is_path(self._place):
             with ParquetFile(self._place) as file:
                 return file.metadata
-        footer: Any = self._own.metadata
-        raw = footer._file.footer.full()
-        return FileMetaData(raw, len(serialize(raw)))
+        found = self._own.metadata
+        return None if found is None else FileMetaData(found, len(serialize(found)))
 
 
 def _is_path(where: Any) -> bool:
