@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.schema.extensions import EXTENSION_NAME, LOGICAL_TYPE, VARIANT
-from pyparq.datasets.read.dataset import Dataset, dataset_of
+from pyparq.datasets.read.dataset import Dataset, dataset_of, files_of
 from pyparq.datasets.read.evolution import DECIMAL_STORAGE
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.errors import ColumnNotFoundError, SchemaError
@@ -23,7 +23,6 @@ from pyparq.format.int96 import IS_INT96
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.types import Field, Schema
 from pyparq.maintenance.spark_metadata import ROW_METADATA, row_metadata_kept
-from pyparq.options import ReadOptions
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
@@ -77,14 +76,15 @@ def int96_as_bytes(
     The same dataset if no column is INT96 in all files, if another type is requested, if a filter or the name of a
     folder needs the time, or if old Spark has stored one in the hybrid calendar.
     """
-    if any(name in options for name in _INT96_OPTIONS) or dataset.declared is not None:
+    files = files_of(dataset)
+    if any(name in options for name in _INT96_OPTIONS) or files.declared is not None:
         return dataset
     marked = {field.name for field in dataset.schema.fields if _is_int96(field)}
     if not marked or not marked.isdisjoint(partitions) or not marked.isdisjoint(_asked(dataset, filters)):
         return dataset
-    if any(leaf.type.hybrid for _, file in dataset.open_all(range(len(dataset.files))) for leaf in file.tree.leaves):
+    if any(leaf.type.hybrid for _, file in files.open_all(range(len(files.files))) for leaf in file.tree.leaves):
         return dataset
-    return _with_options(dataset, replace(dataset.options, coerce_int96_timestamp_unit="bytes"))
+    return dataset_of(files.with_options(replace(files.options, coerce_int96_timestamp_unit="bytes")))
 
 
 def variants_as_stored(dataset: Dataset) -> Dataset:
@@ -92,15 +92,16 @@ def variants_as_stored(dataset: Dataset) -> Dataset:
 
     The same dataset if no Variant is shredded, or if the files have shredded one in different ways.
     """
-    if dataset.declared is not None or not any(map(_has_variant, dataset.schema.fields)):
+    files = files_of(dataset)
+    if files.declared is not None or not any(map(_has_variant, dataset.schema.fields)):
         return dataset
-    stored = _with_options(dataset, replace(dataset.options, variants="stored"))
+    stored = files.with_options(replace(files.options, variants="stored"))
     with suppress(SchemaError):
         # A field that one file shreds and another keeps in ``value`` must not become shredded in one part of the rows.
         due = {field.name: str(field.type) for field in stored.schema.fields if _is_stored(field)}
         opened = stored.open_all(range(len(stored.files)))
         if due and all(_types(file.fields.schema, due) == due for _, file in opened):
-            return stored
+            return dataset_of(stored)
     return dataset
 
 
@@ -115,12 +116,6 @@ def _is_stored(field: Field) -> bool:
 
 def _has_variant(field: Field) -> bool:
     return field.metadata.get(EXTENSION_NAME) == VARIANT or any(map(_has_variant, field.type.children))
-
-
-def _with_options(dataset: Dataset, options: ReadOptions) -> Dataset:
-    return dataset_of(
-        dataset.found, dataset.partition_values, None, options, dataset.matching, dataset.on_error, dataset.progress
-    )
 
 
 def _asked(dataset: Dataset, filters: Filters | None) -> set[str]:

@@ -15,7 +15,8 @@ from typing import Any
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.discovery import Found
 from pyparq.datasets.partitions import HiveFolders, Partitions
-from pyparq.datasets.read.dataset import Dataset, dataset, dataset_of
+from pyparq.datasets.read.dataset import Dataset, dataset, files_of
+from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
 from pyparq.errors import FilterError, OptionError
 from pyparq.filters.expression import AllOf, Expression
@@ -114,9 +115,15 @@ class Listing:
     found: Found
     partitions: Partitions
 
-    def dataset(self, question: Question) -> Dataset:
-        """The dataset, without keys: none of its files is opened here."""
-        return dataset_of(
+    @staticmethod
+    def of(ds: Dataset) -> Listing:
+        """The files of this dataset."""
+        files = files_of(ds)
+        return Listing(files.found, files.partition_values)
+
+    def dataset_files(self, question: Question) -> DatasetFiles:
+        """The files of the dataset, without keys: none of them is opened here."""
+        return DatasetFiles(
             self.found, self.partitions, schema_given(question), read_options(question), by_of(question),
             question.on_error,
         )  # fmt: skip
@@ -154,7 +161,7 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
     with left_out() as said:
         ds = _dataset(question)
         if len(ds.files) > question.many:
-            return Listing(ds.found, ds.partition_values)
+            return Listing.of(ds)
         if question.counts and question.filters is None:
             return Reply(None, ds.count(), (), tuple(said()))
         plan = scan_of(question, ds).plan()
@@ -164,7 +171,7 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
 def planned_or_listed(question: Question) -> DatasetPlan | Listing:
     """The plan of a read; or, where there are many files, which they are."""
     ds = _dataset(question)
-    return Listing(ds.found, ds.partition_values) if len(ds.files) > question.many else scan_of(question, ds).plan()
+    return Listing.of(ds) if len(ds.files) > question.many else scan_of(question, ds).plan()
 
 
 def reply_to(
