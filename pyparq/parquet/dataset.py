@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.parquet.arrow import arrow_errors, has_pyarrow, schema_of, table_of
 from pyparq.parquet.file import ParquetFile, known_columns, text_columns
 from pyparq.parquet.filters import checked, is_expression
@@ -79,7 +79,7 @@ class ParquetDataset:
         if self._dataset is None:
             if self._dictionaries:
                 whole = Dataset(self._place, partitioning=self._partitioning, storage_options=self._storage)
-                first = whole.open(0) if whole.files else None
+                first = files_of(whole).open(0) if whole.files else None
                 self._options["read_dictionary"] = [] if first is None else text_columns(first.tree, self._dictionaries)
             self._dataset = Dataset(
                 self._place, schema=self._given_schema, partitioning=self._partitioning,
@@ -169,7 +169,7 @@ class ParquetDataset:
         """Key-value metadata: that of the file, or of the folder's summary where the files have none of pandas'."""
         if self._one is not None:
             return self._one._own.key_value_metadata
-        first = self._open().open(0) if self._open().files else None
+        first = files_of(self._open()).open(0) if self._open().files else None
         found = {} if first is None else dict(first.key_values)
         for name in ("_common_metadata", "_metadata"):
             summary = os.path.join(self._place, name) if isinstance(self._place, str) else ""
@@ -205,7 +205,7 @@ class ParquetDataset:
 
     def _in_dictionaries(self, schema: Any) -> Any:
         """The schema with partition columns as pyarrow has them: dictionaries of text or of int32."""
-        names = {field.name for field in self._open().partition_values.fields} if self._given_schema is None else set()
+        names = set(self._open().partitions.names) if self._given_schema is None else set()
         if not names or not has_pyarrow() or self._partitioning is None:
             return schema
         import pyarrow as pa
