@@ -34,6 +34,8 @@ _COMMANDS = {
     "cat": ("rows", "All rows, as lines of JSON or CSV."),
     "query": ("rows", "The rows for which an SQL condition is true."),
     "lookup": ("lookup", "The rows with certain keys, out of many files."),
+    "import": ("converting", "Make a Parquet file of CSV or JSON lines."),
+    "convert": ("converting", "Turn a file into Parquet, CSV, JSON lines, Arrow or Feather."),
     "explain": ("explain", "What each index rules out for a query, and what is read."),
     "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
     "add-index": ("indexing", "Add Bloom filters and page indexes to files that exist."),
