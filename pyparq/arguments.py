@@ -83,6 +83,9 @@ class ReadArguments(TypedDict, total=False):
     use_arrow_schema: bool
     """Restore Arrow types and metadata from a stored Arrow schema (``ARROW:schema``). Parts of it that do not fit
     the Parquet schema are ignored."""
+    variants: Literal["whole", "stored"]
+    """``"whole"``: a shredded Variant, parts of which have columns of their own, is put together and read as any
+    other Variant. ``"stored"``: it is read as the struct of its columns."""
     binary_columns: Names
     """Text columns to read as binary (dotted paths; the path of a group means all text columns below it). Their
     bytes are not checked to be UTF-8, and filters compare them with bytes."""

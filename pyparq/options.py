@@ -246,6 +246,9 @@ class ReadOptions:
     use_arrow_schema: bool = True
     """Restore Arrow types and metadata from a stored Arrow schema (``ARROW:schema``). Parts of it that do not fit the
     Parquet schema are ignored."""
+    variants: Literal["whole", "stored"] = "whole"
+    """``"whole"``: a shredded Variant, parts of which have columns of their own, is put together and read as any other
+    Variant. ``"stored"``: it is read as the struct of its columns."""
     binary_columns: Names = ()
     """Text columns to read as binary (dotted paths; the path of a group means all text columns below it). Their bytes
     are not checked to be UTF-8, and filters compare them with bytes."""
@@ -269,6 +272,7 @@ class ReadOptions:
             raise OptionError(f"retry_wait must be a number of seconds, not {self.retry_wait!r}")
         check_choice("coerce_int96_timestamp_unit", self.coerce_int96_timestamp_unit, ("s", "ms", "us", "ns", "bytes"))
         check_choice("out_of_range", self.out_of_range, ("raise", "null"))
+        check_choice("variants", self.variants, ("whole", "stored"))
         for name in ("read_dictionary", "binary_columns"):
             check_names(name, getattr(self, name))
         for name in _READ_FLAGS:

@@ -36,13 +36,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the groups
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """``-m quick`` looks at no other modules: collecting them all would take longer than running the quick ones."""
     is_other = collection_path.suffix == ".py" and collection_path.stem not in QUICK
     return True if config.option.markexpr == "quick" and is_other else None
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With ``-n`` and ``--dist loadgroup`` all tests that need Spark run in one process: it takes seconds to start."""
     for item in items:

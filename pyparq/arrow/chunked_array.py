@@ -75,7 +75,9 @@ class ChunkedArray:
     def __iter__(self) -> Iterator[Any]:
         for chunk in self.chunks:
             for start in range(0, chunk.length, _AT_ONCE):
-                yield from shifted(chunk, start, min(_AT_ONCE, chunk.length - start)).to_pylist()
+                yield from to_python.field_to_pylist(
+                    self.field, shifted(chunk, start, min(_AT_ONCE, chunk.length - start))
+                )
 
     def __getitem__(self, key: Any) -> Any:
         """A value as a Python object (``c[0]``, ``c[-1]``), or a part as a ChunkedArray (``c[10:20]``, of step 1)."""
@@ -104,7 +106,7 @@ class ChunkedArray:
 
     def to_pylist(self) -> Objects:
         """One Python object per value, ``None`` for nulls: see :func:`pyparq.arrow.to_python.column_to_pylist`."""
-        return [value for chunk in self.chunks for value in chunk.to_pylist()]
+        return [value for chunk in self.chunks for value in to_python.field_to_pylist(self.field, chunk)]
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """The values as a numpy array of shape ``(len(c),)``: see :meth:`pyparq.Table.to_numpy`."""

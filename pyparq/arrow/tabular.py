@@ -21,10 +21,11 @@ from pyparq.runtime.lazy_import import Later
 from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:
-    from pyparq.arrow import equality, preview
+    from pyparq.arrow import equality, preview, to_python
 else:  # a read needs neither
     equality = Later("pyparq.arrow.equality")
     preview = Later("pyparq.arrow.preview")
+    to_python = Later("pyparq.arrow.to_python")
 
 Part = tuple[list[Column], int]
 """The columns of some rows, and how many rows these are."""
@@ -252,7 +253,9 @@ class Tabular:
             if not names:
                 rows.extend({} for _ in range(num_rows))
                 continue
-            lists = [column.to_pylist() for column in columns]
+            lists = [
+                to_python.field_to_pylist(field, column) for field, column in zip(self.schema, columns, strict=True)
+            ]
             rows.extend(dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True))
         return rows
 

@@ -17,8 +17,10 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column, struct_child
 from pyparq.arrow.decimals import unscaled
 from pyparq.arrow.plain_layouts import normalize
+from pyparq.arrow.schema.extensions import EXTENSION_NAME, VARIANT
+from pyparq.arrow.variant_values import decode
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.format.types import DataType
+from pyparq.format.types import DataType, Field
 
 _EXACT = Context(prec=100)  # the default context would round decimals beyond 28 digits
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -49,6 +51,13 @@ def column_to_pylist(column: Column) -> list[Any]:
     if convert is None:
         raise UnsupportedError(f"values of {column.type} cannot be converted to Python objects")
     return convert(column)
+
+
+def field_to_pylist(field: Field, column: Column) -> list[Any]:
+    """The same for a column whose ``field`` says what Arrow's type does not: Variants come as what they hold."""
+    if column.type.kind == "struct" and field.metadata.get(EXTENSION_NAME) == VARIANT:
+        return _variants(column)
+    return column_to_pylist(column)
 
 
 def _with_nulls(values: list[Any], mask: npt.NDArray[np.bool_] | None) -> list[Any]:
@@ -227,7 +236,7 @@ def _lists(column: Column) -> list[Any]:
     column = _plain(column)
     offsets, items = list_items(column)
     first, last = int(offsets[0]), int(offsets[-1])
-    values = column_to_pylist(slice_column(items, first, last))
+    values = field_to_pylist(column.type.children[0], slice_column(items, first, last))
     edges = (offsets - first).tolist()
     return _with_nulls([values[a:b] for a, b in pairwise(edges)], column.valid_mask())
 
@@ -236,7 +245,7 @@ def _maps(column: Column) -> list[Any]:
     offsets, entries = column.offsets(), column.children[0]
     first, last = int(offsets[0]), int(offsets[-1])
     used = slice_column(entries, first, last)
-    keys, values = (column_to_pylist(struct_child(used, i)) for i in range(2))
+    keys, values = (field_to_pylist(used.type.children[i], struct_child(used, i)) for i in range(2))
     pairs = list(zip(keys, values, strict=True))
     edges = (offsets - first).tolist()
     return _with_nulls([pairs[a:b] for a, b in pairwise(edges)], column.valid_mask())
@@ -245,11 +254,20 @@ def _maps(column: Column) -> list[Any]:
 def _structs(column: Column) -> list[Any]:
     names = [field.name for field in column.type.children]
     _check_names(names)
-    lists = [column_to_pylist(struct_child(column, i)) for i in range(len(names))]
+    lists = [field_to_pylist(field, struct_child(column, i)) for i, field in enumerate(column.type.children)]
     if not names:
         return _with_nulls([{} for _ in range(column.length)], column.valid_mask())
     rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
     return _with_nulls(rows, column.valid_mask())
+
+
+def _variants(column: Column) -> list[Any]:
+    """What Variants hold. One that is Variant's own null is ``None``, as one that is null in the column."""
+    names = [field.name for field in column.type.children]
+    metadata, values = (column_to_pylist(struct_child(column, names.index(name))) for name in ("metadata", "value"))
+    mask = column.valid_mask()
+    present = [True] * column.length if mask is None else mask.tolist()
+    return [decode(m, v) if there else None for m, v, there in zip(metadata, values, present, strict=True)]
 
 
 def check_field_names(type_: DataType) -> None:

@@ -12,6 +12,7 @@ from pyparq.cli.common import facts, print_json
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, show, title
 from pyparq.cli.text import count, visible
+from pyparq.datasets.read.dataset import files_of
 
 
 def show_files(dataset: Any, columns: Sequence[Any], row_groups: Sequence[int], as_json: bool, limit: int) -> None:
@@ -19,7 +20,7 @@ def show_files(dataset: Any, columns: Sequence[Any], row_groups: Sequence[int], 
     if columns or row_groups:
         raise click.UsageError("--columns and --row-group are for a single file", ctx=click.get_current_context())
     with Busy("reading footers"):
-        opened = dataset.open_all(range(len(dataset.files)))
+        opened = files_of(dataset).open_all(range(len(dataset.files)))
     lines = [
         {
             "file": file.name,

@@ -4,6 +4,7 @@ DOOR = (
     "discovery",
     "partitions",
     "read.dataset",
+    "read.dataset_files",
     "read.evolution",
     "read.file_plan",
     "read.open_files",

@@ -113,6 +113,7 @@ try:
         thrift_split_list,
         thrift_split_struct,
         utf8_validate,
+        variant_unshred,
         xxh64_binary,
         xxh64_fixed,
     )
@@ -225,6 +226,7 @@ __all__ = [
     "thrift_split_list",
     "thrift_split_struct",
     "utf8_validate",
+    "variant_unshred",
     "xxh64_binary",
     "xxh64_fixed",
 ]

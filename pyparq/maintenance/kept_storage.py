@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyparq.arrow.schema.extensions import LOGICAL_TYPE
-from pyparq.datasets.read.dataset import Dataset, dataset_of
+from pyparq.arrow.schema.extensions import EXTENSION_NAME, LOGICAL_TYPE, VARIANT
+from pyparq.datasets.read.dataset import Dataset, dataset_of, files_of
 from pyparq.datasets.read.evolution import DECIMAL_STORAGE
 from pyparq.datasets.read.schema_tree import tree_of
-from pyparq.errors import ColumnNotFoundError
+from pyparq.errors import ColumnNotFoundError, SchemaError
 from pyparq.filters.constant_folding import simplified
 from pyparq.filters.expression import Expression
 from pyparq.filters.tuple_filters import parse_filters
@@ -76,17 +76,46 @@ def int96_as_bytes(
     The same dataset if no column is INT96 in all files, if another type is requested, if a filter or the name of a
     folder needs the time, or if old Spark has stored one in the hybrid calendar.
     """
-    if any(name in options for name in _INT96_OPTIONS) or dataset.declared is not None:
+    files = files_of(dataset)
+    if any(name in options for name in _INT96_OPTIONS) or files.declared is not None:
         return dataset
     marked = {field.name for field in dataset.schema.fields if _is_int96(field)}
     if not marked or not marked.isdisjoint(partitions) or not marked.isdisjoint(_asked(dataset, filters)):
         return dataset
-    if any(leaf.type.hybrid for _, file in dataset.open_all(range(len(dataset.files))) for leaf in file.tree.leaves):
+    if any(leaf.type.hybrid for _, file in files.open_all(range(len(files.files))) for leaf in file.tree.leaves):
         return dataset
-    in_bytes = replace(dataset.options, coerce_int96_timestamp_unit="bytes")
-    return dataset_of(
-        dataset.found, dataset.partition_values, None, in_bytes, dataset.matching, dataset.on_error, dataset.progress
-    )
+    return dataset_of(files.with_options(replace(files.options, coerce_int96_timestamp_unit="bytes")))
+
+
+def variants_as_stored(dataset: Dataset) -> Dataset:
+    """The dataset with shredded Variants read as their columns, so that they are written as such.
+
+    The same dataset if no Variant is shredded, or if the files have shredded one in different ways.
+    """
+    files = files_of(dataset)
+    if files.declared is not None or not any(map(_has_variant, dataset.schema.fields)):
+        return dataset
+    stored = files.with_options(replace(files.options, variants="stored"))
+    with suppress(SchemaError):
+        # A field that one file shreds and another keeps in ``value`` must not become shredded in one part of the rows.
+        due = {field.name: str(field.type) for field in stored.schema.fields if _is_stored(field)}
+        opened = stored.open_all(range(len(stored.files)))
+        if due and all(_types(file.fields.schema, due) == due for _, file in opened):
+            return dataset_of(stored)
+    return dataset
+
+
+def _types(schema: Schema, names: Collection[str]) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema.fields if field.name in names}
+
+
+def _is_stored(field: Field) -> bool:
+    """Whether there are Variants, at any depth, as they are stored."""
+    return field.metadata.get(LOGICAL_TYPE) == b"VARIANT" or any(map(_is_stored, field.type.children))
+
+
+def _has_variant(field: Field) -> bool:
+    return field.metadata.get(EXTENSION_NAME) == VARIANT or any(map(_has_variant, field.type.children))
 
 
 def _asked(dataset: Dataset, filters: Filters | None) -> set[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.datasets.discovery import DataFile, discover
-from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError
 from pyparq.io.sink import open_sink, replace_only
@@ -113,7 +113,7 @@ def merge(
 
 def _listed(files: Any, storage_options: Mapping[str, Any] | None) -> tuple[tuple[DataFile, ...], Any]:
     if isinstance(files, Dataset):
-        found = files.found
+        found = files_of(files).found
     else:
         found = discover(files, storage_options)
     if not found.files:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.table import Batch
-from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.open_files import ListedFile, status_of
 from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.job_sources import Sources
@@ -25,7 +25,7 @@ from pyparq.io.url import is_url, local_path, shown
 from pyparq.kernels.buffers import release_unused
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, replaced_source
-from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, without_marks
+from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, variants_as_stored, without_marks
 from pyparq.maintenance.stale_sidecars import remove_stale
 from pyparq.option_help import WRITE, with_options
 from pyparq.option_values import SortKey, sort_keys
@@ -101,7 +101,7 @@ def rewrite(
         complete_writes(target)  # otherwise the rows of before a crashed write would be read
     dataset = _dataset(source, storage_options, decryption, limits)
     named = (partition_cols,) if isinstance(partition_cols, str) else partition_cols or ()
-    dataset = int96_as_bytes(dataset, filters, options, named)
+    dataset = variants_as_stored(int96_as_bytes(dataset, filters, options, named))
     rows = _Rows(dataset, columns, filters, max_memory, progress)
     if _is_folder(target):
         names = _partition_names(partition_cols, dataset, rows.schema)
@@ -225,7 +225,7 @@ def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Expecte
     if number is None:
         return None
     expected = replaced_source(own, target)
-    opened = dataset.open(number)
+    opened = files_of(dataset).open(number)
     source = None if opened is None else opened.fetcher.source
     if isinstance(source, ListedFile) and source.status != status_of(os.stat(target)):
         raise ChangedMeanwhile("the file has changed since the dataset was made: make it again", file=source.name)
@@ -254,7 +254,7 @@ def _dataset(
 
 def _is_own_folder(dataset: Dataset, target: Any) -> bool:
     """Whether the target is the folder of the dataset itself."""
-    source, folder = dataset.found.root, os.fsdecode(target)
+    source, folder = dataset.root, os.fsdecode(target)
     if is_url(source) or is_url(folder):
         return source.rstrip("/") == shown(folder).rstrip("/")
     folder = local_path(folder) or folder
@@ -263,7 +263,8 @@ def _is_own_folder(dataset: Dataset, target: Any) -> bool:
 
 def _read_files(dataset: Dataset) -> Sources:
     """The files that were read. Files that were left out stay in place."""
-    return Sources.of(file for k, file in enumerate(dataset.found.files) if k not in dataset.unreadable)
+    files = files_of(dataset)
+    return Sources.of(file for k, file in enumerate(files.found.files) if k not in files.unreadable)
 
 
 def _is_folder(target: Any) -> bool:

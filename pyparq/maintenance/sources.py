@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyparq.datasets.discovery import DataFile, discover, names_many
-from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.write.crashed_commits import found_to_change
 from pyparq.errors import OptionError
 from pyparq.io.retry import Retry
@@ -33,9 +33,10 @@ def jobs_of(
     if not isinstance(source, Dataset) and not names_many(source):
         return [Job(source, target, options, storage_options, force, fsync)]
     if isinstance(source, Dataset):
-        files, storage_options = source.found.files, source.found.storage_options or storage_options
+        own = files_of(source)
+        files, storage_options = own.found.files, own.found.storage_options or storage_options
         if options.decryption is None:
-            options = replace(options, decryption=source.options.decryption)
+            options = replace(options, decryption=own.options.decryption)
     else:
         retry = Retry(options.retries, options.retry_wait)
         files = (found_to_change if target is None else discover)(source, storage_options, retry).files

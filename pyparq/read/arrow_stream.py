@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Protocol
 
 from pyparq.arrow.c_export import batch_capsule, schema_capsule
@@ -16,18 +16,8 @@ class Streamed(Protocol):
     """A scan, of one file or of many."""
 
     @property
-    def file(self) -> Opened: ...
-    @property
     def schema(self) -> Schema: ...
     def batches(self) -> Generator[Batch]: ...
-
-
-class Opened(Protocol):
-    """What a scan reads from."""
-
-    @property
-    def name(self) -> str: ...
-    def check_open(self) -> None: ...
 
 
 class ScanStream:
@@ -38,8 +28,10 @@ class ScanStream:
     it. After the file is closed by name, the next batch is an :class:`OptionError`.
     """
 
-    def __init__(self, scan: Streamed) -> None:
-        self._file = scan.file
+    def __init__(self, scan: Streamed, name: str, check_open: Callable[[], None] | None = None) -> None:
+        """``name``: of the source, for messages. ``check_open``: raises if the file is closed."""
+        self._name = name
+        self._check_open = check_open
         self._promised = scan.schema
         self._batches: Generator[Batch] = scan.batches()
         self._ahead: Batch | None = None
@@ -67,11 +59,12 @@ class ScanStream:
         if batch is None:
             raise StopIteration
         if batch.schema is not None and [f.type for f in batch.schema.fields] != [f.type for f in schema.fields]:
-            raise CorruptFileError("a batch has other types than the stream's schema", file=self._file.name)
+            raise CorruptFileError("a batch has other types than the stream's schema", file=self._name)
         return batch
 
     def _next(self) -> Batch | None:
-        self._file.check_open()
+        if self._check_open is not None:
+            self._check_open()
         return next(self._batches, None)
 
     # ---- what pyparq.kernels.arrow_stream asks for

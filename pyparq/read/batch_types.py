@@ -29,7 +29,7 @@ from pyparq.arrow.column_operations import (
 )
 from pyparq.arrow.table import Batch
 from pyparq.arrow.wide_offsets import widen_columns
-from pyparq.errors import CorruptFileError, LimitError
+from pyparq.errors import CorruptFileError, LimitError, located
 from pyparq.format.types import DataType, Schema
 from pyparq.read.category_notes import with_true_notes
 from pyparq.read.decode.memory_account import Account
@@ -65,7 +65,7 @@ def restore_batches(
     for k, field in changed:
         columns = [batch.columns[k] for batch in batches]
         account.take(sum(added_bytes(column, field.type) for column in columns))
-        with suppress(HintMismatch):
+        with suppress(HintMismatch), located(column=field.name):
             columns = restore_all(columns, field.type, most)
         # What they came out as: a hint may be dropped, or strings may have become large.
         fields[k] = with_true_notes(replace(field, type=columns[0].type), columns)

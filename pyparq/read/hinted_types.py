@@ -17,6 +17,7 @@ from pyparq.arrow.column_operations import as_views, list_items, null_column, pa
 from pyparq.arrow.decimals import in_width
 from pyparq.format.types import DataType
 from pyparq.read import hinted_layouts
+from pyparq.read.variants import bytes_of_whole, is_shredded, unshredded
 
 _FREE = 64 << 20
 """Null lists of a fixed size need items that the file does not hold. They may take this many bytes without further
@@ -81,6 +82,8 @@ def added_bytes(column: Column, type_: DataType, length: int | None = None) -> i
         return added_bytes(column.children[0], type_.children[0].type, length * int(type_.format[3:]))
     if column.type == type_ and length == column.length:
         return 0
+    if is_shredded(column.type, type_):
+        return bytes_of_whole(column)
     if type_.dictionary is not None:
         values = 0 if column.dictionary is None else added_bytes(column.dictionary, type_.dictionary)
         return type_.byte_width * length + values
@@ -109,6 +112,8 @@ def restore(column: Column, type_: DataType, max_bytes: int) -> Column:
         return _dictionary(column, type_, max_bytes)
     if type_.format == "+r":
         return _runs(column, type_, max_bytes)
+    if is_shredded(have, type_):
+        return unshredded(column, type_)
     for fits, convert in _CONVERSIONS:
         if fits(have.format, type_.format):
             return convert(column, type_, max_bytes)

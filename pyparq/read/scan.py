@@ -264,7 +264,7 @@ class Scan:
                 yield from self.reader.steps(wanted)
 
     def __arrow_c_schema__(self) -> object:
-        return ScanStream(self._again()).get_schema()
+        return self._stream().get_schema()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`batches`.
@@ -273,12 +273,16 @@ class Scan:
         file open; after :meth:`pyparq.ParquetFile.close` the next batch is an error. ``requested_schema`` is
         ignored, as the protocol allows: consumers cast.
         """
-        return arrow_stream(ScanStream(self._again()))
+        return arrow_stream(self._stream())
 
     def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
         """Schema and batches for pyparq's own writer. Errors are not translated."""
-        stream = ScanStream(self._again())
+        stream = self._stream()
         return stream.schema, stream
+
+    def _stream(self) -> ScanStream:
+        again = self._again()
+        return ScanStream(again, again.file.name, again.file.check_open)
 
     def _again(self) -> Scan:
         """The same question, unread, with its own counts."""
@@ -423,14 +427,15 @@ class Scan:
 
 
 def same_question(
-    scan: Scan, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
-) -> Scan:
+    scan: Scan, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True,
+    rows: Any = None,
+) -> Scan:  # fmt: skip
     """What ``scan`` asks, asked of a file that shares its file's schema tree. ``ask_filters``: the file's Bloom filters
-    have not been asked yet."""
+    have not been asked yet. ``rows``: a slice of the file's rows, or row numbers."""
     other = copy(scan)
     other.limit = limit
     other._ask_filters = ask_filters
-    other._set_up(file, row_groups)
+    other._set_up(file, row_groups, rows)
     return other
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq.datasets.discovery import DataFile
-from pyparq.datasets.read.dataset import Dataset, dataset
+from pyparq.datasets.read.dataset import dataset, files_of
+from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.evolution import COMPACTION
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.io.url import is_url
@@ -31,7 +32,7 @@ class Wanted:
     """The keys are those of a Z-order."""
 
     def mark(self, run: str) -> str:
-        return json.dumps({"run": run, "zorder_by": self._zorder()})
+        return json.dumps({"run": run, "size": self.size, "zorder_by": self._zorder()})
 
     def _zorder(self) -> list[str]:
         return [str(key.name) for key in self.keys] if self.interleaved else []
@@ -94,7 +95,7 @@ _CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "
 
 def choose(folder: str, wanted: Wanted, decryption: str | None, storage_options: Any) -> Choice:
     """What there is to do in a folder. Reads the footers of small files, and of all files where an order is wanted."""
-    ds = dataset(folder, decryption=keys_of(decryption), storage_options=storage_options)
+    ds = files_of(dataset(folder, decryption=keys_of(decryption), storage_options=storage_options))
     by_folder: dict[tuple[str, ...], list[int]] = {}
     for k, file in enumerate(ds.found.files):
         by_folder.setdefault(file.folders, []).append(k)
@@ -120,7 +121,7 @@ def choose(folder: str, wanted: Wanted, decryption: str | None, storage_options:
     )
 
 
-def _picked(numbers: Sequence[int], ds: Dataset, facts: Mapping[int, Facts], wanted: Wanted) -> list[int]:
+def _picked(numbers: Sequence[int], ds: DatasetFiles, facts: Mapping[int, Facts], wanted: Wanted) -> list[int]:
     """Of the files of one partition, those that are made anew; none where that would change nothing."""
     unordered = {k for k in numbers if wanted.keys and not wanted.is_met(facts[k])}
     picked = [k for k in numbers if k in unordered or _is_small(ds.found.files[k], wanted)]
@@ -129,8 +130,9 @@ def _picked(numbers: Sequence[int], ds: Dataset, facts: Mapping[int, Facts], wan
     if unordered:
         return picked
     runs = {facts[k].mark.get("run") for k in picked}
-    if len(runs) == 1 and None not in runs:
-        return []  # made together: they are as few as they can be
+    sizes = {facts[k].mark.get("size") for k in picked}
+    if len(runs) == 1 and None not in runs and sizes == {wanted.size}:
+        return []  # made together, for files of this size: they are as few as they can be
     return picked if _count(picked, ds, wanted) < len(picked) else []
 
 
@@ -138,16 +140,16 @@ def _is_small(file: DataFile, wanted: Wanted) -> bool:
     return file.size is not None and 4 * file.size < 3 * wanted.size
 
 
-def _count(numbers: Iterable[int], ds: Dataset, wanted: Wanted) -> int:
+def _count(numbers: Iterable[int], ds: DatasetFiles, wanted: Wanted) -> int:
     return max(-(-_bytes(numbers, ds) // wanted.size), 1)
 
 
-def _bytes(numbers: Iterable[int], ds: Dataset) -> int:
+def _bytes(numbers: Iterable[int], ds: DatasetFiles) -> int:
     return sum(ds.found.files[k].size or 0 for k in numbers)
 
 
 def _group(
-    folders: tuple[str, ...], numbers: Sequence[int], ds: Dataset, facts: Mapping[int, Facts], wanted: Wanted
+    folders: tuple[str, ...], numbers: Sequence[int], ds: DatasetFiles, facts: Mapping[int, Facts], wanted: Wanted
 ) -> Group:
     places = (str(ds.found.files[k].where) for k in numbers)
     return Group(

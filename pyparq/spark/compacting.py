@@ -29,7 +29,7 @@ from pyparq.spark.compaction_tasks import Cut, Piece, Work
 from pyparq.spark.keys import check_factory
 from pyparq.spark.ordering import Order
 from pyparq.spark.paths import absolute
-from pyparq.spark.planning import planned
+from pyparq.spark.planning import as_stored, planned
 from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.question import Question, parts_of
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
@@ -105,6 +105,7 @@ def compact(
         False, storage_options, is_case_sensitive(spark), many=many_files(spark), zone=None,
     )  # fmt: skip
     with watch:
+        question = as_stored(spark, question)
         plan = planned(spark, question)
     given = _options(spark, plan, choice, wanted, options, bloom_filters)
     staging = commits.start(where, "overwrite", plan.schema, (), given, storage_options, force)

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.read.dataset import dataset_of
+from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.file_plan import FilePlan
 from pyparq.datasets.read.plan_shards import Share, shares_of
-from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
+from pyparq.datasets.read.scan import DatasetPlan, DatasetScan, planner_of
 from pyparq.datasets.read.schema_survey import Surveyed
 from pyparq.errors import CorruptIndexWarning
 from pyparq.format.types import Schema
@@ -31,6 +32,7 @@ from pyparq.spark.question import (
     reply_to,
     scan_of,
 )
+from pyparq.spark.question import as_stored as variants_as_stored
 from pyparq.spark.session import is_connect, parallelism
 from pyparq.spark.skipped import left_out
 from pyparq.spark.work import ask, replies
@@ -59,6 +61,12 @@ def reply(spark: Any, question: Question) -> Reply:
         return reply_to(plan, question, lambda: parallelism(spark), said)
 
 
+def as_stored(spark: Any, question: Question) -> Question:
+    """The question with shredded Variants as they are stored, where that is possible."""
+    found: Question = ask(spark, "as_stored", question) if is_connect(spark) else variants_as_stored(question)
+    return found
+
+
 def planned(spark: Any, question: Question) -> DatasetPlan:
     """The plan of a read, made where the files are."""
     found: DatasetPlan | Listing = (
@@ -72,15 +80,15 @@ def planned(spark: Any, question: Question) -> DatasetPlan:
 
 def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
     """The plan of many files, made by tasks."""
-    here = listing.dataset(question)
+    here = listing.dataset_files(question)
     shares = shares_of(here, _tasks(spark, question, here))
     replies = _asked(spark, question, shares)
     if question.schema is not None:
-        scan = scan_of(question, here)
+        scan = scan_of(question, dataset_of(here))
     else:
         surveyed = _surveyed(replies)
         here = here.with_survey(surveyed)
-        scan = scan_of(question, here)
+        scan = scan_of(question, dataset_of(here))
         again = [
             k
             for k, share in enumerate(shares)
@@ -88,15 +96,16 @@ def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
         ]
         # The schema of a plan is what its parts are run with: it has the columns that the question names.
         resolved = replace(question, columns=scan.columns, filters=scan.filters, case_sensitive=True, zone=None)
-        asked = _asked(spark, resolved, [shares[k] for k in again], schema=scan.schema_asked)
+        asked = _asked(spark, resolved, [shares[k] for k in again], schema=planner_of(scan).schema)
         for k, found in zip(again, asked, strict=True):
             replies[k] = found
     return _assembled(here, scan, replies)
 
 
-def _assembled(here: Dataset, scan: DatasetScan, replies: Sequence[ShareReply]) -> DatasetPlan:
+def _assembled(here: DatasetFiles, scan: DatasetScan, replies: Sequence[ShareReply]) -> DatasetPlan:
     """One plan of what the tasks found."""
-    left, plans = set(scan.opened), list[FilePlan]()
+    planner = planner_of(scan)
+    left, plans = set(planner.numbers), list[FilePlan]()
     for found in replies:
         for number, error in sorted(found.failed.items()):
             if number in left and number not in here.unreadable:
@@ -105,24 +114,24 @@ def _assembled(here: Dataset, scan: DatasetScan, replies: Sequence[ShareReply]) 
             warnings.warn(said, CorruptIndexWarning, stacklevel=2)
         for number, made in found.plans or ():
             plans.append(replace(made, combination=int(here.partition_values.of_file[number])))
-    return scan.assembled(plans)
+    return planner.assembled(plans)
 
 
 def _rows(spark: Any, question: Question, listing: Listing) -> int:
     """The rows of all files, by their footers."""
-    here = listing.dataset(question)
+    here = listing.dataset_files(question)
     shares = shares_of(here, _tasks(spark, question, here))
     surveyed = _surveyed(_asked(spark, question, shares, counts=True))
     here = here.with_survey(surveyed)
     for number, error in sorted(surveyed.failed.items()):
         here.leave_out(number, error)
-    scan_of(question, here)  # raises where the files have no common schema
+    scan_of(question, dataset_of(here))  # raises where the files have no common schema
     return int(surveyed.rows.sum())
 
 
-def _tasks(spark: Any, question: Question, dataset: Dataset) -> int:
+def _tasks(spark: Any, question: Question, here: DatasetFiles) -> int:
     """How many tasks plan: one for each quarter of what one process would plan, and some for each slot at most."""
-    return min(PER_SLOT * parallelism(spark), -(-4 * len(dataset.files) // max(question.many, 1)))
+    return min(PER_SLOT * parallelism(spark), -(-4 * len(here.files) // max(question.many, 1)))
 
 
 def _asked(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
+from pyparq.datasets.read.dataset import dataset_of
 from pyparq.datasets.read.file_plan import FilePlan
 from pyparq.datasets.read.plan_shards import Share, survey
+from pyparq.datasets.read.scan import planner_of
 from pyparq.datasets.read.schema_survey import Survey
 from pyparq.errors import CorruptIndexWarning, ParquetError
 from pyparq.format.types import Schema
@@ -34,7 +36,7 @@ def share_reply(share: Share, question: Question, schema: Schema | None, counts:
     is_local = all("://" not in str(file.where) for file in share.files)
     # Spark has as many tasks at a time as there are cores; requests wait for each other otherwise.
     options = read_options(question, keys_of(question.decryption), use_threads=not is_local)
-    files = share.dataset(declared, by_of(question), question.storage_options, options)
+    files = share.dataset_files(declared, by_of(question), question.storage_options, options)
     seen, plans = None, None
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", CorruptIndexWarning)
@@ -42,7 +44,9 @@ def share_reply(share: Share, question: Question, schema: Schema | None, counts:
             seen = survey(files)
         if not counts:
             try:
-                plans = [(share.first + k, plan) for k, plan in scan_of(question, files).plan_files()]
+                plans = [
+                    (share.first + k, plan) for k, plan in planner_of(scan_of(question, dataset_of(files))).plan_files()
+                ]
             except ParquetError:
                 if schema is not None:
                     raise

@@ -9,18 +9,20 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.discovery import Found
 from pyparq.datasets.partitions import HiveFolders, Partitions
-from pyparq.datasets.read.dataset import Dataset, dataset, dataset_of
+from pyparq.datasets.read.dataset import Dataset, dataset, files_of
+from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
 from pyparq.errors import FilterError, OptionError
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
+from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
 from pyparq.spark.conditions import Condition
 from pyparq.spark.keys import keys_of
@@ -113,9 +115,15 @@ class Listing:
     found: Found
     partitions: Partitions
 
-    def dataset(self, question: Question) -> Dataset:
-        """The dataset, without keys: none of its files is opened here."""
-        return dataset_of(
+    @staticmethod
+    def of(ds: Dataset) -> Listing:
+        """The files of this dataset."""
+        files = files_of(ds)
+        return Listing(files.found, files.partition_values)
+
+    def dataset_files(self, question: Question) -> DatasetFiles:
+        """The files of the dataset, without keys: none of them is opened here."""
+        return DatasetFiles(
             self.found, self.partitions, schema_given(question), read_options(question), by_of(question),
             question.on_error,
         )  # fmt: skip
@@ -153,7 +161,7 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
     with left_out() as said:
         ds = _dataset(question)
         if len(ds.files) > question.many:
-            return Listing(ds.found, ds.partition_values)
+            return Listing.of(ds)
         if question.counts and question.filters is None:
             return Reply(None, ds.count(), (), tuple(said()))
         plan = scan_of(question, ds).plan()
@@ -163,7 +171,7 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
 def planned_or_listed(question: Question) -> DatasetPlan | Listing:
     """The plan of a read; or, where there are many files, which they are."""
     ds = _dataset(question)
-    return Listing(ds.found, ds.partition_values) if len(ds.files) > question.many else scan_of(question, ds).plan()
+    return Listing.of(ds) if len(ds.files) > question.many else scan_of(question, ds).plan()
 
 
 def reply_to(
@@ -182,6 +190,14 @@ def reply_to(
 def planned(question: Question, also: Expression | None = None) -> DatasetPlan:
     """The plan of the read, made here; ``also``: a filter besides the question's, which Spark applies itself too."""
     return scan_of(question, _dataset(question), also).plan()
+
+
+def as_stored(question: Question) -> Question:
+    """The question with shredded Variants as they are stored, where all of its files have shredded them alike."""
+    ds = _dataset(question)
+    if len(ds.files) > question.many or variants_as_stored(ds) is ds:
+        return question
+    return replace(question, options={**question.options, "variants": "stored"})
 
 
 def schema_of(question: Question) -> Schema:

@@ -20,7 +20,7 @@ from pyparq.spark.file_jobs import REPORT
 from pyparq.spark.keys import check_factory
 from pyparq.spark.partition_types import folders_of
 from pyparq.spark.paths import absolute
-from pyparq.spark.planning import planned
+from pyparq.spark.planning import as_stored, planned
 from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.question import Question, parts_of, pickled
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
@@ -83,6 +83,7 @@ def rewrite(
     in_place = mode == "overwrite" and _is_same(where, place)
     sources = commits.sources(where, for_source) if in_place else None  # with the names that the plan has
     with watch:
+        question = as_stored(spark, question)
         plan = _only(planned(spark, question), sources)
     payloads, own = _parts(plan, question), tuple(field.name for field in plan.header.partitions)
     names = own if partition_cols is None else partition_cols

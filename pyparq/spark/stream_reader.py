@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType, TimestampType
 from pyparq.datasets.discovery import Found, discover
 from pyparq.datasets.partitions import partitions_of
 from pyparq.datasets.read.dataset import dataset_of
+from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.errors import OptionError
 from pyparq.spark import tasks
 from pyparq.spark.arrivals import Arrival, Arrivals, Offset, arrived
@@ -86,7 +87,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
             instants = tuple(f.name for f in declared if isinstance(f.dataType, TimestampType))
             if instants and question.zone:
                 partitioning = SparkFolders(question.zone, instants=instants)
-        return dataset_of(
+        files = DatasetFiles(
             batch, partitions_of(batch.files, partitioning), schema_given(question),
             read_options(question, keys_of(question.decryption)), by_of(question), question.on_error,
         )  # fmt: skip
+        return dataset_of(files)

@@ -65,6 +65,14 @@ def _whole_plan(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     yield _told(lambda: planned_or_listed(question))
 
 
+def _as_stored(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """The question with shredded Variants as they are stored."""
+    from pyparq.spark.question import as_stored
+
+    (question,) = pickle.loads(settings["arguments"])
+    yield _told(lambda: as_stored(question))
+
+
 def _answer(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """What a plan that many tasks have made comes to."""
     from pyparq.spark.question import reply_to
@@ -184,7 +192,8 @@ def _reply(value: Any) -> Any:
 
 _BATCH_TASKS = {"write": _write}
 _TASKS = {
-    "read": _read, "count": _count, "question": _question, "whole_plan": _whole_plan, "answer": _answer,
+    "read": _read, "count": _count, "question": _question, "whole_plan": _whole_plan, "as_stored": _as_stored,
+    "answer": _answer,
     "share": _share, "note": _note, "commit_step": _commit_step, "list": _list, "files": _files, "rewrite": _rewrite,
     "compact": _compact, "choose": _choose,
 }  # fmt: skip

@@ -226,7 +226,8 @@ def test_unshredded_variant(tmp_path: Path) -> None:
             assert not opened.metadata.row_group(0).column(leaf).bounds.has_bounds.any()
         frame = opened.read()
     assert frame.schema.field("v").metadata[NAME] == b"arrow.parquet.variant"
-    assert frame.to_pydict() == {"v": rows}
+    assert frame.to_pydict() == {"v": [7, None, None]}
+    assert frame.to_arrow()["v"].to_pylist() == rows
     assert pyparq.read_schema(written(frame)).fields == frame.schema.fields
     assert [None if r is None else dict(r) for r in pq.read_table(io.BytesIO(file))["v"].to_pylist()] == rows
     query = "select typeof(v), v from f"

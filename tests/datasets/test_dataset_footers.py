@@ -19,6 +19,7 @@ from encryption_tools import FOOTER
 import pyparq
 from pyparq import kernels
 from pyparq.datasets.read import footer_kinds, footers
+from pyparq.datasets.read.dataset import files_of
 from pyparq.datasets.read.open_files import file_status
 from pyparq.errors import (
     ChangedFileError,
@@ -357,8 +358,8 @@ def test_a_pruned_read_keeps_one_footer_of_each_kind(tmp_path: Path, monkeypatch
     folder = months(tmp_path)
     ds = pyparq.dataset(folder)
     found = ds.read(filters=pyparq.col("m") == 9)
-    assert ds.footers.kinds() is not None
-    assert len(ds.footers._stored) <= 7
+    assert files_of(ds).footers.kinds() is not None
+    assert len(files_of(ds).footers._stored) <= 7
     assert ds.count() == 24
     monkeypatch.setattr(kernels, "footer_kinds", None)
     assert pyparq.dataset(folder).schema == ds.schema == found.schema
@@ -445,12 +446,12 @@ def test_counting_reads_footers_together(tmp_path: Path) -> None:
     declared = pyparq.dataset(folder, schema={"x": "int64?"})
     assert declared.count() == 24
     assert declared.count(pyparq.col("m") > 20) == 3
-    assert declared._opened == {}
+    assert files_of(declared)._opened == {}
     asked = pyparq.dataset(folder)
     asked.read(["x"], pyparq.col("m") == 9)
-    opened = len(asked._opened)
+    opened = len(files_of(asked)._opened)
     assert asked.count() == 24
-    assert len(asked._opened) == opened
+    assert len(files_of(asked)._opened) == opened
     (folder / "m=3" / "f.parquet").write_bytes(b"PAR1 nonsense PAR1")
     with pytest.raises(CorruptFileError, match="m=3"):
         pyparq.dataset(folder, schema={"x": "int64?"}).count()

@@ -75,7 +75,7 @@ def test_every_file_has_an_expectation() -> None:
     assert found == expected_files()
 
 
-# ---- shredded VARIANT: a later matter
+# ---- shredded VARIANT
 
 
 def cases() -> list[dict[str, Any]]:
@@ -84,18 +84,41 @@ def cases() -> list[dict[str, Any]]:
     return [case for case in listed if "parquet_file" in case]
 
 
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case["parquet_file"].removesuffix(".parquet"))
-def test_shredded_variants_read_as_they_are_stored(case: dict[str, Any]) -> None:
-    """Metadata, value and typed_value side by side, as pyarrow reads them too. Putting them together is deferred: when
-    that comes, this test is to be replaced by the values in the ``.variant.bin`` files."""
+def case_name(case: dict[str, Any]) -> str:
+    return str(case["parquet_file"]).removesuffix(".parquet")
+
+
+@pytest.mark.parametrize("case", cases(), ids=case_name)
+def test_shredded_variants_are_read_as_stored(case: dict[str, Any]) -> None:
+    """Metadata, value and typed_value side by side, as pyarrow reads them too."""
     path = VARIANTS / case["parquet_file"]
-    ours, theirs = pyparq.read_table(path).to_arrow(), pq.read_table(path)
+    ours, theirs = pyparq.read_table(path, variants="stored").to_arrow(), pq.read_table(path)
     assert ours.num_rows == theirs.num_rows > 0
     for name in theirs.column_names:
         assert ours.column(name).to_pylist() == theirs.column(name).to_pylist()
-    with pyparq.ParquetFile(path) as file:
-        leaves = [leaf.dotted for leaf in file._file.tree.leaves]
-    assert any("typed_value" in leaf for leaf in leaves) or all(n.endswith(("value", "metadata", "id")) for n in leaves)
+
+
+@pytest.mark.parametrize("case", [case for case in cases() if "error_message" not in case], ids=case_name)
+def test_shredded_variants_are_put_together(case: dict[str, Any]) -> None:
+    """Byte for byte what the corpus has beside each file: metadata, then value."""
+    table = pyparq.read_table(VARIANTS / case["parquet_file"])
+    rows = table.to_arrow()[table.schema.names[-1]].to_pylist()
+    expected = case.get("variant_files") or [case.get("variant_file")]
+    assert len(rows) == len(expected)
+    for row, name in zip(rows, expected, strict=True):
+        assert (None if row is None else row["metadata"] + row["value"]) == (
+            None if name is None else (VARIANTS / name).read_bytes()
+        )
+
+
+@pytest.mark.parametrize("case", [case for case in cases() if "error_message" in case], ids=case_name)
+def test_shredded_variants_that_are_invalid(case: dict[str, Any]) -> None:
+    told = {
+        "Invalid variant, conflicting value and typed_value": "value and typed_value are both there",
+        "Invalid variant, non-object value with shredded fields": "no object",
+    }.get(case["error_message"], "no Variant is shredded to")
+    with pytest.raises(ParquetError, match=f"{told}.*column var"):
+        pyparq.read_table(VARIANTS / case["parquet_file"])
 
 
 # ---- in parts

@@ -289,9 +289,9 @@ def test_released_before_its_end(file: Any, monkeypatch: pytest.MonkeyPatch) -> 
     made: list[weakref.ref[Any]] = []
     first = ScanStream.__init__
 
-    def noted(self: ScanStream, scan: Any) -> None:
+    def noted(self: ScanStream, scan: Any, *rest: Any) -> None:
         made.append(weakref.ref(scan))
-        first(self, scan)
+        first(self, scan, *rest)
 
     monkeypatch.setattr(ScanStream, "__init__", noted)
     reader = pa.RecordBatchReader.from_stream(file.scan())

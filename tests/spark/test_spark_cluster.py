@@ -24,6 +24,18 @@ import pyparq
 import pyparq.spark as ps
 from pyparq import col
 
+def compact(spark, folder):
+    for k in range(3):
+        frame = spark.range(k * 100, k * 100 + 100).selectExpr("id", "id % 2 g")
+        ps.write(frame, folder, mode="append", partition_cols=["g"])
+    joined = sorted(ps.compact(spark, folder).collect())
+    assert [(r.partition, r.files_after, r.rows) for r in joined] == [("g=0", 1, 150), ("g=1", 1, 150)], joined
+    assert all(r.files_before >= 3 for r in joined) and ps.compact(spark, folder).count() == 0
+    for order in ({"sort_by": ["id"]}, {"zorder_by": ["id"]}):
+        parted = ps.compact(spark, folder, target_size=joined[0].bytes_after // 3, **order).collect()
+        assert all(r.files_after > 1 and r.rows == 150 for r in parted), parted
+        assert sorted(r.id for r in ps.read(spark, folder, small=0).collect()) == list(range(300))
+
 def everything(spark, source):
     frame = ps.read(spark, source, filters=col("id") < 10)
     assert sorted(row.id for row in frame.collect()) == list(range(10))
@@ -48,6 +60,7 @@ def everything(spark, source):
     except Exception as error:
         assert "not empty" in str(error), error
     assert ps.rewrite(spark, WHERE + "/written", WHERE + "/again", sort_by=["id"]).count() == 2
+    compact(spark, WHERE + "/small")
     ps.register(spark)
     loaded = spark.read.format("pyparq").option("filters", "id < 5").load(os.path.join(WHERE, "written"))
     assert loaded.count() == 5

@@ -109,6 +109,12 @@ def test_rows_are_put_in_order_over_files(usual: Any, ps: Any, lake: Path) -> No
     order = [("x", "descending"), ("y", "ascending")]
     assert inside.equals(inside.take(pa.compute.sort_indices(inside, order, null_placement="at_start")))
     assert ps.compact(usual, lake, target_size=size, sort_by=[("x", "descending", "nulls_first"), "y"]).count() == 0
+    # Larger files are wanted now: those of the last run are joined.
+    joined = ps.compact(usual, lake).collect()
+    assert [(row.partition, row.files_after) for row in joined] == [("g=01", 1)]
+    assert ps.compact(usual, lake).count() == 0
+    assert rows(lake).equals(before)
+    ps.compact(usual, lake, target_size=size, sort_by=[("x", "descending", "nulls_first"), "y"])
     # A small file that comes later, in no order, is put in order. The large files stay.
     old, least = files(lake), min(path.stat().st_size for path in lake.rglob("*.parquet"))
     pyparq.write_dataset(batch(7, 10), lake / "g=01", mode="append", **OPTIONS)

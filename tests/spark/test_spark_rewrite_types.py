@@ -144,3 +144,28 @@ def test_variants_are_written_and_read(usual: Any, ps: Any, tmp_path: Path) -> N
     ):
         assert back.schema.simpleString() == frame.schema.simpleString()
         assert [str(row) for row in back.orderBy("id").selectExpr("to_json(struct(*))").collect()] == wanted
+
+
+def test_variants_that_spark_shreds(usual: Any, ps: Any, tmp_path: Path) -> None:
+    """Spark stores parts of Variants in columns of their own where it is asked to, in each file as its rows are."""
+    frame = usual.sql(
+        "select id, parse_json(case id % 4 when 0 then to_json(named_struct('a', id, 'b', array(id, null), 'c', 1.25)) "
+        "when 1 then '7' when 2 then concat('{\"a\":\"x', id, '\",\"z\":[{}]}') end) v from range(0, 400, 1, 2)"
+    )
+    wanted = [str(row) for row in frame.orderBy("id").selectExpr("to_json(struct(*))").collect()]
+    for number, shredding in enumerate(("", "a bigint, b array<bigint>, c decimal(9, 2)", "a string")):
+        usual.conf.set("spark.sql.variant.writeShredding.enabled", "true" if shredding else "false")
+        if shredding:
+            usual.conf.set("spark.sql.variant.forceShreddingSchemaForTest", shredding)
+        frame.write.mode("append").parquet(str(tmp_path / "t" / f"part={number}"))
+    usual.conf.unset("spark.sql.variant.forceShreddingSchemaForTest")
+    leaves = {leaf.path for path in (tmp_path / "t").rglob("*.parquet") for leaf in pq.ParquetFile(path).schema}
+    assert {"v.typed_value.a.typed_value", "v.typed_value.b.typed_value.list.element.typed_value"} <= leaves
+    for small in (0, 8 << 20):
+        for number in range(3):
+            back = ps.read(usual, tmp_path / "t", filters=f"part = {number}", columns=["id", "v"], small=small)
+            assert back.schema.simpleString() == "struct<id:bigint,v:variant>"
+            assert [str(row) for row in back.orderBy("id").selectExpr("to_json(struct(*))").collect()] == wanted
+    ps.rewrite(usual, tmp_path / "t", tmp_path / "again", sort_by=["id"])
+    again = usual.read.parquet(str(tmp_path / "again")).where("part = 1").drop("part")
+    assert [str(row) for row in again.orderBy("id").selectExpr("to_json(struct(*))").collect()] == wanted

@@ -94,6 +94,35 @@ def test_the_sessions_settings_of_the_store_are_used(spark: Any, ps: Any, s3: S3
             spark.conf.unset(name)
 
 
+def test_small_files_are_joined(spark: Any, ps: Any, s3: S3) -> None:
+    url, where = f"s3a://{BUCKET}/small", {"storage_options": s3.options}
+    frame = spark.range(0, 600, 1, 3).selectExpr("id", "600 - id k", "id % 2 g")
+    ps.write(frame, url, partition_cols=["g"], **where)
+    report = sorted(ps.compact(spark, url, **where).collect())
+    assert [(row.partition, row.files_before, row.files_after, row.rows) for row in report] == [
+        ("g=0", 3, 1, 300), ("g=1", 3, 1, 300),
+    ]  # fmt: skip
+    before, size = names(s3, "small"), report[0].bytes_after // 3
+    assert len(before) == 3  # and _SUCCESS
+    assert ps.compact(spark, url, **where).count() == 0
+    assert names(s3, "small") == before
+    for order in ({"sort_by": ["k"]}, {"zorder_by": ["id", "k"]}):
+        report = ps.compact(spark, url, target_size=size, **order, **where).collect()
+        assert [row.rows for row in report] == [300, 300]
+        assert all(row.files_after > 1 for row in report)
+        theirs = pads.dataset(f"{BUCKET}/small", filesystem=s3.fs(), format="parquet", partitioning="hive").to_table()
+        assert sorted(theirs["id"].to_pylist()) == list(range(600))
+        assert not [name for name in names(s3, "small") if "_pyparq" in name]
+    # The store refuses a copy: what was there stays, and the error is the store's.
+    s3.refuse = lambda method, path: method == "PUT" and re.search("/small/g(=|%3D)1/", path) is not None
+    try:
+        with pytest.raises(PermissionError):
+            ps.compact(spark, url, **where)
+    finally:
+        s3.refuse = lambda method, path: False
+    assert sorted(row.id for row in ps.read(spark, url, **where).collect()) == list(range(600))
+
+
 def test_the_data_source_writes_and_reads(spark: Any, ps: Any, s3: S3, tmp_path: Path) -> None:
     ps.register(spark)
     options = {"storage_options": json.dumps(s3.options)}

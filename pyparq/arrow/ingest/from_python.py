@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -26,6 +26,7 @@ from pyparq.arrow.decimals import decimal_column, decimal_type, digits_of
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_numpy import column_from_numpy
 from pyparq.arrow.schema.to_parquet import is_list, is_map
+from pyparq.arrow.variant_values import encode
 from pyparq.errors import DataError, UnsupportedError, near_matches
 from pyparq.format.types import DataType, Field
 
@@ -429,6 +430,32 @@ def _structs(given: _Given, target: DataType | None = None) -> Column:
     return struct_column(target or DataType("+s", fields), children, given.length, given.mask)
 
 
+_VARIANT = [("metadata", "z", False), ("value", "z", False)]
+
+
+def _is_raw(value: Any) -> bool:
+    """Whether this is a Variant's bytes, rather than what it holds."""
+    return isinstance(value, dict) and value.keys() == {"metadata", "value"} and all(map(_is_bytes, value.values()))
+
+
+def _is_bytes(value: Any) -> bool:
+    return isinstance(value, (bytes, bytearray, memoryview))
+
+
+def _variants(given: _Given, target: DataType) -> Column:
+    raw = []
+    for k, value in enumerate(given.present):
+        if _is_raw(value):
+            raw.append(value)
+            continue
+        try:
+            metadata, encoded = encode(value)
+        except DataError as error:
+            raise given.error(k, error.message) from None
+        raw.append({"metadata": metadata, "value": encoded})
+    return _structs(replace(given, present=raw), target)
+
+
 def _maps(given: _Given, target: DataType) -> Column:
     entries = target.children[0].type
     pairs: list[tuple[Any, Any]] = []
@@ -449,6 +476,8 @@ def _maps(given: _Given, target: DataType) -> Column:
 def _nested(given: _Given, target: DataType) -> Column:
     if not given.present:
         return null_column(target, given.length)
+    if [(field.name, field.type.format, field.nullable) for field in target.children] == _VARIANT:
+        return _variants(given, target)
     wanted = {"dict"} if target.format == "+s" else {"list", "dict"} if is_map(target) else {"list"}
     if not given.kinds <= wanted:
         wrong = next(iter(given.kinds - wanted))

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from copy import copy
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
-from pyparq.datasets.discovery import Found, discover
-from pyparq.datasets.partitions import Partitions, partitions_of
-from pyparq.datasets.read.column_matching import Matching
+from pyparq.datasets.discovery import discover
+from pyparq.datasets.partitions import partitions_of
 from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
 from pyparq.datasets.read.explain import DatasetExplanation
 from pyparq.datasets.read.filename_column import with_filenames
 from pyparq.datasets.read.lookup import key_filter
+from pyparq.datasets.read.row_access import at_places, count_rows, rows_by_file
 from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
 from pyparq.errors import OptionError
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.io.retry import Retry
-from pyparq.io.source import begin
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
+from pyparq.read.row_numbers import random_rows
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.runtime.safe_repr import printable
 
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 _OWN = ("schema", "partitioning", "filename", "by", "on_error", "progress", "storage_options")
 
 
-class Dataset(DatasetFiles):
+class Dataset:
     """Files that are read as one table: see :func:`pyparq.dataset`, which makes it.
 
     Rows come in the order of the files (:attr:`files`), and within a file in its order, however many threads read. No
@@ -67,11 +69,49 @@ class Dataset(DatasetFiles):
         if filename:
             name = filename if isinstance(filename, str) else "filename"
             partitions = with_filenames(partitions, found.files, name, made.case_sensitive)
-        super().__init__(found, partitions, declared, made, by, on_error, progress)
+        self._files = DatasetFiles(found, partitions, declared, made, by, on_error, progress)
 
     @printable
     def __repr__(self) -> str:
-        return f"<Dataset {self.found.root}: {len(self.found.files):,} files>"
+        return f"<Dataset {self.root}: {len(self.files):,} files>"
+
+    # ---- what there is
+
+    @property
+    def files(self) -> list[str]:
+        """Names of the files, in the order in which their rows come."""
+        return self._files.files
+
+    @property
+    def root(self) -> str:
+        """What the source is called."""
+        return self._files.root
+
+    @property
+    def partitions(self) -> Schema:
+        """The partition columns, and the ``filename`` column if it was asked for."""
+        return self._files.partitions
+
+    @property
+    def schema(self) -> Schema:
+        """The Arrow schema of the table that all files make together. Reads the footers of all files, once.
+
+        A scan has this schema whichever files its filter leaves. Give ``schema=`` to :func:`pyparq.dataset` to have no
+        footer read for it.
+
+        Raises :class:`pyparq.SchemaError` where the files have types without a common one.
+        """
+        return self._files.schema
+
+    @property
+    def tree(self) -> SchemaTree:
+        """:attr:`schema` as the tree of Parquet columns, as filters see it."""
+        return self._files.tree
+
+    @property
+    def skipped(self) -> list[tuple[str, Exception]]:
+        """Files that were left out, with their errors (``on_error="skip"``)."""
+        return self._files.skipped
 
     # ---- reading
 
@@ -85,9 +125,8 @@ class Dataset(DatasetFiles):
 
         Raises :class:`ColumnNotFoundError` for unknown columns and :class:`FilterError` for literals that do not fit.
         """
-        for file in self._opened.values() if self.is_remote else ():
-            begin(file.fetcher.source)
-        return DatasetScan(self, columns, filters, limit)
+        self._files.begin()
+        return DatasetScan(self._files, columns, filters, limit)
 
     def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """All (matching) rows as a table."""
@@ -118,17 +157,40 @@ class Dataset(DatasetFiles):
         if path is False:
             return self.scan(columns, expression).to_table()
         name = path if isinstance(path, str) else "filename"
-        if self.matching.has(self.schema.names, name):
+        files = self._files
+        if files.matching.has(self.schema.names, name):
             raise OptionError(f'there is already a column called {name!r}: give path="another name"')
-        named = copy(self)
-        named.partition_values = with_filenames(
-            self.partition_values, self.found.files, name, self.matching.case_sensitive
-        )
+        partitions = with_filenames(files.partition_values, files.found.files, name, files.matching.case_sensitive)
+        named = dataset_of(files.with_partitions(partitions))
         return named.scan(columns if columns is None else [*columns, name], expression).to_table()
 
     def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """The first (matching) rows."""
         return self.scan(columns, filters, limit=num_rows).to_table()
+
+    def read_rows(self, start: int, stop: int | None = None, columns: Names | None = None) -> Table:
+        """Rows ``start`` to ``stop``, counted over all files (to the end when ``None``), with the rules of a Python
+        slice. Reads the footers of all files, and data of those alone that hold these rows."""
+        return self._rows(slice(start, stop), columns)
+
+    def take(self, indices: Any, columns: Names | None = None) -> Table:
+        """The rows with these numbers, in the order given. Rows are counted from 0 over all files and may repeat.
+
+        As :meth:`pyparq.ParquetFile.take`, it reads the pages that hold these rows.
+        Raises :class:`OptionError` for a row that does not exist.
+        """
+        rows, places = np.unique(np.asarray(indices), return_inverse=True)
+        return at_places(self._rows(rows, columns), places.reshape(-1))
+
+    def sample(self, num_rows: int = 10, columns: Names | None = None, *, seed: int | None = None) -> Table:
+        """Rows chosen at random, each at most once, in the order of the files: see
+        :meth:`pyparq.ParquetFile.sample`."""
+        self._files.begin()
+        return self._rows(random_rows(num_rows, count_rows(self._files), seed), columns)
+
+    def _rows(self, rows: Any, columns: Names | None) -> Table:
+        self._files.begin()
+        return DatasetScan(self._files, columns, None, None).rows(rows_by_file(self._files, rows))
 
     def batches(
         self, batch_size: int | None = BATCH_ROWS, columns: Names | None = None, filters: Filters | None = None
@@ -163,19 +225,16 @@ class Dataset(DatasetFiles):
         return self.scan().__pyparq_stream__()
 
 
-def dataset_of(
-    found: Found,
-    partitions: Partitions,
-    schema: Schema | None,
-    options: ReadOptions,
-    by: str | Matching,
-    on_error: str,
-    progress: Progress | None = None,
-) -> Dataset:
-    """The dataset with these files and partition values, whose options have been checked."""
+def dataset_of(files: DatasetFiles) -> Dataset:
+    """The dataset of these files, whose options have been checked."""
     made = object.__new__(Dataset)
-    DatasetFiles.__init__(made, found, partitions, schema, options, by, on_error, progress)
+    made._files = files
     return made
+
+
+def files_of(dataset: Dataset) -> DatasetFiles:
+    """The files of a dataset with their footers, for modules that do more with them than users can."""
+    return dataset._files
 
 
 def _check_choices(by: str, on_error: str) -> None:

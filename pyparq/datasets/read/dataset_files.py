@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from pyparq.datasets.discovery import Found
 from pyparq.datasets.partitions import Partitions
@@ -19,6 +19,7 @@ from pyparq.datasets.read.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, ParquetError, SkippedFileWarning
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field, Schema
+from pyparq.io.source import begin
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
@@ -32,7 +33,7 @@ Progress = Callable[[int, int], Any]
 
 
 class DatasetFiles:
-    """The state that the scans of a dataset share. :class:`pyparq.Dataset` adds the methods for users."""
+    """The state that the scans of a dataset share. :class:`pyparq.Dataset` is what users hold."""
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class DatasetFiles:
         options: ReadOptions,
         by: str | Matching,
         on_error: str,
-        progress: Progress | None,
+        progress: Progress | None = None,
     ) -> None:
         self.found = found
         self.partition_values = partitions
@@ -102,6 +103,11 @@ class DatasetFiles:
 
     # ---- used by scans
 
+    def begin(self) -> None:
+        """A scan begins: look again at remote files that are open, if they may have changed."""
+        for file in self._opened.values() if self.is_remote else ():
+            begin(file.fetcher.source)
+
     def open(self, k: int) -> OpenFile | None:
         """File ``k`` with its footer. ``None`` for a file that is left out."""
         opened = self._opened.get(k)
@@ -115,20 +121,22 @@ class DatasetFiles:
                 self.leave_out(k, error)
         return opened
 
-    def with_survey(self, surveyed: Surveyed) -> Self:
+    def with_survey(self, surveyed: Surveyed) -> DatasetFiles:
         """The same files, with footers that other processes have read."""
-        other = copy(self)
-        DatasetFiles.__init__(
-            other,
-            self.found,
-            self.partition_values,
-            self.declared,
-            self.options,
-            self.matching,
-            self.on_error,
-            self.progress,
-        )
+        other = self.with_options(self.options, self.declared)
         other._surveyed = surveyed
+        return other
+
+    def with_options(self, options: ReadOptions, declared: Schema | None = None) -> DatasetFiles:
+        """The same files, to be read with other options. Nothing of them is known yet."""
+        return DatasetFiles(
+            self.found, self.partition_values, declared, options, self.matching, self.on_error, self.progress
+        )
+
+    def with_partitions(self, partitions: Partitions) -> DatasetFiles:
+        """The same files with other partition values. What is known of them is shared."""
+        other = copy(self)
+        other.partition_values = partitions
         return other
 
     def read_footers(self, numbers: Iterable[int]) -> None:

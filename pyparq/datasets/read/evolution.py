@@ -74,6 +74,8 @@ def _marked(field: Field, shape: Shape) -> Field:
 
 
 def _with_marks(type_: DataType, shape: Shape) -> DataType:
+    if shape.node.is_variant:
+        return type_  # what it is stored in shows in its file alone
     pairs = zip(type_.children, shape.children, strict=True)
     return replace(type_, children=tuple(_marked(child, below) for child, below in pairs))
 

@@ -18,7 +18,6 @@ import numpy as np
 from pyparq.arrow.column_operations import take
 from pyparq.datasets.discovery import DataFile, Found
 from pyparq.datasets.partitions import Partitions
-from pyparq.datasets.read.dataset import Dataset, dataset_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.evolution import marked
 from pyparq.datasets.read.schema_survey import Survey
@@ -43,12 +42,12 @@ class Share:
         """The numbers of its files in the dataset."""
         return range(self.first, self.first + len(self.files))
 
-    def dataset(
+    def dataset_files(
         self, schema: Schema | None, by: str, storage_options: Mapping[str, Any] | None, options: ReadOptions
-    ) -> Dataset:
-        """Its files as a dataset that leaves out unreadable files. ``schema``: the schema to read the files with."""
+    ) -> DatasetFiles:
+        """Its files as those of a dataset that leaves out unreadable files. ``schema``: what to read them with."""
         found = Found(self.source, self.files, False, storage_options)
-        return dataset_of(found, self.partitions, schema, options, by, "skip")
+        return DatasetFiles(found, self.partitions, schema, options, by, "skip")
 
 
 def shares_of(dataset: DatasetFiles, count: int) -> list[Share]:

@@ -68,9 +68,13 @@ class DatasetScan:
         expression = parse_filters(filters)
         parts = FilterParts(expression, dataset.partition_values, dataset.matching.case_sensitive)
         numbers = parts.files_left() if plan is None else list(range(len(plan.files)))
-        self._projection = project_all(dataset, numbers, self.columns, expression)
+        projection = project_all(dataset, numbers, self.columns, expression)
         plans = None if plan is None else plan.files
-        self._reads = FileReads(dataset, parts, self._projection, numbers, plans, limit)
+        self._reads = FileReads(dataset, parts, projection, numbers, plans, limit)
+        self._header = DatasetPlanHeader(
+            dataset.root, self.columns, self.filters, projection.base, dataset.partition_values.fields,
+            dataset.matching, dataset.on_error, plan_options(dataset.options), limit, projection.schema,
+        )  # fmt: skip
 
     @printable
     def __repr__(self) -> str:
@@ -79,7 +83,7 @@ class DatasetScan:
     @property
     def schema(self) -> Schema:
         """Schema of the result: see :attr:`Dataset.schema`."""
-        return self._projection.schema
+        return self._header.result
 
     @property
     def rows_returned(self) -> int | None:
@@ -95,11 +99,6 @@ class DatasetScan:
     def skipped(self) -> list[tuple[str, str]]:
         """Files that were left out so far, with what was wrong (``on_error="skip"``)."""
         return [(name, f"the file is left out: {error}") for name, error in self._dataset.skipped]
-
-    @property
-    def schema_asked(self) -> Schema:
-        """The dataset's schema without columns that neither the result nor the filter names."""
-        return self._projection.base
 
     # ---- what a user calls
 
@@ -122,6 +121,10 @@ class DatasetScan:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         yield from self._reads.batches(batch_size)
 
+    def rows(self, by_file: Iterable[tuple[int, Any]]) -> Table:
+        """Rows of some files, whatever the filter: pairs of a file and its rows."""
+        return Table(*widen_columns(self.schema, list(self._reads.rows(by_file))))
+
     def count(self) -> int:
         """Number of rows that match. Reads no column where footers and indexes give the answer."""
         total = self._reads.count()
@@ -133,35 +136,7 @@ class DatasetScan:
         Prunes with the indexes of all files, but reads no data. With a ``limit``, files behind enough rows that surely
         match are not opened. Raises :class:`pyparq.PlanError` for files that have neither path nor URL.
         """
-        if self.limit is None:
-            return self.assembled(plan for _, plan in self.plan_files())
-        plans = map(self._plan_file, self._reads.scans_in_order())
-        return self.assembled(plan for plan in plans if plan is not None)
-
-    def plan_files(self) -> list[tuple[int, FilePlan]]:
-        """The numbers of the files in which a row may match, and the reads of each."""
-        scans = self._reads.file_scans()
-        plans = self._dataset.map_files(self._plan_file, scans)
-        return [(scan.number, plan) for scan, plan in zip(scans, plans, strict=True) if plan is not None]
-
-    def assembled(self, plans: Iterable[FilePlan]) -> DatasetPlan:
-        """The plan of the scan, from the plans of its files in their order."""
-        dataset = self._dataset
-        header = DatasetPlanHeader(
-            dataset.root, self.columns, self.filters, self.schema_asked, dataset.partition_values.fields,
-            dataset.matching, dataset.on_error, plan_options(dataset.options), self.limit, self.schema,
-        )  # fmt: skip
-        return header.plan(dataset.partition_values.columns, within_limit(plans, self.limit)).trimmed()
-
-    def _plan_file(self, file_scan: FileScan) -> FilePlan | None:
-        file = self._dataset.found.files[file_scan.number]
-        try:
-            plan = file_scan.scan.plan()
-        except (ParquetError, OSError) as error:
-            self._dataset.leave_out(file_scan.number, error)
-            return None
-        self._reads.done(file_scan.number)
-        return file_plan(file, file_scan.combination, plan)
+        return planner_of(self).plan()
 
     def explain(self, *, execute: bool = True) -> DatasetExplanation:
         """What was left out by partitions, what each index removed in all files, and the bytes and requests it took.
@@ -172,50 +147,80 @@ class DatasetScan:
         ran = self._reads.pruned(execute=execute)
         return explain_files(
             ran,
-            source=self.name,
+            source=self._dataset.root,
             columns=self.schema.names,
             predicate="true" if self.filters is None else repr(self.filters),
-            files=self.num_files,
-            files_opened=len(self.opened),
+            files=len(self._dataset.files),
+            files_opened=len(self._reads.numbers),
             rows=self.rows_returned,
         )
 
     def __arrow_c_schema__(self) -> object:
-        return ScanStream(self._again()).get_schema()
+        return self._stream().get_schema()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`batches`."""
-        return arrow_stream(ScanStream(self._again()))
+        return arrow_stream(self._stream())
 
     def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
-        stream = ScanStream(self._again())
+        stream = self._stream()
         return stream.schema, stream
 
-    def _again(self) -> DatasetScan:
-        return DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)
+    def _stream(self) -> ScanStream:
+        again = DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)
+        return ScanStream(again, self._dataset.root)
+
+
+class Planner:
+    """Makes the plan of a scan: as a whole, or file by file for processes that share the work."""
+
+    def __init__(self, files: DatasetFiles, reads: FileReads, header: DatasetPlanHeader) -> None:
+        self._files = files
+        self._reads = reads
+        self._header = header
 
     @property
-    def num_files(self) -> int:
-        """Files of the dataset."""
-        return len(self._dataset.found.files)
-
-    @property
-    def opened(self) -> list[int]:
+    def numbers(self) -> list[int]:
         """Numbers of the files that are not ruled out by their partitions."""
         return self._reads.numbers
 
     @property
-    def file(self) -> DatasetScan:
-        """The file object that a stream asks for a name, and whether it is open. A dataset stands for itself."""
-        return self
+    def schema(self) -> Schema:
+        """The dataset's schema without columns that neither the result nor the filter names."""
+        return self._header.schema
 
-    @property
-    def name(self) -> str:
-        """The name of the source in messages."""
-        return self._dataset.found.root
+    def plan(self) -> DatasetPlan:
+        """The plan of the whole scan."""
+        if self._header.limit is None:
+            return self.assembled(plan for _, plan in self.plan_files())
+        plans = map(self._plan_file, self._reads.scans_in_order())
+        return self.assembled(plan for plan in plans if plan is not None)
 
-    def check_open(self) -> None:
-        """A dataset has nothing to close."""
+    def plan_files(self) -> list[tuple[int, FilePlan]]:
+        """The numbers of the files in which a row may match, and the reads of each."""
+        scans = self._reads.file_scans()
+        plans = self._files.map_files(self._plan_file, scans)
+        return [(scan.number, plan) for scan, plan in zip(scans, plans, strict=True) if plan is not None]
+
+    def assembled(self, plans: Iterable[FilePlan]) -> DatasetPlan:
+        """The plan of the scan, from the plans of its files in their order."""
+        values = self._files.partition_values.columns
+        return self._header.plan(values, within_limit(plans, self._header.limit)).trimmed()
+
+    def _plan_file(self, file_scan: FileScan) -> FilePlan | None:
+        file = self._files.found.files[file_scan.number]
+        try:
+            plan = file_scan.scan.plan()
+        except (ParquetError, OSError) as error:
+            self._files.leave_out(file_scan.number, error)
+            return None
+        self._reads.done(file_scan.number)
+        return file_plan(file, file_scan.combination, plan)
+
+
+def planner_of(scan: DatasetScan) -> Planner:
+    """Makes the plan of this scan, for modules that share the work among processes."""
+    return Planner(scan._dataset, scan._reads, scan._header)
 
 
 DATASET_PLAN_VERSION = 2

@@ -31,6 +31,7 @@ from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.read.hinted_types import HintMismatch, restore
 from pyparq.read.projection import LeafNumber
+from pyparq.read.variants import is_whole
 
 _LARGEST = (1 << 62) - 1
 _SMALL = ("u", "z")
@@ -79,8 +80,10 @@ def _nulls(field: Field, num_rows: int) -> Column:
 
 
 def _leaves(shape: Shape, wanted: DataType, by: Matching) -> Iterator[Shape]:
-    """The leaves below ``shape`` that a wanted type has."""
-    if shape.kind == "struct" and wanted.format == "+s":
+    """The leaves below ``shape`` that a wanted type has. A whole Variant takes all that it is shredded to."""
+    if shape.node.is_variant and is_whole(wanted):
+        yield from shape.leaves()
+    elif shape.kind == "struct" and wanted.format == "+s":
         places = by.places(of_fields(wanted.children), of_nodes(child.node for child in shape.children))
         for k, field in zip(places, wanted.children, strict=True):
             if k is not None:

@@ -14,6 +14,7 @@ void bind_io(nb::module_& m);
 void bind_select(nb::module_& m);
 void bind_thrift(nb::module_& m);
 void bind_values(nb::module_& m);
+void bind_variant(nb::module_& m);
 
 }  // namespace pyparq
 
@@ -34,4 +35,5 @@ NB_MODULE(_native, m) {
     pyparq::bind_select(m);
     pyparq::bind_thrift(m);
     pyparq::bind_values(m);
+    pyparq::bind_variant(m);
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.discovery import DataFile, discover
-from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
 from pyparq.format.schema_node import Node
@@ -56,8 +56,9 @@ def verify(
     given = {"decryption": decryption, "limits": limits}
     options = {name: value for name, value in given.items() if value is not None}
     if isinstance(source, Dataset):
-        found = source.found
-        read = ReadOptions.make({"decryption": source.options.decryption, "limits": source.options.limits, **options})
+        files = files_of(source)
+        found, own = files.found, files.options
+        read = ReadOptions.make({"decryption": own.decryption, "limits": own.limits, **options})
     else:
         found, read = discover(source, storage_options), ReadOptions.make({**options, "use_threads": use_threads})
     run = _Run(read, columns, progress, found.files)

@@ -18,6 +18,7 @@ from pyparq.format.shown_types import shown_field, top_of
 from pyparq.format.types import Field, Physical, Schema
 from pyparq.options import ReadOptions
 from pyparq.read.footers.leaf_set import LeafSet
+from pyparq.read.variants import with_whole_variants
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class FileFields:
         self._key_values = key_values
         self._asked = _dictionary_columns(tree, options.read_dictionary)
         self._hints = Hints(key_values, len(tree.root.children), options.use_arrow_schema)
+        self._whole_variants = options.variants == "whole"
         self._places: dict[Node, int] | None = None
         self._dictionaries: dict[Node, frozenset[int]] = {}
         self._whole: dict[Node, Output] = {}
@@ -126,6 +128,8 @@ class FileFields:
         """The result field of the column ``stored``."""
         field = self._hints.restored(stored, self._place(shape.node)) if self._hints else stored
         field = with_dictionaries(field, shape, self._asked) if self._asked else field
+        if self._whole_variants and shape.kind != "leaf":
+            field = with_whole_variants(field, shape)
         if shape.kind == "leaf":  # keeps the hint, which is then looked up only once
             self._dictionaries[shape.node] = frozenset(dictionary_leaves(field.type, shape))
         return field

@@ -69,6 +69,7 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
         footer.schema_bytes, tuple(pairs), options.limits.max_schema_depth, options.coerce_int96_timestamp_unit,
         options.int96_adjusted_to_utc, tuple(options.binary_columns), tuple(options.read_dictionary),
         options.use_arrow_schema, options.case_sensitive, options.out_of_range,
+        options.variants,
     )  # fmt: skip
     with _lock:
         known = _known.get(key)
