@@ -6,8 +6,10 @@ DOOR = (
     "decode.chunk_pages",
     "decode.memory_account",
     "decode.page_values",
+    "decode.physical_values",
     "explain",
     "file",
+    "footers.arrow_fields",
     "footers.chunk_table",
     "footers.column_chunk",
     "footers.footer_read",
@@ -24,6 +26,7 @@ DOOR = (
     "plan.scan_plan",
     "plan.stage_report",
     "projection",
+    "row_numbers",
     "scan",
     "variants",
 )

@@ -29,7 +29,7 @@ from pyparq.read.picture.file_map import FileMap, map_file
 from pyparq.read.plan.bloom_probe import read_filter
 from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
 from pyparq.read.plan.scan_plan import ScanPlan
-from pyparq.read.row_numbers import row_numbers
+from pyparq.read.row_numbers import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.runtime.safe_repr import printable
 
@@ -208,6 +208,15 @@ class ParquetFile:
                 return self.scan(columns, rows=numbers).to_table()
             rows, places = np.unique(numbers, return_inverse=True)
             return self.scan(columns, rows=rows).rows_at(places.reshape(-1))
+
+    def sample(self, num_rows: int = 10, columns: Names | None = None, *, seed: int | None = None) -> Table:
+        """Rows chosen at random, each at most once, in file order. Every row is equally likely.
+
+        ``num_rows``: how many (all, if the file has fewer). ``columns``: as in :meth:`scan`. ``seed``: a number that
+        makes the same choice each time. Reads the pages that hold these rows, as :meth:`take` does.
+        Raises :class:`OptionError` for a number of rows below 0.
+        """
+        return self.scan(columns, rows=random_rows(num_rows, self.metadata.num_rows, seed)).to_table()
 
     def read_row_group(self, k: int, columns: Names | None = None) -> Table:
         """The rows of row group ``k``, counted from 0."""

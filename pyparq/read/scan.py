@@ -429,14 +429,15 @@ class Scan:
 
 
 def same_question(
-    scan: Scan, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
-) -> Scan:
+    scan: Scan, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True,
+    rows: Any = None,
+) -> Scan:  # fmt: skip
     """What ``scan`` asks, asked of a file that shares its file's schema tree. ``ask_filters``: the file's Bloom filters
-    have not been asked yet."""
+    have not been asked yet. ``rows``: a slice of the file's rows, or row numbers."""
     other = copy(scan)
     other.limit = limit
     other._ask_filters = ask_filters
-    other._set_up(file, row_groups)
+    other._set_up(file, row_groups, rows)
     return other
 
 

@@ -121,6 +121,10 @@ class DatasetScan:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         yield from self._reads.batches(batch_size)
 
+    def rows(self, by_file: Iterable[tuple[int, Any]]) -> Table:
+        """Rows of some files, whatever the filter: pairs of a file and its rows."""
+        return Table(*widen_columns(self.schema, list(self._reads.rows(by_file))))
+
     def count(self) -> int:
         """Number of rows that match. Reads no column where footers and indexes give the answer."""
         total = self._reads.count()
