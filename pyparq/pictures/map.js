@@ -286,7 +286,7 @@
     return [1, 2, 5, 10].map((k) => k * power).find((step) => step >= least);
   }
   function tickText(at, step) {
-    const [unit, by] = step >= 1e9 ? ["GB", 1e9] : step >= 1e6 || at >= 1e7 && step >= 1e5 ? ["MB", 1e6] : step >= 1e3 ? ["kB", 1e3] : ["B", 1];
+    const [unit, by] = step >= 1e8 ? ["GB", 1e9] : step >= 1e5 ? ["MB", 1e6] : step >= 1e2 ? ["kB", 1e3] : ["B", 1];
     return number(Math.round(at / by * 10) / 10) + " " + unit;
   }
 
