@@ -26,6 +26,16 @@ class FileMetaData:
         self._file = file
 
     @property
+    def raw(self) -> Any:
+        """The footer's own FileMetaData, with all row groups."""
+        return self._file.footer.full()
+
+    @property
+    def serialized_size(self) -> int:
+        """Bytes of the footer as it is stored."""
+        return len(self._file.footer.stored)
+
+    @property
     def num_rows(self) -> int:
         return sum(self._file.num_rows_of(k) for k in range(self.num_row_groups))
 
