@@ -35,6 +35,7 @@ _COMMANDS = {
     "query": ("rows", "The rows for which an SQL condition is true."),
     "lookup": ("lookup", "The rows with certain keys, out of many files."),
     "explain": ("explain", "What each index rules out for a query, and what is read."),
+    "map": ("map", "A picture of a file or folder, as an HTML page."),
     "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
     "add-index": ("indexing", "Add Bloom filters and page indexes to files that exist."),
     "edit-metadata": ("indexing", "Change the key-value metadata of files."),
