@@ -37,6 +37,7 @@ _COMMANDS = {
     "import": ("converting", "Make a Parquet file of CSV or JSON lines."),
     "convert": ("converting", "Turn a file into Parquet, CSV, JSON lines, Arrow or Feather."),
     "explain": ("explain", "What each index rules out for a query, and what is read."),
+    "map": ("map", "A picture of a file or folder, as an HTML page."),
     "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
     "add-index": ("indexing", "Add Bloom filters and page indexes to files that exist."),
     "edit-metadata": ("indexing", "Change the key-value metadata of files."),

@@ -25,6 +25,7 @@ from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.metadata import FileMetaData, find_leaf
 from pyparq.read.footers.open_file import OpenFile, open_file
+from pyparq.read.picture.file_map import FileMap, map_file
 from pyparq.read.plan.bloom_probe import read_filter
 from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
 from pyparq.read.plan.scan_plan import ScanPlan
@@ -234,6 +235,21 @@ class ParquetFile:
     ) -> Iterator[Batch]:
         """Matching rows in batches of at most ``batch_size``; see :meth:`Scan.batches`."""
         return self.scan(columns, filters, row_groups).batches(batch_size)
+
+    def map(self, path: Any = None, filters: Filters | None = None, columns: Names | None = None) -> FileMap:
+        """A picture of the file as an HTML page: where everything lies, and how well its pages can be told apart.
+
+        With ``filters`` or ``columns``, the query runs, and the picture shows of each page what ruled it out or that it
+        was read. ``path``: where to write the page, too. A notebook shows the result. docs/pictures.md explains it.
+
+        Reads the page indexes. Without them it reads page headers, of a local file of up to 2,000 column chunks.
+        Raises what :meth:`scan` raises.
+        """
+        asked = filters is not None or columns is not None
+        made = map_file(self._asked(), self.scan(columns, filters) if asked else None)
+        if path is not None:
+            made.save(path)
+        return made
 
     def execute(self, plan: ScanPlan) -> Table:
         """Run a plan and return a table. :meth:`Scan.plan` made the plan for the same file, here or in another process.

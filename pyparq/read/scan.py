@@ -37,6 +37,7 @@ from pyparq.read.plan.prune import Pruner
 from pyparq.read.plan.row_groups import Selection, all_rows
 from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
 from pyparq.read.plan.stage_report import StageReport
+from pyparq.read.plan.trace import Trace
 from pyparq.read.projection import project
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
@@ -95,6 +96,7 @@ class Scan:
         self.share_done = 0.0
         """How far :meth:`batches` has come, from 0 to 1."""
         self._selections: list[Selection] | None = None
+        self._trace: Trace | None = None
         self._begun = False
 
     def _read_by(self, reader: ColumnReader) -> None:
@@ -405,7 +407,7 @@ class Scan:
                 leaves = self.projection.leaves.nodes
                 pruner = Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
-                    ask_filters=self._ask_filters,
+                    ask_filters=self._ask_filters, trace=self._trace,
                 )  # fmt: skip
                 self._selections = pruner.run()
                 self.reader.account.keep()
@@ -437,6 +439,14 @@ def same_question(
     other._ask_filters = ask_filters
     other._set_up(file, row_groups, rows)
     return other
+
+
+def traced(scan: Scan) -> Trace:
+    """From now on, note what each stage leaves, every read and every request of ``scan``, which has not run yet."""
+    trace = Trace()
+    scan._trace = scan.reader.trace = trace
+    scan.file.fetcher.log = trace.requests
+    return trace
 
 
 def prune(scan: Scan) -> None:

@@ -15,6 +15,7 @@ from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
 from pyparq.datasets.read.explain import DatasetExplanation
 from pyparq.datasets.read.filename_column import with_filenames
 from pyparq.datasets.read.lookup import key_filter
+from pyparq.datasets.read.picture import map_files
 from pyparq.datasets.read.row_access import at_places, count_rows, rows_by_file
 from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
 from pyparq.errors import OptionError
@@ -23,6 +24,7 @@ from pyparq.format.types import Schema
 from pyparq.io.retry import Retry
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
+from pyparq.read.picture.file_map import FileMap
 from pyparq.read.row_numbers import random_rows
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.runtime.safe_repr import printable
@@ -213,6 +215,19 @@ class Dataset:
     ) -> DatasetPlan:
         """What a scan would read, as a value for other processes: see :meth:`DatasetScan.plan`."""
         return self.scan(columns, filters, limit=limit).plan()
+
+    def map(
+        self, path: Any = None, filters: Filters | None = None, columns: Names | None = None, *, most_files: int = 500
+    ) -> FileMap:
+        """A picture of the files as one HTML page, one after the other: see :meth:`pyparq.ParquetFile.map`.
+
+        ``most_files``: the picture shows at most this many files, the first ones. Raises what :meth:`scan` raises.
+        """
+        asked = filters is not None or columns is not None
+        made = map_files(self._files, self.scan(columns, filters) if asked else None, most_files)
+        if path is not None:
+            made.save(path)
+        return made
 
     def __arrow_c_schema__(self) -> object:
         return self.scan().__arrow_c_schema__()

@@ -171,6 +171,12 @@ class DatasetScan:
         return ScanStream(again, self._dataset.root)
 
 
+def file_scans_of(scan: DatasetScan) -> list[FileScan]:
+    """The scans of the files that partitions leave, each with all its row groups, in the order of the files. They have
+    not run."""
+    return scan._reads.file_scans(together=False)
+
+
 class Planner:
     """Makes the plan of a scan: as a whole, or file by file for processes that share the work."""
 
