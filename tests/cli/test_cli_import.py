@@ -44,7 +44,10 @@ def fault(tmp_path: Path, text: str | bytes, suffix: str = ".csv", code: int = 1
     return said
 
 
-PLAIN = 'id,name,score,when,at,yes\n1,"a, ""b""",1.5,2024-01-02,2024-01-02 03:04:05,true\n2,"two\nlines",,2024-02-29,,false\n3,é,-2e3,,2024-01-02 03:04:05.25,\n'
+PLAIN = (
+    'id,name,score,when,at,yes\n1,"a, ""b""",1.5,2024-01-02,2024-01-02 03:04:05,true\n'
+    '2,"two\nlines",,2024-02-29,,false\n3,é,-2e3,,2024-01-02 03:04:05.25,\n'
+)
 
 
 def test_csv_as_pyarrow_and_polars_read_it(tmp_path: Path) -> None:
