@@ -29,6 +29,7 @@ DOOR = (
     "dictionary_tests",
     "durations",
     "expression",
+    "given",
     "literal",
     "polars_expressions",
     "predicate",
