@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from pyparq.cli.common import SOURCES, decryption
+from pyparq.cli.pipes import PIPE, complete_output, source_of
 from pyparq.cli.progress import Busy
+from pyparq.cli.storage import storage_for
 from pyparq.cli.table import emit
 from pyparq.cli.text import count
 from pyparq.errors import OptionError
@@ -18,7 +20,7 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @click.command("rewrite")
 @SOURCES
-@click.option("--output", "-o", required=True, metavar="PATH", help="A file (*.parquet) or a folder.")
+@click.option("--output", "-o", required=True, metavar="PATH", help="A file (*.parquet), a folder, or - for stdout.")
 @click.option("--sort-by", multiple=True, metavar="COLUMN[:desc]", help="Sort all rows by this. May be repeated.")
 @click.option("--partition-by", multiple=True, metavar="COLUMN", help="One folder per value. May be repeated.")
 @click.option(
@@ -52,20 +54,23 @@ def rewrite_command(
         options["compression"] = compression
     if row_group_rows is not None:
         options["row_group_size"] = row_group_rows
-    with Busy("rewriting") as busy:
+    given = [source_of(source) for source in sources]
+    with Busy("rewriting") as busy, complete_output(output) as target:
         report = rewrite(
-            sources[0] if len(sources) == 1 else list(sources), output, sort_by=_order(sort_by),
-            partition_cols=list(partition_by) or None, mode=mode, max_memory=_size("--memory", memory),
-            max_bytes_per_file=None if max_file_size is None else _size("--max-file-size", max_file_size),
+            given[0] if len(given) == 1 else given, target, sort_by=sort_order(sort_by),
+            partition_cols=list(partition_by) or None, mode=mode, max_memory=size("--memory", memory),
+            max_bytes_per_file=None if max_file_size is None else size("--max-file-size", max_file_size),
             max_rows_per_file=max_file_rows, bloom_filters=[one_name(name) for name in blooms], temp_folder=temp,
-            force=force, decryption=decryption(), progress=lambda _: busy.step(), **options,
+            force=force, decryption=decryption(), progress=lambda _: busy.step(),
+            storage_options=storage_for(*sources, output), **options,
         )  # fmt: skip
     replaced = f", {count(len(report.replaced), 'file')} replaced" if report.replaced else ""
     rows, files = count(report.num_rows, "row"), count(len(report.files), "file")
-    emit(f"{report.path}: {files}, {rows}, {report.num_bytes:,} bytes{replaced}")
+    if output != PIPE:
+        emit(f"{report.path}: {files}, {rows}, {report.num_bytes:,} bytes{replaced}")
 
 
-def _order(given: Sequence[str]) -> list[Any]:
+def sort_order(given: Sequence[str]) -> list[Any]:
     """``name`` or ``name:desc``."""
     from pyparq.cli.names import one_name
 
@@ -79,7 +84,8 @@ def _order(given: Sequence[str]) -> list[Any]:
     return found
 
 
-def _size(option: str, text: str) -> int:
+def size(option: str, text: str) -> int:
+    """Bytes, from ``256M`` and the like."""
     number, unit = (text[:-1], text[-1].lower()) if text[-1:].isalpha() else (text, "")
     if not number.isdecimal() or unit not in _UNITS:
         raise OptionError(f"{option} must be a number of bytes such as 1000000, 256M or 1G, not {text!r}")

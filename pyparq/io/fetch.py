@@ -55,6 +55,8 @@ class Fetcher:
         self.source = source
         self.gap = gap_of(source, gap)
         self.counts = IOCounts()
+        self.log: list[Range] | None = None
+        """Where each request is noted, for a picture of them. ``None``: nowhere."""
         self._tail = memoryview(b"")
         self._tail_start = NOWHERE
         self._after_fork()
@@ -259,6 +261,8 @@ class Fetcher:
             self.counts.requests += len(ranges)
             self.counts.bytes += sum(length for _, length in ranges)
             self.counts.ranges += declared
+            if self.log is not None:
+                self.log += ranges
 
     def _view(
         self, wanted: Range, starts: list[int], fetched: list[memoryview], ready: tuple[Ahead, int] | None

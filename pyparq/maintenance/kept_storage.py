@@ -17,7 +17,7 @@ from pyparq.datasets.read.evolution import DECIMAL_STORAGE
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.errors import ColumnNotFoundError, SchemaError
 from pyparq.filters.constant_folding import simplified
-from pyparq.filters.expression import Expression
+from pyparq.filters.expression import Expression, tested_paths
 from pyparq.filters.given import as_expression
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.nesting import Shape, shape_of
@@ -124,7 +124,7 @@ def _asked(dataset: Dataset, filters: Filters | None) -> set[str]:
 
     def note(test: Expression) -> Expression:
         with suppress(ColumnNotFoundError):  # the scan raises the error
-            found.add(dataset.tree.find(test.path).path[0])  # type: ignore[attr-defined]
+            found.update(dataset.tree.find(path).path[0] for path in tested_paths(test))
         return test
 
     expression = as_expression(filters, lambda: dataset.tree)

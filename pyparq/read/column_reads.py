@@ -23,6 +23,7 @@ from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import read_locations
 from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
 from pyparq.read.plan.row_groups import Selection
+from pyparq.read.plan.trace import Trace
 from pyparq.read.prefetch import Prefetch
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import map_tasks
@@ -89,6 +90,8 @@ class ColumnReader:
         """Whether small row groups may be read whole, without checking where each page lies."""
         self.options = file.options
         self.counts = ScanCounts()
+        self.trace: Trace | None = None
+        """Where every read is noted, for a picture of them."""
         self.prefetch: Prefetch | None = None
         """What is to be read next, of a remote file."""
         most = min(self.options.prefetch_bytes, self.account.most // PREFETCHED)
@@ -235,6 +238,8 @@ class ColumnReader:
                 error.locate(row_group=read.row_group, column=read.name)
                 raise
             leaves.append(leaf)
+        if self.trace is not None:
+            self.trace.reads += reads
         self.count(len(facts), sum(fact[1] for fact in facts), sum(fact[2] for fact in facts))
         return leaves
 

@@ -38,6 +38,7 @@ from pyparq.read.plan.prune import Pruner
 from pyparq.read.plan.row_groups import Selection, all_rows
 from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
 from pyparq.read.plan.stage_report import StageReport
+from pyparq.read.plan.trace import Trace
 from pyparq.read.projection import project
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
@@ -96,6 +97,7 @@ class Scan:
         self.share_done = 0.0
         """How far :meth:`batches` has come, from 0 to 1."""
         self._selections: list[Selection] | None = None
+        self._trace: Trace | None = None
         self._begun = False
 
     def _read_by(self, reader: ColumnReader) -> None:
@@ -406,7 +408,7 @@ class Scan:
                 leaves = self.projection.leaves.nodes
                 pruner = Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
-                    ask_filters=self._ask_filters,
+                    ask_filters=self._ask_filters, trace=self._trace,
                 )  # fmt: skip
                 self._selections = pruner.run()
                 self.reader.account.keep()
@@ -428,15 +430,24 @@ class Scan:
 
 
 def same_question(
-    scan: Scan, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
-) -> Scan:
+    scan: Scan, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True,
+    rows: Any = None,
+) -> Scan:  # fmt: skip
     """What ``scan`` asks, asked of a file that shares its file's schema tree. ``ask_filters``: the file's Bloom filters
-    have not been asked yet."""
+    have not been asked yet. ``rows``: a slice of the file's rows, or row numbers."""
     other = copy(scan)
     other.limit = limit
     other._ask_filters = ask_filters
-    other._set_up(file, row_groups)
+    other._set_up(file, row_groups, rows)
     return other
+
+
+def traced(scan: Scan) -> Trace:
+    """From now on, note what each stage leaves, every read and every request of ``scan``, which has not run yet."""
+    trace = Trace()
+    scan._trace = scan.reader.trace = trace
+    scan.file.fetcher.log = trace.requests
+    return trace
 
 
 def prune(scan: Scan) -> None:

@@ -35,6 +35,7 @@ QUICK = frozenset(
         "test_encryption_corpus",
         "test_encryption_keys",
         # filters
+        "test_computed_filters",
         "test_filter_bind",
         "test_filter_many",
         "test_nested_filters",

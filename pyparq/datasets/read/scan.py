@@ -120,6 +120,10 @@ class DatasetScan:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         yield from self._reads.batches(batch_size)
 
+    def rows(self, by_file: Iterable[tuple[int, Any]]) -> Table:
+        """Rows of some files, whatever the filter: pairs of a file and its rows."""
+        return Table(*widen_columns(self.schema, list(self._reads.rows(by_file))))
+
     def count(self) -> int:
         """Number of rows that match. Reads no column where footers and indexes give the answer."""
         total = self._reads.count()
@@ -164,6 +168,12 @@ class DatasetScan:
     def _stream(self) -> ScanStream:
         again = DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)
         return ScanStream(again, self._dataset.root)
+
+
+def file_scans_of(scan: DatasetScan) -> list[FileScan]:
+    """The scans of the files that partitions leave, each with all its row groups, in the order of the files. They have
+    not run."""
+    return scan._reads.file_scans(together=False)
 
 
 class Planner:
