@@ -69,6 +69,8 @@ def exact_filter(predicate: polars.Expr, table: Any) -> Expression:
     import polars as pl
     from polars.io.plugins import register_io_source
 
+    if not isinstance(predicate, pl.Expr):
+        raise FilterError(f"filters cannot be a {type(predicate).__name__} of polars: give an expression")
     empty = pl.DataFrame(table)
     handed: list[polars.Expr] = []
 
