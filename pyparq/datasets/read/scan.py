@@ -64,7 +64,7 @@ class DatasetScan:
         self._plan = plan
         self.columns = columns if columns is None or isinstance(columns, str) else list(columns)
         self.limit = limit
-        expression = self.filters = as_expression(filters, lambda: dataset.tree)
+        expression = self.filters = as_expression(filters, lambda: dataset.tree, lambda: Table(dataset.schema, []))
         parts = FilterParts(expression, dataset.partition_values, dataset.matching.case_sensitive)
         numbers = parts.files_left() if plan is None else list(range(len(plan.files)))
         projection = project_all(dataset, numbers, self.columns, expression)
