@@ -20,6 +20,7 @@ from pyparq.errors import (
 )
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
+from pyparq.filters.given import as_expression
 from pyparq.filters.predicate import Constant
 from pyparq.format.types import Schema, schema_view
 from pyparq.index.row_ranges import RowRanges
@@ -80,8 +81,8 @@ class Scan(Convertible):
         self.projection = project(file.tree, columns, file.fields)
         self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)
-        self.filters = filters
-        self.predicate = bind(filters, file.tree, file.fields.shown)
+        self.filters = as_expression(filters, lambda: file.tree)
+        self.predicate = bind(self.filters, file.tree, file.fields.shown)
         self.limit = limit
         self._ask_filters = True
         self._set_up(file, row_groups, rows)

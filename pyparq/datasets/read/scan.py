@@ -30,7 +30,7 @@ from pyparq.datasets.read.file_scans import FileScan
 from pyparq.datasets.read.filter import FilterParts
 from pyparq.datasets.read.whole_schema import project_all
 from pyparq.errors import OptionError, ParquetError, PlanError
-from pyparq.filters.tuple_filters import parse_filters
+from pyparq.filters.given import as_expression
 from pyparq.format.types import Field, Schema, schema_view
 from pyparq.kernels import arrow_stream
 from pyparq.options import ReadOptions
@@ -67,9 +67,8 @@ class DatasetScan(Convertible):
         self._dataset = dataset
         self._plan = plan
         self.columns = columns if columns is None or isinstance(columns, str) else list(columns)
-        self.filters = filters
         self.limit = limit
-        expression = parse_filters(filters)
+        expression = self.filters = as_expression(filters, lambda: dataset.tree)
         parts = FilterParts(expression, dataset.partition_values, dataset.matching.case_sensitive)
         numbers = parts.files_left() if plan is None else list(range(len(plan.files)))
         if "logging" in sys.modules and (logger := debug_logger("datasets")) is not None:

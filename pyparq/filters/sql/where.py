@@ -50,9 +50,9 @@ def parse_where(text: str, tree: SchemaTree) -> Expression:
     try:
         return _Builder(tree).condition(_parsed(text, tree))
     except sqlglot.errors.SqlglotError as error:
-        raise FilterError(f"--where cannot be parsed: {_reason(error, text, tree)}") from None
+        raise FilterError(f"the condition cannot be parsed: {_reason(error, text, tree)}") from None
     except RecursionError:
-        raise FilterError("--where is nested too deeply") from None
+        raise FilterError("the condition is nested too deeply") from None
 
 
 def _parsed(text: str, tree: SchemaTree) -> Any:
@@ -139,7 +139,7 @@ class _Builder:
 
     def _refuse(self, node: Any) -> Expression:
         if isinstance(node, sql.Alias):
-            raise FilterError(f"--where has {node.alias!r} after {shown(node.this)}: is AND or OR missing?")
+            raise FilterError(f"the condition has {node.alias!r} after {shown(node.this)}: is AND or OR missing?")
         if isinstance(node, sql.Literal) and node.is_string:
             raise unsupported(node, "the whole condition is in quotes: remove them")
         if isinstance(node, (sql.Literal, sql.Boolean, sql.Null)):
