@@ -1,4 +1,4 @@
-"""Filters in any form that a caller may give: expressions, tuples, SQL text, and expressions of ``pyarrow.compute``."""
+"""Filters in any form that a caller may give: expressions, tuples, SQL text, and expressions of pyarrow and polars."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import FilterError
 from pyparq.filters.expression import Expression
+from pyparq.filters.polars_expressions import exact_filter
 from pyparq.filters.tuple_filters import parse_filters
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.runtime.lazy_import import Later
@@ -19,10 +20,13 @@ else:  # few filters need them
     where = Later("pyparq.filters.sql.where")
 
 
-def as_expression(filters: Any, tree: Callable[[], SchemaTree]) -> Expression | None:
+def as_expression(
+    filters: Any, tree: Callable[[], SchemaTree], table: Callable[[], Any] | None = None
+) -> Expression | None:
     """Any value of a parameter ``filters`` as an expression. ``None`` stays ``None``.
 
-    ``tree``: the columns, which SQL text and pyarrow's expressions are read for. Raises :class:`FilterError` for what
+    ``tree``: the columns, which SQL text and pyarrow's expressions are read for. ``table``: an Arrow object with their
+    types, for expressions of polars. Raises :class:`FilterError` for what
     is no filter, or has a part that cannot be translated, and :class:`ColumnNotFoundError` for an unknown column of
     these two.
     """
@@ -33,8 +37,8 @@ def as_expression(filters: Any, tree: Callable[[], SchemaTree]) -> Expression | 
     library = type(filters).__module__.split(".")[0]
     if library == "pyarrow":
         return pyarrow_expressions.as_expression(filters, tree())
-    if library == "polars":
-        raise FilterError("filters cannot be an expression of polars: use pyparq.polars.scan(...).filter(...)")
+    if library == "polars" and table is not None:
+        return exact_filter(filters, table())
     return parse_filters(filters)
 
 

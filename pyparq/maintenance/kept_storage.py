@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.schema.extensions import EXTENSION_NAME, LOGICAL_TYPE, VARIANT
+from pyparq.arrow.table import Table
 from pyparq.datasets.read.dataset import Dataset, dataset_of, files_of
 from pyparq.datasets.read.evolution import DECIMAL_STORAGE
 from pyparq.datasets.read.schema_tree import tree_of
@@ -127,7 +128,7 @@ def _asked(dataset: Dataset, filters: Filters | None) -> set[str]:
             found.update(dataset.tree.find(path).path[0] for path in tested_paths(test))
         return test
 
-    expression = as_expression(filters, lambda: dataset.tree)
+    expression = as_expression(filters, lambda: dataset.tree, lambda: Table(dataset.schema, []))
     if expression is not None:
         simplified(expression, note)
     return found

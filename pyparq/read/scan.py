@@ -81,7 +81,7 @@ class Scan(Convertible):
         self.projection = project(file.tree, columns, file.fields)
         self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)
-        self.filters = as_expression(filters, lambda: file.tree)
+        self.filters = as_expression(filters, lambda: file.tree, lambda: Table(file.fields.schema, []))
         self.predicate = bind(self.filters, file.tree, file.fields.shown)
         self.limit = limit
         self._ask_filters = True

@@ -68,7 +68,7 @@ class DatasetScan(Convertible):
         self._plan = plan
         self.columns = columns if columns is None or isinstance(columns, str) else list(columns)
         self.limit = limit
-        expression = self.filters = as_expression(filters, lambda: dataset.tree)
+        expression = self.filters = as_expression(filters, lambda: dataset.tree, lambda: Table(dataset.schema, []))
         parts = FilterParts(expression, dataset.partition_values, dataset.matching.case_sensitive)
         numbers = parts.files_left() if plan is None else list(range(len(plan.files)))
         if "logging" in sys.modules and (logger := debug_logger("datasets")) is not None:
