@@ -39,6 +39,7 @@ _COMMANDS = {
     "explain": ("explain", "What each index rules out for a query, and what is read."),
     "map": ("map", "A picture of a file or folder, as an HTML page."),
     "diff": ("differences", "What differs between two files: schema, metadata, rows."),
+    "advise": ("advising", "What another way of writing a file would change, measured."),
     "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
     "add-index": ("indexing", "Add Bloom filters and page indexes to files that exist."),
     "edit-metadata": ("indexing", "Change the key-value metadata of files."),
