@@ -31,6 +31,7 @@ DOOR = (
     "dictionary_tests",
     "durations",
     "expression",
+    "given",
     "literal",
     "polars_expressions",
     "predicate",

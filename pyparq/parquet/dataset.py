@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyparq.datasets.read.dataset import Dataset, files_of
+from pyparq.errors import FilterError
 from pyparq.parquet.arrow import arrow_errors, has_pyarrow, schema_of, table_of
 from pyparq.parquet.file import ParquetFile, known_columns, text_columns
 from pyparq.parquet.filters import checked, is_expression
@@ -179,9 +180,15 @@ class ParquetDataset:
         return found
 
     def _read(self, wanted: list[str] | None) -> Any:
-        filters = self._filters
-        later = filters if is_expression(filters) else None
-        own_filters = None if later is not None else filters
+        if not is_expression(self._filters):
+            return self._read_by(wanted, self._filters, None)
+        try:
+            return self._read_by(wanted, self._filters, None)
+        except FilterError:  # it has a part that pyparq does not know: pyarrow looks at the rows
+            return self._read_by(wanted, None, self._filters)
+
+    def _read_by(self, wanted: list[str] | None, own_filters: Any, later: Any) -> Any:
+        """The rows that pyparq's filter and then pyarrow's expression leave."""
         columns = wanted if later is None else None
         if self._one is not None:
             own = self._one._own
