@@ -37,6 +37,7 @@ QUICK = frozenset(
         # filters
         "test_computed_filters",
         "test_filter_bind",
+        "test_foreign_filters",
         "test_filter_many",
         "test_nested_filters",
         # format
