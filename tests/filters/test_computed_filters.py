@@ -97,6 +97,11 @@ def nested() -> bytes:
     ],
     ids=repr,
 )  # fmt: skip
+@pytest.mark.parametrize("seed", [504554, 506185])
+def test_infinity_and_nan_at_the_end_of_a_range(seed: int) -> None:
+    check(seed)
+
+
 def test_fields_of_structs(where: Any, rows: list[int]) -> None:
     assert pyparq.read_table(nested(), filters=where).to_pydict()["n"] == rows
 
