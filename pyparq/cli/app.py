@@ -34,12 +34,16 @@ _COMMANDS = {
     "cat": ("rows", "All rows, as lines of JSON or CSV."),
     "query": ("rows", "The rows for which an SQL condition is true."),
     "lookup": ("lookup", "The rows with certain keys, out of many files."),
+    "import": ("converting", "Make a Parquet file of CSV or JSON lines."),
+    "convert": ("converting", "Turn a file into Parquet, CSV, JSON lines, Arrow or Feather."),
     "explain": ("explain", "What each index rules out for a query, and what is read."),
     "map": ("map", "A picture of a file or folder, as an HTML page."),
+    "diff": ("differences", "What differs between two files: schema, metadata, rows."),
     "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
     "add-index": ("indexing", "Add Bloom filters and page indexes to files that exist."),
     "edit-metadata": ("indexing", "Change the key-value metadata of files."),
     "merge": ("merge", "Join files of one schema without decoding them."),
+    "split": ("splitting", "Cut files into several: by rows, bytes, or the values of a column."),
     "rewrite": ("rewrite", "Write files again: join, sort, split, compress, encrypt."),
 }
 

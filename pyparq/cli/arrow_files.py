@@ -59,8 +59,8 @@ class _SinkFile:
         """The sink is closed by its owner."""
 
 
-def read_arrow(source: Any, name: str) -> tuple[Any, Iterator[Any]]:
-    """The schema and the batches of an Arrow IPC file or stream. ``source``: a path, or a file that can seek."""
+def read_arrow(source: Any, name: str) -> Any:
+    """The rows, as a stream, of an Arrow IPC file or stream. ``source``: a path, or a file that can seek."""
     import pyarrow as pa
     from pyarrow import ipc
 
@@ -73,5 +73,5 @@ def read_arrow(source: Any, name: str) -> tuple[Any, Iterator[Any]]:
             stream = ipc.open_stream(opened)
         except pa.ArrowInvalid as error:
             raise CorruptFileError("this is neither an Arrow IPC file nor a stream", file=name) from error
-        return stream.schema, iter(stream)
-    return reader.schema, (reader.get_batch(k) for k in range(reader.num_record_batches))
+        return stream
+    return pa.RecordBatchReader.from_batches(reader.schema, map(reader.get_batch, range(reader.num_record_batches)))

@@ -27,21 +27,22 @@ KEYS = "PYPARQ_KEYS"
 
 def FILE(command: F) -> F:
     """The file to look into, and how to decrypt it. Keys never stand on the command line, where others see them."""
-    return click.argument("file", metavar="FILE", shell_complete=completion.files)(_keys(command))
+    return click.argument("file", metavar="FILE", shell_complete=completion.files)(READING(command))
 
 
 def SOURCE(command: F) -> F:
     """A file, a folder or a glob in quotes, and how to decrypt its files."""
-    return click.argument("file", metavar="SOURCE", shell_complete=completion.files)(_keys(command))
+    return click.argument("file", metavar="SOURCE", shell_complete=completion.files)(READING(command))
 
 
 def SOURCES(command: F) -> F:
     """Files, folders and globs, and how to decrypt them."""
     argument = click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=completion.files)
-    return argument(_keys(command))
+    return argument(READING(command))
 
 
-def _keys(command: F) -> F:
+def READING(command: F) -> F:
+    """How to decrypt files, and how to reach URLs."""
     command = click.option(
         "--keys", metavar="PATH", shell_complete=completion.files, expose_value=False, callback=_remember("keys"),
         help="JSON file with the keys of an encrypted file (see docs/encryption.md). "

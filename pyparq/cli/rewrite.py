@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -10,12 +9,11 @@ import click
 from pyparq.cli.common import SOURCES, decryption
 from pyparq.cli.pipes import PIPE, complete_output, source_of
 from pyparq.cli.progress import Busy
+from pyparq.cli.sizes import size
+from pyparq.cli.sorting import sort_order
 from pyparq.cli.storage import storage_for
 from pyparq.cli.table import emit
 from pyparq.cli.text import count
-from pyparq.errors import OptionError
-
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 @click.command("rewrite")
@@ -68,25 +66,3 @@ def rewrite_command(
     rows, files = count(report.num_rows, "row"), count(len(report.files), "file")
     if output != PIPE:
         emit(f"{report.path}: {files}, {rows}, {report.num_bytes:,} bytes{replaced}")
-
-
-def sort_order(given: Sequence[str]) -> list[Any]:
-    """``name`` or ``name:desc``."""
-    from pyparq.cli.names import one_name
-
-    found = []
-    for text in given:
-        name, colon, direction = text.rpartition(":")
-        if colon and direction in ("asc", "desc"):
-            found.append((one_name(name), "descending" if direction == "desc" else "ascending"))
-        else:
-            found.append((one_name(text), "ascending"))
-    return found
-
-
-def size(option: str, text: str) -> int:
-    """Bytes, from ``256M`` and the like."""
-    number, unit = (text[:-1], text[-1].lower()) if text[-1:].isalpha() else (text, "")
-    if not number.isdecimal() or unit not in _UNITS:
-        raise OptionError(f"{option} must be a number of bytes such as 1000000, 256M or 1G, not {text!r}")
-    return int(number) * _UNITS[unit]

@@ -428,11 +428,11 @@
       const chunk = g * wide + c;
       if (!byPage) {
         const p = firstPage[chunk];
-        bar(groupFirst[g], groups[g], chunks.low[chunk], chunks.high[chunk], query && p < firstPage[chunk + 1] ? fateColour(fate(p)) : "#0072B2");
+        bar(groupFirst[g], groups[g], of(chunks.low, chunk, -1), of(chunks.high, chunk, -1), query && p < firstPage[chunk + 1] ? fateColour(fate(p)) : "#0072B2");
         continue;
       }
       for (let p = firstPage[chunk]; p < firstPage[chunk + 1]; p++) {
-        bar(groupFirst[g] + pageFirst[p], pages.rows[p], pages.low[p], pages.high[p], query ? (FATES[fate(p)][1] || theme.soft) : "#0072B2");
+        bar(groupFirst[g] + pageFirst[p], pages.rows[p], of(pages.low, p, -1), of(pages.high, p, -1), query ? (FATES[fate(p)][1] || theme.soft) : "#0072B2");
       }
     }
     pen.restore();
@@ -465,11 +465,11 @@
     const codecs = new Set(), encodings = new Set();
     for (let g = 0; g < groups.length; g++) {
       const k = g * wide + c;
-      if (chunks.size[k] < 0) { note = note || chunks.note[k]; continue; }
+      if (chunks.size[k] < 0) { note = note || of(chunks.note, k, null); continue; }
       pageSum += of(chunks.pages, k, 0); dictionary += of(chunks.dictionary, k, 0); bloom += of(chunks.bloomSize, k, 0);
       index += of(chunks.columnIndexSize, k, 0) + of(chunks.offsetIndexSize, k, 0);
       if (of(chunks.nulls, k, null) === null) nullsKnown = false; else nulls += chunks.nulls[k];
-      if (chunks.codec[k]) codecs.add(chunks.codec[k]);
+      if (of(chunks.codec, k, "")) codecs.add(chunks.codec[k]);
       if (of(chunks.encoding, k, "")) encodings.add(chunks.encoding[k]);
       for (let p = firstPage[k]; p < firstPage[k + 1]; p++) if (fate(p) === READ) read += pages.size[p];
     }

@@ -2,6 +2,7 @@
 
 DOOR = (
     "arrow_stream",
+    "conversions",
     "decode.chunk_ends",
     "decode.chunk_pages",
     "decode.memory_account",

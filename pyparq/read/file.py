@@ -16,13 +16,14 @@ from pyparq.errors import located
 from pyparq.filters.bind import value_of_literal
 from pyparq.format.encodings import encoding_name
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.types import Schema
+from pyparq.format.types import Schema, schema_view
 from pyparq.index.bloom_filter import BloomFilter
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.page_index import PageLocations
 from pyparq.io.source import begin
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
+from pyparq.pictures.tables import html_view, size_text, viewable
 from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.metadata import FileMetaData, find_leaf
@@ -88,6 +89,12 @@ class ParquetFile:
     @printable
     def __repr__(self) -> str:
         return f"<ParquetFile {self._file.name}: {self.metadata.num_rows} rows, {self.num_row_groups} row groups>"
+
+    @viewable
+    def _repr_html_(self) -> str:
+        size = size_text(self._file.fetcher.source.size)
+        facts = [("file", f"{self.metadata.num_rows:,} rows, {self.num_row_groups:,} row groups, {size}")]
+        return html_view(f"ParquetFile {self._file.name}", facts, *schema_view(self.schema_arrow))
 
     def __arrow_c_schema__(self) -> object:
         return self.scan().__arrow_c_schema__()

@@ -22,13 +22,15 @@ from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.filters.given import as_expression
 from pyparq.filters.predicate import Constant
-from pyparq.format.types import Schema
+from pyparq.format.types import Schema, schema_view
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
 from pyparq.kernels import arrow_stream
+from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.arrow_stream import ScanStream
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
+from pyparq.read.conversions import Convertible
 from pyparq.read.explain import Explanation, count_pages
 from pyparq.read.footers.arrow_fields import Output
 from pyparq.read.footers.open_file import OpenFile
@@ -37,7 +39,7 @@ from pyparq.read.plan.plan_check import check_reads, check_row_groups, check_sta
 from pyparq.read.plan.prune import Pruner
 from pyparq.read.plan.row_groups import Selection, all_rows
 from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
-from pyparq.read.plan.stage_report import StageReport
+from pyparq.read.plan.stage_report import StageReport, log_stages
 from pyparq.read.plan.trace import Trace
 from pyparq.read.projection import project
 from pyparq.read.row_group_reads import RowGroupReader
@@ -52,7 +54,7 @@ BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""
 
 
-class Scan:
+class Scan(Convertible):
     """A lazy read of one file: some ``columns`` of the rows where ``filters`` is true.
 
     :meth:`pyparq.ParquetFile.scan` makes it. It reads nothing until one of its methods needs data.
@@ -117,6 +119,11 @@ class Scan:
     @printable
     def __repr__(self) -> str:
         return f"<Scan of {self.file.name}: {', '.join(o.field.name for o in self.outputs)} where {self.predicate}>"
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [("filter", str(self.predicate)), ("limit", "none" if self.limit is None else f"{self.limit:,}")]
+        return html_view(f"Scan of {self.file.name}", facts, *schema_view(self.schema))
 
     # ---- what a user calls
 
@@ -413,6 +420,8 @@ class Scan:
                 self._selections = pruner.run()
                 self.reader.account.keep()
                 self.reports = pruner.reports
+                if self.reader.logger is not None:
+                    log_stages(self.reader.logger, self.file.name, self.reports)
                 self.reader.counts.dictionary_pages += pruner.dictionaries_decoded
         return self._selections
 

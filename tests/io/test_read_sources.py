@@ -203,7 +203,7 @@ def test_a_plan_in_another_process(path: Path, expected: pa.Table, tmp_path: Pat
         plan = file.scan(["sorted", "word", "id"], FILTER).plan()
     again = pickle.loads(pickle.dumps(plan))
     assert again.row_groups == plan.row_groups
-    assert repr(again) == repr(plan)
+    assert repr((again.header, again.row_groups)) == repr((plan.header, plan.row_groups))
     parts = plan.split()
     assert [p.row_groups[0].row_group for p in parts] == [g.row_group for g in plan.row_groups]
     code = (

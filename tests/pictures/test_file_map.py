@@ -187,6 +187,16 @@ def test_ranges_tell_whether_sorting_helps(ours: Path) -> None:
     assert (columns["country"]["min"], columns["country"]["max"]) == ("DE", "SE")
 
 
+def test_a_range_from_zero_is_no_missing_range(tmp_path: Path) -> None:
+    """Lists that say nothing are left out, but 0 as the lowest position, or as a number of nulls, says something."""
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": list(range(50_000))}), path, data_page_size=10_000)
+    chunks = pyparq.ParquetFile(path).map().to_dict()["chunks"]
+    assert (chunks["low"], chunks["high"], chunks["nulls"]) == ([0], [1000], [0])
+    assert "bloom" not in chunks
+    assert "note" not in chunks
+
+
 def test_encrypted_columns_without_a_key_are_shown_as_such(tmp_path: Path) -> None:
     path, keys = tmp_path / "secret.parquet", {"f": b"0123456789012345", "c": b"1234567890123450"}
     properties = pyparq.EncryptionProperties(

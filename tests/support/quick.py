@@ -85,6 +85,8 @@ QUICK = frozenset(
         "test_docs_links",
         "test_docs_tables",
         "test_status",
+        # pictures
+        "test_file_map",
         # read
         "test_chunk_pages",
         "test_decoder",

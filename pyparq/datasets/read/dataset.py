@@ -24,6 +24,8 @@ from pyparq.format.types import Schema
 from pyparq.io.retry import Retry
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
+from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.read.conversions import Convertible
 from pyparq.read.picture.file_map import FileMap
 from pyparq.read.row_numbers import random_rows
 from pyparq.read.scan import BATCH_ROWS
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 _OWN = ("schema", "partitioning", "filename", "by", "on_error", "progress", "storage_options")
 
 
-class Dataset:
+class Dataset(Convertible):
     """Files that are read as one table: see :func:`pyparq.dataset`, which makes it.
 
     Rows come in the order of the files (:attr:`files`), and within a file in its order, however many threads read. No
@@ -76,6 +78,15 @@ class Dataset:
     @printable
     def __repr__(self) -> str:
         return f"<Dataset {self.root}: {len(self.files):,} files>"
+
+    @viewable
+    def _repr_html_(self) -> str:
+        names = ", ".join(field.name for field in self.partitions) or "none"
+        rows: list[list[Cell]] = [
+            [file.name.removeprefix(self.root).lstrip("/"), file.size] for file in self._files.found.files
+        ]
+        facts = [("files", f"{len(rows):,}"), ("partition columns", names)]
+        return html_view(f"Dataset {self.root}", facts, ["file", "bytes"], rows)
 
     # ---- what there is
 

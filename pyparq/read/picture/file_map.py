@@ -246,11 +246,17 @@ def _place_ranges(ranges: Sequence[tuple[ValueRanges | None, bool]], chunks: Lis
 
 _NOTHING: tuple[Any, ...] = (None, -1, 0, "")
 _ALWAYS = {"start", "size", "rows", "listed"}
+_COUNTED = {"nulls", "low", "high"}
+"""Lists in which 0 is a fact."""
 
 
 def _with_facts(lists: Lists) -> Lists:
-    """Without the lists that say nothing."""
-    return {
-        name: values for name, values in lists.items()
-        if name in _ALWAYS or any(value not in _NOTHING for value in set(values))
-    }  # fmt: skip
+    """Without the lists that say nothing: all of their values are one that stands for nothing."""
+    return {name: values for name, values in lists.items() if name in _ALWAYS or _says_something(name, set(values))}
+
+
+def _says_something(name: str, values: set[Any]) -> bool:
+    if len(values) != 1:
+        return bool(values)
+    (value,) = values
+    return value not in _NOTHING or (value == 0 and name in _COUNTED)
