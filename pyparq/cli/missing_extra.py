@@ -3,6 +3,8 @@ packages."""
 
 from __future__ import annotations
 
+from pyparq.runtime import install_hints
+
 EXTRA = ("click", "rich", "sqlglot")
 OTHERS = {
     "duckdb": ("reading CSV and JSON lines", "import"), "pyarrow": ("an Arrow or Feather file", "pyarrow"),
@@ -21,21 +23,6 @@ def missing_extra(error: ImportError) -> str | None:
 
 
 def requirement(extra: str = "cli") -> str:
-    """pyparq with an extra, from where it was installed: a clone's is not the registry's."""
-    import json
-    import shlex
-    from importlib.metadata import PackageNotFoundError, distribution
-    from urllib.parse import urlparse
-    from urllib.request import url2pathname
-
-    try:
-        source = json.loads(distribution("pyparq").read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, ValueError):  # imported from a folder without being installed
-        return " ".join(EXTRA) if extra == "cli" else extra.replace("import", "duckdb")
-    url = str(source.get("url", ""))
-    if url.startswith("file:") and "dir_info" in source:
-        editable = "-e " if source["dir_info"].get("editable") else ""
-        return editable + shlex.quote(url2pathname(urlparse(url).path) + f"[{extra}]")
-    if "vcs_info" in source:
-        return f"'pyparq[{extra}] @ {source['vcs_info'].get('vcs', 'git')}+{url}'"
-    return f"'pyparq[{extra}]'"
+    """pyparq with an extra, from where it was installed."""
+    packages = " ".join(EXTRA) if extra == "cli" else extra.replace("import", "duckdb")
+    return install_hints.requirement(extra, packages)

@@ -41,7 +41,7 @@ from pyparq.filters.value_rewrites import as_plain_test, compared_with_literal
 from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.types import OPTIONAL, REPEATED
+from pyparq.format.types import OPTIONAL, REPEATED, Field
 
 _NEGATED = {
     "==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in",
@@ -67,6 +67,16 @@ def bind(filters: Any, tree: SchemaTree, shown: Shown | None = None) -> Predicat
         expression = simplified(expression, lambda test: _as_shown(test, tree, of_leaf))
     binder = _BINDERS.get(type(expression), _bind)
     return binder(expression, Scope(tree, shown), False, _MAX_DEPTH)
+
+
+def value_of_literal(value: Any, node: Node, field: Field | None) -> Any:
+    """The value of the leaf ``node``, shown as ``field``, that equals a literal. ``None`` if no value does. Raises
+    :class:`FilterError` for a literal that cannot be compared with the column."""
+    test = as_shown(Compare(node.path, "==", value), node, field)
+    if not isinstance(test, Compare):
+        raise FilterError(f"{value!r} stands for several values of the column", column=node.dotted)
+    place = locate(node.type, test.value, node.dotted)
+    return place.below if place.exact else None
 
 
 def _as_shown(test: Expression, tree: SchemaTree, shown: Shown) -> Expression:

@@ -10,6 +10,7 @@ from pyparq.filters.expression import Expression
 from pyparq.filters.polars_expressions import exact_filter
 from pyparq.filters.tuple_filters import parse_filters
 from pyparq.format.schema_tree import SchemaTree
+from pyparq.runtime.install_hints import requirement
 from pyparq.runtime.lazy_import import Later
 
 if TYPE_CHECKING:
@@ -47,5 +48,5 @@ def _of_sql(text: str, tree: SchemaTree) -> Expression:
         return where.parse_where(text, tree)
     except ModuleNotFoundError as error:
         raise FilterError(
-            f"filters as SQL text need {error.name}: install pyparq with its extra 'cli', or sqlglot by itself"
+            f"filters as SQL text need {error.name}: pip install {requirement('cli', 'sqlglot')}"
         ) from None

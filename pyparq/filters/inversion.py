@@ -134,7 +134,7 @@ def _turned(part: tuple[int, int], domain: _Domain, direction: int) -> tuple[int
 def _within(leaf: Leaf, domain: _Domain, first: int, last: int, nan: bool) -> Predicate:
     """``nan``: NaN passes, so a range up to the largest value has no upper end."""
     node, floats = leaf.node, leaf.node.type.kind in FLOAT_KINDS
-    if first == last:
+    if first == last and not (nan and last == domain.last):
         return Test(node, "==", (domain.value(first),))
     tests: list[Predicate] = []
     if first > domain.first:

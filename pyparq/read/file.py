@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,6 +13,7 @@ import numpy as np
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
 from pyparq.errors import located
+from pyparq.filters.bind import value_of_literal
 from pyparq.format.encodings import encoding_name
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema, schema_view
@@ -150,7 +152,11 @@ class ParquetFile:
         """
         chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
         with located(file=self._file.name, row_group=row_group, column=chunk.name):
-            return read_filter(chunk, self._file.fetcher, self._file.options.limits)
+            found = read_filter(chunk, self._file.fetcher, self._file.options.limits)
+        if found is not None:
+            shown = self._file.fields.shown(chunk.node)
+            found.of_literal = partial(value_of_literal, node=chunk.node, field=shown)
+        return found
 
     def pages(self, row_group: int, column: Column) -> list[PageInfo]:
         """All pages of a column chunk, from their headers, including the dictionary page. Reads the whole chunk."""

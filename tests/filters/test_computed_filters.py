@@ -82,6 +82,11 @@ def test_integers_never_wrap() -> None:
     assert read(col("a") + col("b") == 2**63) == [1]
 
 
+@pytest.mark.parametrize("seed", [504554, 506185])
+def test_infinity_and_nan_at_the_end_of_a_range(seed: int) -> None:
+    check(seed)
+
+
 def nested() -> bytes:
     sink = io.BytesIO()
     rows = [{"x": 1, "y": 2}, {"x": None, "y": 1}, None, {"x": 5, "y": 4}]

@@ -20,6 +20,7 @@ import pytest
 
 import pyparq
 from pyparq import FilterError, col
+from pyparq.runtime.install_hints import requirement
 
 NAN = float("nan")
 TABLE = pa.table(
@@ -162,4 +163,4 @@ def test_without_sqlglot(path: Path) -> None:
         f"try: pyparq.read_table({str(path)!r}, filters='n > 3')\nexcept pyparq.FilterError as error: print(error)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "extra 'cli'" in ran.stdout, ran.stderr
+    assert f"pip install {requirement('cli', 'sqlglot')}" in ran.stdout, ran.stderr

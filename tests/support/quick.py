@@ -37,6 +37,7 @@ QUICK = frozenset(
         # filters
         "test_computed_filters",
         "test_filter_bind",
+        "test_foreign_filters",
         "test_filter_many",
         "test_nested_filters",
         # format
@@ -84,6 +85,8 @@ QUICK = frozenset(
         "test_docs_links",
         "test_docs_tables",
         "test_status",
+        # pictures
+        "test_file_map",
         # read
         "test_chunk_pages",
         "test_decoder",

@@ -112,7 +112,7 @@ std::string_view text(const nb::handle& object) {
 // The items of a tuple or list.
 class Items {
   public:
-    explicit Items(nb::object given) : items_(nb::steal(PySequence_Tuple(given.ptr()))) {
+    explicit Items(const nb::handle& given) : items_(nb::steal(PySequence_Tuple(given.ptr()))) {
         if (!items_.is_valid()) throw nb::python_error();
     }
     size_t size() const { return static_cast<size_t>(PyTuple_Size(items_.ptr())); }
@@ -411,7 +411,7 @@ nb::object arrow_arrays(const ArrowField& field, const nb::object& arrays) {
         self->release = nullptr;
     };
     stream.private_data = queue.release();
-    return capsule_of(std::move(stream), kStreamCapsule);
+    return capsule_of(ArrowArrayStream{stream}, kStreamCapsule);
 }
 
 nb::object arrow_array(const nb::object& array) { return capsule_of(export_array(array), kArrayCapsule); }

@@ -20,6 +20,11 @@
 #include <unistd.h>
 #endif
 
+#if defined(__SSE2__) && !defined(PYPARQ_NO_SIMD)
+#define PYPARQ_SSE2 1
+#include <emmintrin.h>
+#endif
+
 static_assert(std::endian::native == std::endian::little,
               "Parquet is little-endian and these kernels copy its bytes as they are");
 

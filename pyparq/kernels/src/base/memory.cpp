@@ -57,7 +57,7 @@ Area map(size_t room) {
     if (found == MAP_FAILED) throw std::bad_alloc();
     const auto begin = reinterpret_cast<uintptr_t>(found), aligned = round_up(begin, kLargePage);
     if (aligned > begin) munmap(found, aligned - begin);
-    auto* const data = reinterpret_cast<uint8_t*>(aligned);
+    auto* const data = static_cast<uint8_t*>(found) + (aligned - begin);
     if (aligned + room < begin + whole) munmap(data + room, begin + whole - aligned - room);
     want_large_pages({data, room});
     return {data, room};
@@ -220,7 +220,7 @@ void give_area(Area area) noexcept {
 nb::capsule owner_of(Area area, size_t used) {
     auto held = std::make_unique<Area>(area);
     nb::capsule owner(held.get(), give_owned);
-    held.release();
+    static_cast<void>(held.release());  // the capsule has it
     PyTraceMalloc_Track(kNumpyDomain, reinterpret_cast<uintptr_t>(area.data), used);
     return owner;
 }

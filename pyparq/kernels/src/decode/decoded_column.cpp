@@ -30,7 +30,7 @@ template <class T>
 nb::object SharedBytes::array() const {
     auto held = std::make_unique<std::shared_ptr<const void>>(owner_);
     const nb::capsule owner(held.get(), [](void* p) noexcept { delete static_cast<std::shared_ptr<const void>*>(p); });
-    held.release();
+    static_cast<void>(held.release());  // the capsule has it
     auto* const data = const_cast<uint8_t*>(data_);
     return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(reinterpret_cast<T*>(data), {size_ / sizeof(T)}, owner));
 }

@@ -41,7 +41,9 @@ class Rules {
                 const bool holds_struct = wire == kStruct || element == kStruct;
                 if (id < 1 || id > 63 || wire < 1 || wire > kUuid || element < 0 || element > kUuid ||
                     holds_struct != (child >= 0 && child < static_cast<int>(rows.size()))) {
-                    throw KernelError("Thrift rules: bad field " + name + "." + field_name);
+                    std::string what = "Thrift rules: bad field ";
+                    what.append(name).append(".").append(field_name);
+                    throw KernelError(what);
                 }
                 if (s.fields.size() <= static_cast<size_t>(id)) s.fields.resize(static_cast<size_t>(id) + 1);
                 s.fields[static_cast<size_t>(id)] = {static_cast<uint8_t>(wire), static_cast<uint8_t>(element),
