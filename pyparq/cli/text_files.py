@@ -57,7 +57,11 @@ def opened_text(path: str, name: str, form: str, options: TextOptions) -> Iterat
             rows = _csv(db, path, options) if form == "csv" else _json_lines(db, path, options)
             _check_found(rows, path, name, form)
             yield refined(rows, form == "jsonl")
-        except duckdb.Error as error:
+        except (duckdb.Error, DataError) as error:
+            if isinstance(error, DataError) and "DuckDBPyRelation" not in str(error):
+                raise  # not of reading
+            if "Query interrupted" in str(error) or isinstance(error, duckdb.InterruptException):
+                raise KeyboardInterrupt from error
             raise _plain(error, path, name, form, options) from error
 
 
@@ -153,8 +157,9 @@ def _plain(error: Exception, path: str, name: str, form: str, options: TextOptio
     fault = None
     if "://" not in path and not path.endswith((".gz", ".zst")):
         fault = _csv_fault(path, options) if form == "csv" else _json_fault(path)
-    said = str(error).strip().splitlines() or [type(error).__name__]
-    return DataError(fault or f"cannot read it as {form}: {said[0]}", file=name)
+    said = str(error.__cause__ if isinstance(error, DataError) else error).strip().splitlines()
+    why = [line for k, line in enumerate(said) if k == 0 or line.startswith("Error when converting")]
+    return DataError(fault or f"cannot read it as {form}: {' '.join(why)}", file=name)
 
 
 def _csv_fault(path: str, options: TextOptions) -> str | None:

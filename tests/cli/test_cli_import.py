@@ -160,6 +160,15 @@ def test_faults_of_json_name_the_line(tmp_path: Path) -> None:
     assert "empty" in fault(tmp_path, "", ".jsonl")
 
 
+def test_a_value_that_is_not_of_the_type_given(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("a\n1\nx\n")
+    said = refused(1, "import", tmp_path / "in.csv", "--type", "a=integer")
+    assert "Line: 3" in said
+    assert "in.csv" in said
+    assert "DuckDBPyRelation" not in said
+    assert not (tmp_path / "in.parquet").exists()
+
+
 def test_default_name_and_pipes(tmp_path: Path) -> None:
     (tmp_path / "a[1].csv").write_text("x\n1\n")  # no pattern
     assert run("import", tmp_path / "a[1].csv").exit_code == 0
