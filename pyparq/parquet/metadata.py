@@ -21,6 +21,7 @@ from pyparq.parquet.statistics import Statistics
 from pyparq.read.footers.arrow_fields import FileFields
 from pyparq.read.footers.footer_read import MAGIC
 from pyparq.read.footers.known_schemas import to_bytes
+from pyparq.runtime.safe_repr import printable
 
 
 class SortingColumn(NamedTuple):
@@ -97,6 +98,7 @@ class _Part:
     def __hash__(self) -> int:
         return hash(repr(self.to_dict()))
 
+    @printable
     def __repr__(self) -> str:
         lines = "".join(f"\n  {name}: {value}" for name, value in self.to_dict().items())
         return f"<pyparq.parquet.{type(self).__name__}>{lines}"
@@ -367,6 +369,7 @@ class FileMetaData(_Part):
     def __hash__(self) -> int:
         return hash(serialize(self._footer))
 
+    @printable
     def __repr__(self) -> str:
         names = ("created_by", "num_columns", "num_rows", "num_row_groups", "format_version", "serialized_size")
         lines = "".join(f"\n  {name}: {getattr(self, name)}" for name in names)

@@ -11,6 +11,7 @@ from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Physical
 from pyparq.parquet.arrow import schema_of
+from pyparq.runtime.safe_repr import printable
 
 
 class ParquetLogicalType:
@@ -23,12 +24,14 @@ class ParquetLogicalType:
     def to_json(self) -> str:
         return json.dumps({"Type": self.type.capitalize() if self.type else "None", **self._parameters})
 
+    @printable
     def __str__(self) -> str:
         if not self._parameters:
             return self.type.capitalize()
         inner = ", ".join(f"{name}={str(value).lower()}" for name, value in self._parameters.items())
         return f"{self.type.capitalize()}({inner})"
 
+    @printable
     def __repr__(self) -> str:
         return f"<pyparq.parquet.ParquetLogicalType>\n  {self}"
 
@@ -127,6 +130,7 @@ class ColumnSchema:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @printable
     def __repr__(self) -> str:
         shown = {
             "name": self.name, "path": self.path, "max_definition_level": self.max_definition_level,
@@ -178,5 +182,6 @@ class ParquetSchema:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @printable
     def __repr__(self) -> str:
         return f"<pyparq.parquet.ParquetSchema>\n{self._tree!r}"

@@ -13,6 +13,7 @@ from pyparq.format.order import Order
 from pyparq.format.types import LeafType, Physical, arrow_type
 from pyparq.index.statistics import bounds_from_statistics
 from pyparq.read.decode.physical_values import fixed_buffer
+from pyparq.runtime.safe_repr import printable
 
 _EXACT = Context(prec=100)
 
@@ -108,6 +109,7 @@ class Statistics:
 
     __hash__ = None  # type: ignore[assignment]
 
+    @printable
     def __repr__(self) -> str:
         lines = "".join(f"\n  {name}: {value}" for name, value in self.to_dict().items())
         return f"<pyparq.parquet.Statistics>{lines}"
