@@ -252,3 +252,13 @@ def test_meta_names_columns(file: Path) -> None:
     document = as_json("meta", file, "--json")
     assert [c["name"] for c in document["row_groups"][0]["columns"]][-2:] == ["odd name, é", "st.x"]
     assert as_json("index", file, "-c", "id", "--json")[0]["name"] == "id"
+
+
+def test_encrypted_files(tmp_path: Path) -> None:
+    path, keys = tmp_path / "secret.parquet", tmp_path / "keys.json"
+    pyparq.write_table({"a": [1, 2, 3]}, path, encryption=pyparq.EncryptionProperties(footer_key=b"0123456789012345"))
+    keys.write_text('{"footer_key": "text:0123456789012345"}')
+    assert ok("tail", path, "-n", 1, "--json", "--keys", keys) == '{"a": 3}\n'
+    assert len(rows_of(ok("sample", path, "-n", 2, "--json", "--keys", keys))) == 2
+    assert ok("count", path, "--keys", keys) == "3\n"
+    assert "--keys" in refused(1, "cat", path)

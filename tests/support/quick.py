@@ -22,6 +22,7 @@ QUICK = frozenset(
         # cli
         "test_cli_datasets",
         "test_cli_inspect",
+        "test_cli_verbs",
         "test_encryption_cli",
         # datasets
         "test_dataset_layouts",
