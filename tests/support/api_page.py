@@ -136,7 +136,7 @@ def _entry(name: str) -> Iterator[str]:
         return
     yield f"### `{name}`\n"
     if name not in OPTIONS and name not in GIVEN:
-        yield f"```python\n{signature(name, found)}\n```\n"
+        yield f"```text\n{signature(name, found)}\n```\n"
     yield plain(_doc(found)) + "\n"
     if name in TAKES:
         yield f"`**options`: [{TAKES[name]}](#{TAKES[name].lower()})\n"

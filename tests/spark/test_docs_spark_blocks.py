@@ -1,0 +1,30 @@
+"""The blocks of the documentation that need Spark run as copied."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docs_blocks import blocks, pages, run
+from docs_files import prepare, prepare_for_spark
+
+pytest_plugins = ("spark_session",)
+
+ELSEWHERE = ["docs/spark-pushdown.md"]
+"""Its program is run, and its result compared, by ``test_spark_read``."""
+PAGES = [page for page in pages() if page not in ELSEWHERE and any(b.runs and b.spark for b in blocks(page))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_run(spark: Any, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    prepare(page)
+    prepare_for_spark(page)
+    monkeypatch.setattr(type(spark), "stop", lambda session: None)  # commands stop it when they are done
+    try:
+        run(page, [block for block in blocks(page) if block.runs and block.spark], {"spark": spark})
+    finally:
+        for query in spark.streams.active:
+            query.processAllAvailable()
+            query.stop()
