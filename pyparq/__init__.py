@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from pyparq.read.explain import Explanation
     from pyparq.read.file import ParquetFile
     from pyparq.read.footers.metadata import FileMetaData
+    from pyparq.read.picture.file_map import FileMap
     from pyparq.read.plan.scan_plan import ScanPlan
     from pyparq.read.scan import Scan
     from pyparq.versions import show_versions
@@ -96,6 +97,7 @@ _LATER = {
     "WriteOptions": "pyparq.options",
     "Explanation": "pyparq.read.explain",
     "ParquetFile": "pyparq.read.file",
+    "FileMap": "pyparq.read.picture.file_map",
     "FileMetaData": "pyparq.read.footers.metadata",
     "ScanPlan": "pyparq.read.plan.scan_plan",
     "Scan": "pyparq.read.scan",
@@ -149,6 +151,7 @@ __all__ = [
     "Explanation",
     "Expression",
     "Field",
+    "FileMap",
     "FileMetaData",
     "FilterError",
     "Finding",
@@ -203,6 +206,19 @@ __all__ = [
     "write_table",
 ]
 
+_ELSEWHERE = {
+    "concat_tables": "pyparq.read_table([path, path]) for files, and pyarrow.concat_tables for tables in memory",
+    "from_pandas": "pyparq.Table.from_pandas",
+    "open": "pyparq.ParquetFile",
+    "read_pandas": "pyparq.read_table(...).to_pandas()",
+    "read_parquet": "pyparq.read_table(...), and .to_pandas() or .to_polars() of the table",
+    "scan_parquet": "pyparq.dataset(...).scan(...), or pyparq.polars.scan(...) for a LazyFrame",
+    "sink_parquet": "pyparq.write_table, which also takes a LazyFrame",
+    "write_parquet": "pyparq.write_table",
+    "write_to_dataset": "pyparq.write_dataset",
+}
+"""Names of other libraries, and what they are called here."""
+
 if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name for one that loads later
 
     def __getattr__(name: str) -> Any:
@@ -211,6 +227,8 @@ if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name f
         if name not in _LATER:
             from pyparq.errors import near
 
+            if name in _ELSEWHERE:
+                raise AttributeError(f"module 'pyparq' has no attribute {name!r}; use {_ELSEWHERE[name]}")
             found = near(name, __all__)
             hint = f"; did you mean {found[0]!r}?" if found else ""
             raise AttributeError(f"module 'pyparq' has no attribute {name!r}{hint}")

@@ -217,12 +217,13 @@ class reading(located):
         super().__exit__(kind, error, trace)
 
 
-def near(name: str, names: Iterable[str]) -> list[str]:
-    """Up to three of ``names`` that ``name`` may be a misspelling of, the nearest first."""
+def near(name: str, names: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """Up to three of ``names`` that ``name`` may be a misspelling of, the nearest first. ``cutoff``: how near,
+    from 0 to 1."""
     import difflib  # only an error needs it
 
     lowered = {known.lower(): known for known in names}
-    return [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
+    return [lowered[n] for n in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=cutoff)]
 
 
 def near_matches(name: str, names: Iterable[str], what: str = "columns") -> str:
@@ -231,6 +232,7 @@ def near_matches(name: str, names: Iterable[str], what: str = "columns") -> str:
     found = near(name, known)
     if found:
         return "; did you mean " + " or ".join(repr(n) for n in found) + "?"
-    most = 10 if what == "columns" else 40  # a table may have any number of columns
-    shown = ", ".join(repr(n) for n in known[:most]) + (", ..." if len(known) > most else "")
+    if what == "options":
+        return f"; the nearest options are {', '.join(map(repr, near(name, known, 0.0)))}" if known else ""
+    shown = ", ".join(repr(n) for n in known[:10]) + (", ..." if len(known) > 10 else "")
     return f"; the {what} are {shown}" if known else f"; there are no {what}"

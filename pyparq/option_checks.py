@@ -61,6 +61,10 @@ NOT_FOR_WRITING = {
     "version": "every type is written as it is, so leave it out",
     "write_batch_size": "give data_page_size or max_rows_per_page",
 }
+_OF_A_DATASET = (
+    "folders called name=value become columns by themselves. For anything else use "
+    "pyparq.dataset(source, partitioning=...).read()"
+)
 _OF_A_SCAN = "it is not an option for opening a file. Give it to read() or scan() of the open file, or to read_table()"
 NOT_FOR_READING = {
     "buffer_size": "only the needed bytes are read, so leave it out",
@@ -69,14 +73,20 @@ NOT_FOR_READING = {
     "engine": "pyparq is the engine, so leave it out",
     "filesystem": "give a URL or an open file as the source",
     "filters": _OF_A_SCAN,
+    "hive_partitioning": _OF_A_DATASET,
+    "hive_schema": _OF_A_DATASET,
+    "ignore_metadata": "to_pandas() decides what becomes of pandas' metadata, so leave it out",
+    "ignore_prefixes": "names that begin with _ or . are passed over, so leave it out",
     "limit": _OF_A_SCAN,
+    "low_memory": "only the needed bytes are read. To read batch by batch, use ParquetFile(...).scan(...).batches()",
     "memory_map": "only the needed bytes are read, so leave it out",
     "page_checksum_verification": "here it is called verify_checksums, and it is on by default",
-    "partitioning": "a source is a single file. Read the files of a folder one by one",
+    "partition_cols": _OF_A_DATASET,
+    "partitioning": _OF_A_DATASET,
     "pre_buffer": "nearby byte ranges are always read together, so leave it out",
     "row_groups": _OF_A_SCAN,
     "rows": _OF_A_SCAN,
-    "schema": "columns have the types of the file, so leave it out",
+    "schema": "give it to pyparq.dataset(source, schema=...).read()",
     "thrift_container_size_limit": "give limits=pyparq.Limits(...)",
     "thrift_string_size_limit": "give limits=pyparq.Limits(...)",
     "use_pandas_metadata": "to_pandas() always uses the pandas metadata, so leave it out",

@@ -12,6 +12,7 @@ from pyparq.filters.expression import Expression
 from pyparq.filters.polars_expressions import as_filters
 from pyparq.option_help import READ, with_options
 from pyparq.read.scan import BATCH_ROWS
+from pyparq.runtime.install_hints import requirement
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -74,7 +75,7 @@ class _Source:
         try:
             from polars.io.plugins import register_io_source
         except ImportError:
-            raise UnsupportedError("pyparq.polars.scan needs polars: pip install 'pyparq[polars]'") from None
+            raise UnsupportedError(f"pyparq.polars.scan needs polars: pip install {requirement('polars')}") from None
         return register_io_source(self.frames, schema=self.schema())  # here, because polars would wrap its errors
 
     def schema(self) -> polars.Schema:

@@ -18,6 +18,7 @@ DOOR = (
     "schema.extensions",
     "schema.from_text",
     "schema.hints",
+    "schema.ipc_read",
     "schema.ipc_write",
     "schema.loss",
     "schema.polars_categories",

@@ -11,7 +11,7 @@ import numpy as np
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column, struct_child
 from pyparq.arrow.plain_layouts import normalize
-from pyparq.arrow.to_python import column_to_pylist
+from pyparq.arrow.to_python import column_to_pylist, variants_to_pylist
 from pyparq.format.types import DataType
 from pyparq.runtime.terminal_text import cut, visible, width
 
@@ -27,6 +27,15 @@ def cell_text(column: Column, row: int, room: int, quoted: bool = False) -> str:
     try:
         return cut(visible(_text(column, row, room, quoted)), room)
     except Exception:  # bytes that came from outside may be anything
+        return _UNREADABLE
+
+
+def variant_text(column: Column, row: int, room: int) -> str:
+    """What the Variant at ``row`` holds, as JSON has it, in about ``room`` cells. Never raises."""
+    try:
+        (value,) = variants_to_pylist(slice_column(column, row, row + 1))
+        return cut(visible(json.dumps(value, default=str, ensure_ascii=False)), room)
+    except Exception:
         return _UNREADABLE
 
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from pyparq.arrow.cell_text import cell_text
+from pyparq.arrow.cell_text import cell_text, variant_text
 from pyparq.arrow.column import Column
+from pyparq.arrow.to_python import is_variant
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.runtime.terminal_text import cut, visible, width
 
@@ -109,12 +110,16 @@ def _first_places(table: _Rows) -> list[tuple[Sequence[Column], int]]:
 
 
 def _column(field: Field, k: int, places: Sequence[tuple[Sequence[Column], int]]) -> _Shown:
-    values = [cell_text(columns[k], row, _CELL) for columns, row in places]
+    shown = variant_text if is_variant(field) else cell_text
+    values = [shown(columns[k], row, _CELL) for columns, row in places]
     return _Shown([*_titles(field, _CELL), *values], field.type.kind in _NUMBERS and field.type.dictionary is None)
 
 
 def _titles(field: Field, room: int) -> list[str]:
-    return [cut(visible(field.name[: 4 * room]), room), cut(visible(_type_text(field.type)), room)]
+    return [
+        cut(visible(field.name[: 4 * room]), room),
+        cut(visible("variant" if is_variant(field) else _type_text(field.type)), room),
+    ]
 
 
 def _type_text(type_: DataType) -> str:

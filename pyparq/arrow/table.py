@@ -20,6 +20,7 @@ from pyparq.arrow.tabular import Part, Tabular, check_columns, for_anybody, join
 from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.format.types import Schema
+from pyparq.runtime.install_hints import requirement
 from pyparq.runtime.lazy_import import Later
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ class Table(_FromOtherData):
         is NaT, as in numpy.
         """
         if find_spec("pandas") is None:
-            raise UnsupportedError("to_pandas() needs pandas: pip install 'pyparq[pandas]'")
+            raise UnsupportedError(f"to_pandas() needs pandas: pip install {requirement('pandas')}")
         if not options and (find_spec("pyarrow") is None or to_pandas.would_round(self)):
             return to_pandas.frame_of(self)
         try:
@@ -312,7 +313,7 @@ class Table(_FromOtherData):
         try:
             import polars as pl
         except ImportError:
-            raise UnsupportedError("to_polars() needs polars: pip install 'pyparq[polars]'") from None
+            raise UnsupportedError(f"to_polars() needs polars: pip install {requirement('polars')}") from None
         return pl.DataFrame(Table._of(*to_polars.for_polars(self.schema, self._parts())))
 
 
@@ -320,7 +321,7 @@ def _pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise UnsupportedError("to_arrow() needs pyarrow: pip install 'pyparq[pyarrow]'") from None
+        raise UnsupportedError(f"to_arrow() needs pyarrow: pip install {requirement('pyarrow')}") from None
     return pyarrow
 
 

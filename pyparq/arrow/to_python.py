@@ -55,8 +55,8 @@ def column_to_pylist(column: Column) -> list[Any]:
 
 def field_to_pylist(field: Field, column: Column) -> list[Any]:
     """The same for a column whose ``field`` says what Arrow's type does not: Variants come as what they hold."""
-    if column.type.kind == "struct" and field.metadata.get(EXTENSION_NAME) == VARIANT:
-        return _variants(column)
+    if is_variant(field):
+        return variants_to_pylist(column)
     return column_to_pylist(column)
 
 
@@ -261,7 +261,12 @@ def _structs(column: Column) -> list[Any]:
     return _with_nulls(rows, column.valid_mask())
 
 
-def _variants(column: Column) -> list[Any]:
+def is_variant(field: Field) -> bool:
+    """Whether the field holds Variants that are not shredded."""
+    return field.type.kind == "struct" and field.metadata.get(EXTENSION_NAME) == VARIANT
+
+
+def variants_to_pylist(column: Column) -> list[Any]:
     """What Variants hold. One that is Variant's own null is ``None``, as one that is null in the column."""
     names = [field.name for field in column.type.children]
     metadata, values = (column_to_pylist(struct_child(column, names.index(name))) for name in ("metadata", "value"))

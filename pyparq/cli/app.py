@@ -26,14 +26,25 @@ _COMMANDS = {
     "pages": ("pages", "Every page: type, encoding, rows, offset, sizes, CRC."),
     "index": ("index", "Page indexes: rows, nulls and bounds of each page."),
     "bloom": ("bloom", "Bloom filters: list them, or look up values in them."),
+    "size": ("size", "The bytes of each column, compressed and not."),
+    "count": ("counting", "The number of rows, or of those for which an SQL condition is true."),
     "head": ("rows", "The first rows."),
+    "tail": ("rows", "The last rows."),
+    "sample": ("rows", "Some rows, chosen at random."),
+    "cat": ("rows", "All rows, as lines of JSON or CSV."),
     "query": ("rows", "The rows for which an SQL condition is true."),
     "lookup": ("lookup", "The rows with certain keys, out of many files."),
+    "import": ("converting", "Make a Parquet file of CSV or JSON lines."),
+    "convert": ("converting", "Turn a file into Parquet, CSV, JSON lines, Arrow or Feather."),
     "explain": ("explain", "What each index rules out for a query, and what is read."),
+    "map": ("map", "A picture of a file or folder, as an HTML page."),
+    "diff": ("differences", "What differs between two files: schema, metadata, rows."),
+    "advise": ("advising", "What another way of writing a file would change, measured."),
     "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
     "add-index": ("indexing", "Add Bloom filters and page indexes to files that exist."),
     "edit-metadata": ("indexing", "Change the key-value metadata of files."),
     "merge": ("merge", "Join files of one schema without decoding them."),
+    "split": ("splitting", "Cut files into several: by rows, bytes, or the values of a column."),
     "rewrite": ("rewrite", "Write files again: join, sort, split, compress, encrypt."),
 }
 
@@ -50,6 +61,13 @@ class LazyGroup(click.Group):
         module = import_module(f"pyparq.cli.{_COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(f"No such command {args[0]!r}{_meant(args[0])}", ctx=ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -153,6 +171,27 @@ def _report(error: BaseException) -> int:
         what = f"{type(error).__name__}: {error}"
         return _complain(f"unexpected {what} (run with --traceback and please report it)", FAILED)
     raise error
+
+
+_OTHER_NAMES = {
+    "ls": "meta", "info": "meta", "inspect": "meta", "footer": "meta", "metadata": "meta", "stats": "meta",
+    "show": "head", "print": "head", "dump": "cat", "rowcount": "count", "row-count": "count", "wc": "count",
+    "sizes": "size", "du": "size", "select": "query", "sql": "query", "filter": "query", "grep": "query",
+    "get": "lookup", "find": "lookup", "compare": "diff", "validate": "verify", "check": "verify",
+    "check-stats": "verify", "concat": "merge", "join": "merge", "from-csv": "import", "csv": "convert",
+    "to-csv": "convert", "to-json": "convert", "sort": "rewrite", "compact": "rewrite", "encrypt": "rewrite",
+    "partition": "split", "column-index": "index", "bloom-filter": "bloom", "optimize": "advise",
+}  # fmt: skip
+"""What people type who come from other tools."""
+
+
+def _meant(name: str) -> str:
+    """The command that a wrong name may mean."""
+    from pyparq.errors import near
+
+    other = _OTHER_NAMES.get(name.lower())
+    found = [other] if other in _COMMANDS else near(name, _COMMANDS)
+    return f": did you mean {' or '.join(str(command) for command in found)}?" if found else ""
 
 
 def _os_error(error: OSError) -> int:

@@ -57,7 +57,9 @@ def print_document(
     document = []
     with Busy(doing, len(places)) as busy:
         for k, leaf in places:
-            entry: dict[str, Any] = {"row_group": k, "column": leaf.column, "path": list(leaf.path)}
+            entry: dict[str, Any] = {
+                "row_group": k, "column": leaf.column, "name": leaf.dotted, "path": list(leaf.path),
+            }  # fmt: skip
             try:
                 entry |= describe(k, leaf)
             except ParquetError as error:

@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 
 import click
 
+from pyparq.cli import completion
+from pyparq.cli.pipes import PIPE, source_of
+from pyparq.cli.storage import STORAGE, storage_for
 from pyparq.cli.text import visible
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -24,22 +27,24 @@ KEYS = "PYPARQ_KEYS"
 
 def FILE(command: F) -> F:
     """The file to look into, and how to decrypt it. Keys never stand on the command line, where others see them."""
-    return click.argument("file", metavar="FILE")(_keys(command))
+    return click.argument("file", metavar="FILE", shell_complete=completion.files)(READING(command))
 
 
 def SOURCE(command: F) -> F:
     """A file, a folder or a glob in quotes, and how to decrypt its files."""
-    return click.argument("file", metavar="SOURCE")(_keys(command))
+    return click.argument("file", metavar="SOURCE", shell_complete=completion.files)(READING(command))
 
 
 def SOURCES(command: F) -> F:
     """Files, folders and globs, and how to decrypt them."""
-    return click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)(_keys(command))
+    argument = click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, shell_complete=completion.files)
+    return argument(READING(command))
 
 
-def _keys(command: F) -> F:
+def READING(command: F) -> F:
+    """How to decrypt files, and how to reach URLs."""
     command = click.option(
-        "--keys", metavar="PATH", expose_value=False, callback=_remember("keys"),
+        "--keys", metavar="PATH", shell_complete=completion.files, expose_value=False, callback=_remember("keys"),
         help="JSON file with the keys of an encrypted file (see docs/encryption.md). "
         f"Or set {KEYS} to its path or contents.",
     )(command)  # fmt: skip
@@ -47,7 +52,7 @@ def _keys(command: F) -> F:
         "--aad-prefix", metavar="TEXT", expose_value=False, callback=_remember("aad_prefix"),
         help="The AAD prefix that the encrypted file must have.",
     )(command)  # fmt: skip
-    return command
+    return STORAGE(command)
 
 
 def _remember(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -115,6 +120,7 @@ def _names(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> 
 
 COLUMNS = click.option(
     "--columns", "--column", "-c", "columns", multiple=True, callback=_names, metavar="NAMES",
+    shell_complete=completion.columns,
     help="Only these columns: names or dotted paths, separated by commas. "
     'Quotes keep a dot in a name: a."b.c". May be repeated.',
 )  # fmt: skip
@@ -127,7 +133,7 @@ def opened(file: str) -> Iterator[Any]:
     from pyparq.read.file import ParquetFile
 
     with plain_errors_of(file):
-        parquet = ParquetFile(file, **_reading())
+        parquet = ParquetFile(source_of(file), storage_options=storage_for(file), **_reading())
     with parquet:
         yield parquet
 
@@ -152,7 +158,7 @@ def opened_any(file: str) -> Iterator[Any]:
     """The :class:`pyparq.ParquetFile` at a path or URL, or the :class:`pyparq.Dataset` of a folder or glob."""
     from pyparq.datasets.discovery import names_many
 
-    if not names_many(file):
+    if file == PIPE or not names_many(file):
         with opened(file) as parquet:
             yield parquet
         return
@@ -161,14 +167,22 @@ def opened_any(file: str) -> Iterator[Any]:
 
 
 @contextmanager
-def dataset_of(file: str) -> Iterator[Any]:
-    """The :class:`pyparq.Dataset` of a folder, a glob or a file."""
+def opened_all(sources: Sequence[str]) -> Iterator[Any]:
+    """As :func:`opened_any`, of one source or of several, which are one table then."""
+    with opened_any(sources[0]) if len(sources) == 1 else dataset_of(*sources) as parquet:
+        yield parquet
+
+
+@contextmanager
+def dataset_of(*sources: str) -> Iterator[Any]:
+    """The :class:`pyparq.Dataset` of folders, globs and files."""
     from pyparq.datasets.read.dataset import Dataset
 
-    with plain_errors_of(file):
-        dataset = Dataset(file, **_reading())
+    with plain_errors_of(next((source for source in sources if "://" in source), sources[0])):
+        given = [source_of(source) for source in sources]
+        dataset = Dataset(given if len(given) > 1 else given[0], storage_options=storage_for(*sources), **_reading())
     if not dataset.files:
-        raise click.ClickException(f"the folder has no data files: {file}")
+        raise click.ClickException(f"the folder has no data files: {', '.join(sources)}")
     yield dataset
 
 
@@ -177,6 +191,16 @@ def is_dataset(parquet: Any) -> bool:
     from pyparq.datasets.read.dataset import Dataset
 
     return isinstance(parquet, Dataset)
+
+
+def tree_of(parquet: Any) -> Any:
+    """The tree of Parquet columns of a file or a dataset."""
+    return parquet.tree if is_dataset(parquet) else parquet.schema
+
+
+def rows_in(parquet: Any) -> int:
+    """Number of rows of a file or a dataset, from footers."""
+    return int(parquet.count() if is_dataset(parquet) else parquet.metadata.num_rows)
 
 
 def chosen_row_groups(file: Any, wanted: Sequence[int]) -> list[int]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Iterator
-from pathlib import PurePath
 from typing import Any
 
-import click
-
+from pyparq.cli.arrow_files import save_arrow
+from pyparq.cli.forms import form_of
+from pyparq.cli.pipes import PIPE, complete_output
+from pyparq.cli.storage import storage_for
 from pyparq.errors import OptionError
 
 CELLS = 1 << 19
@@ -56,21 +58,23 @@ def csv_lines(schema: Any, batches: Iterable[Any]) -> Iterator[bytes]:
         yield lines([cells_of(column, CSV) for column in batch.columns], before, "\n", batch.num_rows)
 
 
-def save(path: str, schema: Any, batches: Iterable[Any]) -> int:
-    """Write rows to a file, in the form that its suffix says; the number of rows. A local file appears complete or not
-    at all."""
-    suffix = PurePath(path).suffix.lower()
+def save(path: str, schema: Any, batches: Iterable[Any], form: str | None = None, **options: Any) -> int:
+    """Write rows to a file; the number of rows. A file appears complete or not at all.
+
+    ``path``: ``-`` is standard output. ``form``: one of :data:`pyparq.cli.forms.FORMS`; by default what the suffix
+    says, and Parquet on standard output. ``options``: those of the Parquet file.
+    """
+    form = form or ("parquet" if path == PIPE else form_of(path))
     counted = _Counted(batches)
-    if suffix in (".parquet", ".pq"):
-        _save_parquet(path, schema, counted)
-    elif suffix in (".json", ".jsonl", ".ndjson"):
-        _save_lines(path, json_lines(schema, counted))
-    elif suffix == ".csv":
-        _save_lines(path, csv_lines(schema, counted))
-    else:
-        raise click.UsageError(
-            f"--output {path!r}: the suffix must be .parquet, .csv or .json", ctx=click.get_current_context()
-        )
+    if form in ("jsonl", "csv"):
+        lines = (json_lines if form == "jsonl" else csv_lines)(schema, counted)
+        _print_lines(lines) if path == PIPE else _save_lines(path, lines)
+        return counted.rows
+    with complete_output(path) as target:
+        if form == "parquet":
+            _save_parquet(target, schema, counted, options)
+        else:
+            save_arrow(target, schema, counted, storage_for(path))
     return counted.rows
 
 
@@ -87,19 +91,24 @@ class _Counted:
             yield batch
 
 
-def _save_parquet(path: str, schema: Any, batches: Iterable[Any]) -> None:
+def _save_parquet(target: Any, schema: Any, batches: Iterable[Any], options: dict[str, Any]) -> None:
     from pyparq.arrow.table import Table
     from pyparq.write.file import ParquetWriter
 
-    with ParquetWriter(path, schema) as writer:
+    with ParquetWriter(target, schema, storage_options=storage_for(target), **options) as writer:
         for batch in batches:
             writer.write(Table(schema, [batch]))
+
+
+def _print_lines(lines: Iterable[bytes]) -> None:
+    for line in lines:
+        sys.stdout.write(line.decode("utf-8", "surrogatepass"))
 
 
 def _save_lines(path: str, lines: Iterable[bytes]) -> None:
     from pyparq.io.sink import open_sink
 
-    sink = open_sink(path)
+    sink = open_sink(path, storage_options=storage_for(path))
     try:
         for line in lines:
             sink.write([line])

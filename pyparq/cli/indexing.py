@@ -10,6 +10,7 @@ import click
 from pyparq.cli.common import JSON, SOURCES, decryption, print_json
 from pyparq.cli.on_spark import SPARK, run
 from pyparq.cli.progress import Busy
+from pyparq.cli.storage import storage_for
 from pyparq.cli.table import Grid, emit, headings, show, title
 from pyparq.cli.text import count
 from pyparq.errors import OptionError
@@ -71,7 +72,7 @@ def add_index_command(
     with Busy("adding indexes") as busy:
         report = add_indexes(
             source, output, **options, on_error="skip" if skip_errors else "raise",
-            progress=lambda done, total: busy.step(), decryption=decryption(),
+            progress=lambda done, total: busy.step(), decryption=decryption(), storage_options=storage_for(*sources),
         )  # fmt: skip
     if as_json:
         print_json(report.to_dict())
@@ -146,6 +147,6 @@ def edit_metadata_command(
     with Busy("writing footers") as busy:
         written = edit_metadata(
             sources[0] if len(sources) == 1 else list(sources), output, update=update, remove=remove, force=force,
-            progress=lambda done, total: busy.step(), decryption=decryption(),
+            progress=lambda done, total: busy.step(), decryption=decryption(), storage_options=storage_for(*sources),
         )  # fmt: skip
     emit(f"{count(written, 'file')} written" if written else "nothing to do")

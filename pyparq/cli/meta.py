@@ -237,7 +237,7 @@ def _group_document(parquet: Any, k: int, leaves: Sequence[Any]) -> dict[str, An
     columns = []
     for leaf in leaves:
         found = chunks.describe(parquet, leaf, k)
-        named = {"column": leaf.column, "path": list(leaf.path), "type": chunks.type_name(leaf)}
+        named = {"column": leaf.column, "name": leaf.dotted, "path": list(leaf.path), "type": chunks.type_name(leaf)}
         if parquet.metadata.encryption is not None:
             encrypted = group.column_encryption(leaf.column)
             named["key"] = None if encrypted is None else encrypted.key

@@ -26,8 +26,8 @@ from pyparq.cli.common import (
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, say, show, title
 from pyparq.cli.text import count
-from pyparq.cli.walk import PageFacts, walk_headers
 from pyparq.errors import ParquetError
+from pyparq.read.page_headers import PageFacts, walk_headers
 
 SHOWN = 20
 """Column chunks on a terminal before the rest needs ``--all`` or a choice."""

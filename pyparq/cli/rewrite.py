@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from pyparq.cli.common import SOURCES, decryption
+from pyparq.cli.pipes import PIPE, complete_output, source_of
 from pyparq.cli.progress import Busy
+from pyparq.cli.sizes import size
+from pyparq.cli.sorting import sort_order
+from pyparq.cli.storage import storage_for
 from pyparq.cli.table import emit
 from pyparq.cli.text import count
-from pyparq.errors import OptionError
-
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 @click.command("rewrite")
 @SOURCES
-@click.option("--output", "-o", required=True, metavar="PATH", help="A file (*.parquet) or a folder.")
+@click.option("--output", "-o", required=True, metavar="PATH", help="A file (*.parquet), a folder, or - for stdout.")
 @click.option("--sort-by", multiple=True, metavar="COLUMN[:desc]", help="Sort all rows by this. May be repeated.")
 @click.option("--partition-by", multiple=True, metavar="COLUMN", help="One folder per value. May be repeated.")
 @click.option(
@@ -30,6 +30,7 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 @click.option("--max-file-size", metavar="SIZE", help="Begin a new file there: bytes, or such as 256M.")
 @click.option("--max-file-rows", type=int, metavar="N", help="Begin a new file there.")
 @click.option("--row-group-rows", type=int, metavar="N", help="Rows per row group.")
+@click.option("--page-rows", type=click.IntRange(min=1), metavar="N", help="Rows per data page, at most.")
 @click.option("--compression", metavar="CODEC", help="none, snappy, gzip, zstd, brotli or lz4_raw.")
 @click.option("--bloom", "blooms", multiple=True, metavar="COLUMN", help="Write Bloom filters. May be repeated.")
 @click.option("--memory", default="1G", metavar="SIZE", help="Memory to use, approximately (1G).")
@@ -37,7 +38,8 @@ _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 @click.option("--force", is_flag=True, help="Write even into the folder of a Delta Lake, Iceberg or Hudi table.")
 def rewrite_command(
     sources: tuple[str, ...], output: str, sort_by: tuple[str, ...], partition_by: tuple[str, ...], mode: str,
-    max_file_size: str | None, max_file_rows: int | None, row_group_rows: int | None, compression: Any,
+    max_file_size: str | None, max_file_rows: int | None, row_group_rows: int | None, page_rows: int | None,
+    compression: Any,
     blooms: tuple[str, ...], memory: str, temp: str | None, force: bool,
 ) -> None:  # fmt: skip
     """Write the rows of files again. A SOURCE is a file, a folder or a glob.
@@ -52,35 +54,19 @@ def rewrite_command(
         options["compression"] = compression
     if row_group_rows is not None:
         options["row_group_size"] = row_group_rows
-    with Busy("rewriting") as busy:
+    if page_rows is not None:
+        options["max_rows_per_page"] = page_rows
+    given = [source_of(source) for source in sources]
+    with Busy("rewriting") as busy, complete_output(output) as target:
         report = rewrite(
-            sources[0] if len(sources) == 1 else list(sources), output, sort_by=_order(sort_by),
-            partition_cols=list(partition_by) or None, mode=mode, max_memory=_size("--memory", memory),
-            max_bytes_per_file=None if max_file_size is None else _size("--max-file-size", max_file_size),
+            given[0] if len(given) == 1 else given, target, sort_by=sort_order(sort_by),
+            partition_cols=list(partition_by) or None, mode=mode, max_memory=size("--memory", memory),
+            max_bytes_per_file=None if max_file_size is None else size("--max-file-size", max_file_size),
             max_rows_per_file=max_file_rows, bloom_filters=[one_name(name) for name in blooms], temp_folder=temp,
-            force=force, decryption=decryption(), progress=lambda _: busy.step(), **options,
+            force=force, decryption=decryption(), progress=lambda _: busy.step(),
+            storage_options=storage_for(*sources, output), **options,
         )  # fmt: skip
     replaced = f", {count(len(report.replaced), 'file')} replaced" if report.replaced else ""
     rows, files = count(report.num_rows, "row"), count(len(report.files), "file")
-    emit(f"{report.path}: {files}, {rows}, {report.num_bytes:,} bytes{replaced}")
-
-
-def _order(given: Sequence[str]) -> list[Any]:
-    """``name`` or ``name:desc``."""
-    from pyparq.cli.names import one_name
-
-    found = []
-    for text in given:
-        name, colon, direction = text.rpartition(":")
-        if colon and direction in ("asc", "desc"):
-            found.append((one_name(name), "descending" if direction == "desc" else "ascending"))
-        else:
-            found.append((one_name(text), "ascending"))
-    return found
-
-
-def _size(option: str, text: str) -> int:
-    number, unit = (text[:-1], text[-1].lower()) if text[-1:].isalpha() else (text, "")
-    if not number.isdecimal() or unit not in _UNITS:
-        raise OptionError(f"{option} must be a number of bytes such as 1000000, 256M or 1G, not {text!r}")
-    return int(number) * _UNITS[unit]
+    if output != PIPE:
+        emit(f"{report.path}: {files}, {rows}, {report.num_bytes:,} bytes{replaced}")

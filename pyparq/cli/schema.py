@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 import click
 
 from pyparq.cli.common import ALL, COLUMNS, IGNORE_CASE, JSON, SOURCE, is_dataset, opened_any, print_json
+from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
 from pyparq.cli.text import count, cut
 from pyparq.errors import SchemaError
 
@@ -23,13 +25,28 @@ _REPETITIONS = ("required", "optional", "repeated")
 @COLUMNS
 @IGNORE_CASE
 @ALL
+@click.option(
+    "--as",
+    "language",
+    type=click.Choice(["arrow", "spark", "sql", "avro", "json-schema"]),
+    help="Print the schema as others write it: pyarrow's code, Spark's JSON, CREATE TABLE (DuckDB's types), Avro, or "
+    "a JSON Schema of the rows that --json prints.",
+)
 @JSON
-def schema_command(file: str, columns: list[str], everything: bool, as_json: bool) -> None:
+def schema_command(file: str, columns: list[str], everything: bool, language: str | None, as_json: bool) -> None:
     """The columns of a file: Parquet types, annotations and levels, and the Arrow type that each column is read as.
 
     For a folder or a glob: the columns of the table that all files make together, partition columns last.
+
+    \b
+    pyparq schema flights.parquet --as sql | duckdb flights.db
     """
     with opened_any(file) as parquet:
+        if language is not None:
+            if as_json:
+                raise click.UsageError("use only one of --json and --as", ctx=click.get_current_context())
+            emit(_in(language, parquet.scan(columns or None).schema, file))
+            return
         tree = parquet.tree if is_dataset(parquet) else parquet.schema
         nodes = [tree.find(name) for name in columns] if columns else list(tree.root.children)
         if as_json:
@@ -38,9 +55,16 @@ def schema_command(file: str, columns: list[str], everything: bool, as_json: boo
             _print(file, tree, nodes, everything)
 
 
-def _print(file: str, tree: Any, nodes: list[Any], everything: bool) -> None:
-    from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
+def _in(language: str, schema: Any, file: str) -> str:
+    from pyparq.cli.other_schemas import arrow, avro, json_schema, spark, sql
 
+    if language in ("arrow", "spark"):
+        return arrow.arrow_schema(schema) if language == "arrow" else spark.spark_schema(schema)
+    make = {"sql": sql.sql_schema, "avro": avro.avro_schema, "json-schema": json_schema.json_schema}[language]
+    return make(schema, PurePath(file.rstrip("/")).stem.strip("*-") or "table")
+
+
+def _print(file: str, tree: Any, nodes: list[Any], everything: bool) -> None:
     grid = Grid(headings(">#|=column|repetition|=physical|=annotation|??>def|??>rep|?>id|=Arrow type"))
     limit = SHOWN if on_terminal() and not everything else None
     left_out = 0

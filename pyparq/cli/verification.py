@@ -8,7 +8,9 @@ import click
 
 from pyparq.cli.common import COLUMNS, JSON, SOURCE, decryption, plain_errors_of, print_json
 from pyparq.cli.on_spark import SPARK, run
+from pyparq.cli.pipes import source_of
 from pyparq.cli.progress import Busy
+from pyparq.cli.storage import storage_for
 from pyparq.cli.table import Grid, emit, headings, say, show, title
 from pyparq.cli.text import visible
 
@@ -31,7 +33,7 @@ def verify_command(file: str, columns: list[Any], as_json: bool, on_spark: bool,
         return run("verify", file, None, master, as_json, columns=columns or None)
     with plain_errors_of(file), Busy("verifying", share=True) as busy:
         report = verify(
-            file, columns or None, decryption=decryption(),
+            source_of(file), columns or None, decryption=decryption(), storage_options=storage_for(file),
             progress=lambda done, total: busy.show(done / total if total else 0.0, 0),
         )  # fmt: skip
     if not report.files:

@@ -123,7 +123,7 @@ def _one(source: Any, storage_options: Mapping[str, Any] | None, retry: Retry | 
     path = os.fsdecode(path) if isinstance(path, bytes) else path
     if not path:
         raise FileNotFoundError(errno.ENOENT, "the path is empty", path)
-    check_storage_options(path, storage_options)
+    check_storage_options(storage_options)
     if is_url(path):
         return _remote(path, storage_options, retry)
     return _local(local_path(path) or path)

@@ -24,11 +24,14 @@ DOOR = (
     "bind",
     "bloom_hashes",
     "bounds_tests",
+    "computed",
+    "computed_bounds",
     "constant_folding",
     "dataset_types",
     "dictionary_tests",
     "durations",
     "expression",
+    "given",
     "literal",
     "polars_expressions",
     "predicate",
@@ -40,5 +43,6 @@ DOOR = (
     "temporal",
     "tuple_filters",
     "value_array",
+    "value_expressions",
 )
 """Modules of this package that other packages may use."""

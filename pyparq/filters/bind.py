@@ -7,14 +7,18 @@ integers is false, and ``x < 2**40`` on an int32 is ``x is not null``.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from pyparq.errors import FilterError
+from pyparq.filters.bind_computed import Columns, bind_comparison, bind_match, bind_null
 from pyparq.filters.constant_folding import simplified
 from pyparq.filters.expression import (
     AllOf,
     AnyOf,
+    ColumnRef,
     Compare,
+    CompareValues,
     Contains,
     Expression,
     IsIn,
@@ -32,10 +36,12 @@ from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, Test, con
 from pyparq.filters.shown_values import Shown, as_shown
 from pyparq.filters.tuple_filters import parse_filters
 from pyparq.filters.value_array import MANY, ValueArray
+from pyparq.filters.value_expressions import Matches, NullValue
+from pyparq.filters.value_rewrites import as_plain_test, compared_with_literal
 from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.types import OPTIONAL, REPEATED
+from pyparq.format.types import OPTIONAL, REPEATED, Field
 
 _NEGATED = {
     "==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">", "in": "not in", "not in": "in",
@@ -59,7 +65,18 @@ def bind(filters: Any, tree: SchemaTree, shown: Shown | None = None) -> Predicat
     if shown is not None:
         of_leaf = shown  # For mypy, which forgets in a function what it knows about a variable.
         expression = simplified(expression, lambda test: _as_shown(test, tree, of_leaf))
-    return _bind(expression, tree, False, _MAX_DEPTH)
+    binder = _BINDERS.get(type(expression), _bind)
+    return binder(expression, Scope(tree, shown), False, _MAX_DEPTH)
+
+
+def value_of_literal(value: Any, node: Node, field: Field | None) -> Any:
+    """The value of the leaf ``node``, shown as ``field``, that equals a literal. ``None`` if no value does. Raises
+    :class:`FilterError` for a literal that cannot be compared with the column."""
+    test = as_shown(Compare(node.path, "==", value), node, field)
+    if not isinstance(test, Compare):
+        raise FilterError(f"{value!r} stands for several values of the column", column=node.dotted)
+    place = locate(node.type, test.value, node.dotted)
+    return place.below if place.exact else None
 
 
 def _as_shown(test: Expression, tree: SchemaTree, shown: Shown) -> Expression:
@@ -75,36 +92,107 @@ def tested_leaf(tree: SchemaTree, test: Compare | Contains | IsIn | IsNan) -> No
     return _item(node) if isinstance(test, Contains) else node
 
 
-def _bind(expression: Expression, tree: SchemaTree, negate: bool, depth: int) -> Predicate:
-    if isinstance(expression, Compare):
-        node = _leaf(tree, expression.path)
-        op = _NEGATED[expression.op] if negate else expression.op
-        found = compare(node, op, locate(node.type, expression.value, node.dotted))
-        return in_calendar(found) if node.type.hybrid else found
+class Scope(NamedTuple):
+    """What names mean: the columns, and the types in which results show them."""
+
+    tree: SchemaTree
+    shown: Shown | None
+
+    def leaf(self, path: Path) -> Node:
+        return _leaf(self.tree, path)
+
+
+def _bind(expression: Expression, scope: Scope, negate: bool, depth: int) -> Predicate:
+    """One answer per kind of node: see :data:`_BINDERS`."""
     if depth == 0:
         raise FilterError(f"the filter nests more than {_MAX_DEPTH} levels deep")
-    if isinstance(expression, (AllOf, AnyOf)):
-        join = conjunction if isinstance(expression, AllOf) is not negate else disjunction
-        return join([_bind(e, tree, negate, depth - 1) for e in expression.children])
-    if isinstance(expression, Not):
-        return _bind(expression.child, tree, not negate, depth - 1)
-    if isinstance(expression, IsNull):
-        return group_null_test(tree.find(expression.path), not negate)
-    if isinstance(expression, Contains) and is_null_literal(expression.value):
-        return _bind_null_items(tree, expression.path, negate)
-    if isinstance(expression, Contains):
-        return _bind_contains(items_leaf(tree, expression.path), expression.value, negate)
-    if isinstance(expression, IsIn):
-        node = _leaf(tree, expression.path)
-        found = _bind_isin(node, expression.values, negate)
-        return in_calendar(found) if node.type.hybrid else found
-    if isinstance(expression, IsNan):
-        return _bind_nan(_leaf(tree, expression.path), not negate)
-    if isinstance(expression, Known):
-        return Constant(expression.value is not None and expression.value is not negate)
-    if isinstance(expression, StartsWith):
-        return _bind_prefix(_leaf(tree, expression.path), expression.prefix, negate)
-    raise FilterError(f"{expression!r} is not a complete filter")
+    binder = _BINDERS.get(type(expression))
+    if binder is None:
+        raise FilterError(f"{expression!r} is not a complete filter")
+    return binder(expression, scope, negate, depth)
+
+
+def _compare(test: Compare, scope: Scope, negate: bool, depth: int) -> Predicate:
+    node = _leaf(scope.tree, test.path)
+    op = _NEGATED[test.op] if negate else test.op
+    found = compare(node, op, locate(node.type, test.value, node.dotted))
+    return in_calendar(found) if node.type.hybrid else found
+
+
+def _junction(expression: AllOf | AnyOf, scope: Scope, negate: bool, depth: int) -> Predicate:
+    join = conjunction if isinstance(expression, AllOf) is not negate else disjunction
+    return join([_bind(e, scope, negate, depth - 1) for e in expression.children])
+
+
+def _not(expression: Not, scope: Scope, negate: bool, depth: int) -> Predicate:
+    return _bind(expression.child, scope, not negate, depth - 1)
+
+
+def _is_null(test: IsNull, scope: Scope, negate: bool, depth: int) -> Predicate:
+    return group_null_test(scope.tree.find(test.path), not negate)
+
+
+def _contains(test: Contains, scope: Scope, negate: bool, depth: int) -> Predicate:
+    if is_null_literal(test.value):
+        return _bind_null_items(scope.tree, test.path, negate)
+    node = scope.tree.find(test.path)
+    if _is_plain_text(node) and isinstance(test.value, (str, bytes)):
+        return bind_match(Matches(ColumnRef(test.path), "contains", test.value), Columns(scope.leaf, None), negate)
+    return _bind_contains(items_leaf(scope.tree, test.path), test.value, negate)
+
+
+def _is_plain_text(node: Node) -> bool:
+    return node.is_leaf and node.max_rep == 0 and node.type.kind in BYTES_KINDS
+
+
+def _is_in(test: IsIn, scope: Scope, negate: bool, depth: int) -> Predicate:
+    node = _leaf(scope.tree, test.path)
+    found = _bind_isin(node, test.values, negate)
+    return in_calendar(found) if node.type.hybrid else found
+
+
+def _is_nan(test: IsNan, scope: Scope, negate: bool, depth: int) -> Predicate:
+    return _bind_nan(_leaf(scope.tree, test.path), not negate)
+
+
+def _known(test: Known, scope: Scope, negate: bool, depth: int) -> Predicate:
+    return Constant(test.value is not None and test.value is not negate)
+
+
+def _starts_with(test: StartsWith, scope: Scope, negate: bool, depth: int) -> Predicate:
+    return _bind_prefix(_leaf(scope.tree, test.path), test.prefix, negate)
+
+
+def _compare_values(test: CompareValues, scope: Scope, negate: bool, depth: int) -> Predicate:
+    plain = compared_with_literal(test)
+    if plain is None:
+        return bind_comparison(test, Columns(scope.leaf, scope.shown), negate)
+    shown = plain if scope.shown is None else _as_shown(plain, scope.tree, scope.shown)
+    return _bind(shown, scope, negate, depth - 1)
+
+
+def _matches(test: Matches, scope: Scope, negate: bool, depth: int) -> Predicate:
+    """LIKE of a column is as much a test of its start, or its whole, as its pattern allows."""
+    columns = Columns(scope.leaf, scope.shown)
+    plain = as_plain_test(test)
+    if plain is None:
+        return bind_match(test, columns, negate)
+    start, is_all = plain
+    if is_all:
+        return _bind(start, scope, negate, depth - 1)
+    found = bind_match(test, columns, negate)
+    return found if negate else conjunction([_bind(start, scope, False, depth - 1), found])
+
+
+def _null_value(test: NullValue, scope: Scope, negate: bool, depth: int) -> Predicate:
+    return bind_null(test, Columns(scope.leaf, scope.shown), negate)
+
+
+_BINDERS: dict[type, Callable[[Any, Scope, bool, int], Predicate]] = {
+    Compare: _compare, AllOf: _junction, AnyOf: _junction, Not: _not, IsNull: _is_null, Contains: _contains,
+    IsIn: _is_in, IsNan: _is_nan, Known: _known, StartsWith: _starts_with, CompareValues: _compare_values,
+    Matches: _matches, NullValue: _null_value,
+}  # fmt: skip
 
 
 def _leaf(tree: SchemaTree, path: Path) -> Node:

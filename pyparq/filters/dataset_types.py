@@ -58,6 +58,20 @@ def for_leaf(test: Expression, wanted: Node, shown: Field | None, leaf: Node, ow
     return test
 
 
+def check_computed(wanted: Node, shown: Field | None, leaf: Node, own: Field | None) -> None:
+    """Raise :class:`FilterError` for a column that the file stores as another type than the dataset shows, so that
+    values computed from it may differ."""
+    if not (wanted.is_leaf and leaf.is_leaf):
+        return  # binding raises the error
+    same = meaning(shown) == meaning(own) and _alike(wanted.type, leaf.type) and not _rounds(wanted.type, leaf.type)
+    if not same or (meaning(shown) == "duration" and shown != own):
+        raise FilterError(
+            f"the dataset shows {describe(wanted.type)}, and a file stores {describe(leaf.type)}: such a column can be "
+            "compared with literals, but not computed with",
+            column=wanted.dotted,
+        )
+
+
 def _alike(wanted: LeafType, leaf: LeafType) -> bool:
     """Whether a literal means the same to both types."""
     return wanted == leaf or leaf.kind == "null" or _family(wanted) == _family(leaf)

@@ -7,80 +7,59 @@ expression is true. NaN equals itself and lies above every number; ``-0.0 == 0.0
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import Any
 
 import numpy as np
 
 from pyparq.errors import FilterError
 from pyparq.filters.arrow_times import exact_values
+from pyparq.filters.logic import (
+    AllOf,
+    AnyOf,
+    Expression,
+    Known,
+    Not,
+    Path,
+    as_condition,
+    dotted,
+    is_null_literal,
+)
 from pyparq.filters.value_array import ValueArray, value_array
+from pyparq.filters.value_expressions import CompareValues, Value, ValueTest
 from pyparq.runtime.safe_repr import printable
 
-_NULL_TYPES = frozenset(("NoneType", "NAType", "NaTType"))
-
-Path = tuple[str, ...] | str
-"""A leaf's place: names from the top down, or one string, dotted when it is nested (:data:`ColumnName`)."""
-
-
-def is_null_literal(value: object) -> bool:
-    """None, ``pandas.NA``, ``NaT`` of pandas or numpy, a null of pyarrow (told by type name: neither is imported)."""
-    name = type(value).__name__
-    if name in _NULL_TYPES:
-        return True
-    if name in ("datetime64", "timedelta64"):
-        return bool(value != value)
-    return name.endswith("Scalar") and not getattr(value, "is_valid", True)
-
-
-class Expression:
-    """A filter: true, false or unknown for each row. Combine expressions with ``&``, ``|`` and ``~``."""
-
-    __slots__ = ()
-    # numpy scalars on the left (``np.int64(3) < col("a")``) must leave the comparison to us.
-    __array_ufunc__ = None
-
-    def __and__(self, other: object) -> Expression:
-        return AllOf((*_operands(self, AllOf), *_operands(other, AllOf)))
-
-    def __rand__(self, other: object) -> Expression:
-        return self.__and__(other)  # only called with values that are no expressions: raises the error
-
-    def __or__(self, other: object) -> Expression:
-        return AnyOf((*_operands(self, AnyOf), *_operands(other, AnyOf)))
-
-    def __ror__(self, other: object) -> Expression:
-        return self.__or__(other)
-
-    def __invert__(self) -> Expression:
-        return Not(as_condition(self))
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError(
-            "a filter expression has no truth value: combine expressions with & | ~ instead of and/or/not, "
-            "put parentheses around each comparison, and write .between(a, b) for a <= x <= b"
-        )
+__all__ = [
+    "NARROW_FLOATS",
+    "AllOf",
+    "AnyOf",
+    "ColumnRef",
+    "Compare",
+    "CompareValues",
+    "Contains",
+    "Expression",
+    "IsIn",
+    "IsNan",
+    "IsNull",
+    "Known",
+    "Not",
+    "Path",
+    "StartsWith",
+    "Value",
+    "ValueTest",
+    "as_condition",
+    "col",
+    "compared",
+    "dotted",
+    "is_null_literal",
+    "moved",
+    "tested_paths",
+    "with_literals",
+]
 
 
-def as_condition(value: object) -> Expression:
-    """``value`` as a condition. A column alone stands for ``column == True``."""
-    if isinstance(value, ColumnRef):
-        return Compare(value.path, "==", True)
-    if isinstance(value, Expression):
-        return value
-    raise TypeError(
-        f"{value!r} is not a filter expression: & and | bind tighter than comparisons, so put each "
-        'comparison in parentheses, as in (col("a") == 1) & (col("b") > 2)'
-    )
-
-
-def _operands(value: object, kind: type[AllOf] | type[AnyOf]) -> tuple[Expression, ...]:
-    """Keep chains flat: ``a & b & c`` is one node with three children."""
-    condition = as_condition(value)
-    return condition.children if isinstance(condition, kind) else (condition,)
-
-
-class ColumnRef(Expression):
+class ColumnRef(Value):
     """A column to be compared; made by :func:`col`."""
 
     __slots__ = ("path",)
@@ -88,33 +67,38 @@ class ColumnRef(Expression):
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def _columns(self) -> tuple[Path, ...]:
+        return (self.path,)
+
+    def _moved(self, change: Callable[[Path], Path]) -> ColumnRef:
+        return ColumnRef(change(self.path))
+
+    def _condition(self) -> Expression:
+        return Compare(self.path, "==", True)
+
     def __eq__(self, other: object) -> Expression:  # type: ignore[override]
-        return Compare(self.path, "==", other)
+        return compared(self, "==", other)
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]
-        return Compare(self.path, "!=", other)
+        return compared(self, "!=", other)
 
     def __lt__(self, other: object) -> Expression:
-        return Compare(self.path, "<", other)
+        return compared(self, "<", other)
 
     def __le__(self, other: object) -> Expression:
-        return Compare(self.path, "<=", other)
+        return compared(self, "<=", other)
 
     def __gt__(self, other: object) -> Expression:
-        return Compare(self.path, ">", other)
+        return compared(self, ">", other)
 
     def __ge__(self, other: object) -> Expression:
-        return Compare(self.path, ">=", other)
+        return compared(self, ">=", other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def isin(self, values: Iterable[Any]) -> Expression:
         """The value is one of ``values``. Never true for a null. With a null in ``values``, ``~isin`` is never true."""
         return IsIn(self.path, values)
-
-    def between(self, low: Any, high: Any) -> Expression:
-        """``low <= value <= high``."""
-        return AllOf((Compare(self.path, ">=", low), Compare(self.path, "<=", high)))
 
     def is_null(self) -> Expression:
         return IsNull(self.path)
@@ -136,7 +120,8 @@ class ColumnRef(Expression):
 
     def contains(self, value: Any) -> Expression:
         """An item of the list equals ``value``, at any depth of nested lists. Also works for a field of structs in a
-        list (``col("ls.y")``) and for keys or values of a map (``col("m.key")``).
+        list (``col("ls.y")``) and for keys or values of a map (``col("m.key")``). Of a text, or a binary value, that is
+        no list: ``value`` is somewhere in it.
 
         Unknown for a null list. Null items are skipped, so ``~contains`` is true for a list of nulls.
         ``contains(None)`` looks for a null item instead: a null at any depth below the outermost list, down to the
@@ -177,8 +162,6 @@ class Compare(Expression):
             raise FilterError(
                 f"a comparison with {value!r} is never true: use .is_null() or .is_not_null()", column=dotted(path)
             )
-        if isinstance(value, Expression):
-            raise FilterError("comparing two columns is not supported: give a literal", column=dotted(path))
         self.path = path
         self.op = op
         self.value = value
@@ -195,7 +178,7 @@ class Contains(Expression):
 
     def __init__(self, path: Path, value: Any) -> None:
         if isinstance(value, Expression):
-            raise FilterError("comparing two columns is not supported: give a literal", column=dotted(path))
+            raise FilterError("contains() takes a value to look for, not a column", column=dotted(path))
         self.path = path
         self.value = value
 
@@ -288,58 +271,27 @@ class StartsWith(Expression):
         return f"{ColumnRef(self.path)!r}.starts_with({self.prefix!r})"
 
 
-class Known(Expression):
-    """A test whose outcome is the same for all rows: true, false, or ``None`` for unknown. Users do not write it."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: bool | None) -> None:
-        self.value = value
-
-    @printable
-    def __repr__(self) -> str:
-        return {True: "true", False: "false", None: "unknown"}[self.value]
-
-
-class Not(Expression):
-    __slots__ = ("child",)
-
-    def __init__(self, child: Expression) -> None:
-        self.child = child
-
-    @printable
-    def __repr__(self) -> str:
-        return f"~{self.child!r}"
-
-
-class AllOf(Expression):
-    __slots__ = ("children",)
-
-    def __init__(self, children: tuple[Expression, ...]) -> None:
-        self.children = children
-
-    @printable
-    def __repr__(self) -> str:
-        return "(" + " & ".join(map(repr, self.children)) + ")"
-
-
-class AnyOf(Expression):
-    __slots__ = ("children",)
-
-    def __init__(self, children: tuple[Expression, ...]) -> None:
-        self.children = children
-
-    @printable
-    def __repr__(self) -> str:
-        return "(" + " | ".join(map(repr, self.children)) + ")"
-
-
-def dotted(path: Path) -> str:
-    return path if isinstance(path, str) else ".".join(path)
-
-
 def with_literals(test: Compare | Contains | IsIn, literals: Any) -> Expression:
     """The same test with other literals: one value, or the values of :class:`IsIn`."""
     if isinstance(test, Compare):
         return Compare(test.path, test.op, literals)
     return (Contains if isinstance(test, Contains) else IsIn)(test.path, literals)
+
+
+def compared(column: ColumnRef, op: str, value: Any) -> Expression:
+    """``column op value``, for a literal or another value."""
+    return CompareValues(column, op, value) if isinstance(value, Expression) else Compare(column.path, op, value)
+
+
+def tested_paths(test: Expression) -> tuple[Path, ...]:
+    """The columns that a test looks at."""
+    return test._columns() if isinstance(test, ValueTest) else (test.path,)  # type: ignore[attr-defined]
+
+
+def moved(test: Expression, change: Callable[[Path], Path]) -> Expression:
+    """The same test of other columns: ``change`` gives the new path for each path."""
+    if isinstance(test, ValueTest):
+        return test._moved(change)
+    other = copy(test)
+    other.path = change(test.path)  # type: ignore[attr-defined]
+    return other

@@ -12,7 +12,6 @@ from pyparq.filters.predicate import (
     FALSE,
     VALUE_OPS,
     And,
-    Constant,
     Literals,
     Or,
     Predicate,
@@ -33,7 +32,7 @@ def in_calendar(predicate: Predicate) -> Predicate:
     if isinstance(predicate, (And, Or)):
         join = conjunction if isinstance(predicate, And) else disjunction
         return join([in_calendar(child) for child in predicate.children])
-    if isinstance(predicate, Constant) or not predicate.node.type.hybrid or predicate.op not in VALUE_OPS:
+    if not isinstance(predicate, Test) or not predicate.node.type.hybrid or predicate.op not in VALUE_OPS:
         return predicate
     with located(column=predicate.node.dotted):
         return _stored(predicate)

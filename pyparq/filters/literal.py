@@ -154,14 +154,14 @@ def _float(value: Any) -> float:
 
 
 def _in_range(below: int, above: int, leaf: LeafType) -> Place:
-    low, high = _int_range(leaf)
+    low, high = int_range(leaf)
     if low <= below and above <= high:
         return Place(below, below if above == below else above)
     # Within the range both neighbours exist. At its ends only one does.
     return Place(min(below, high) if below >= low else None, max(above, low) if above <= high else None)
 
 
-def _int_range(leaf: LeafType) -> tuple[int, int]:
+def int_range(leaf: LeafType) -> tuple[int, int]:
     """The range of integers that the leaf can hold, in the file and in memory (decimals have 128 bits there, or 256
     beyond 38 digits)."""
     if leaf.kind == "bool":
@@ -221,7 +221,7 @@ def _ratio(value: Any) -> tuple[int, int] | None:
 
 def _above_all(leaf: LeafType) -> Place:
     """The place of NaN on a leaf that has no NaN: above all values."""
-    return Place(_int_range(leaf)[1], None)
+    return Place(int_range(leaf)[1], None)
 
 
 def _locate_int(leaf: LeafType, value: Any) -> Place:

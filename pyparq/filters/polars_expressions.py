@@ -60,6 +60,61 @@ def as_filters(predicate: polars.Expr, schema: polars.Schema) -> Expression | No
     return None if found is None else found.expression
 
 
+def exact_filter(predicate: polars.Expr, table: Any) -> Expression:
+    """The filter that is true exactly where ``predicate`` is. ``table``: an Arrow object with the types of the columns.
+
+    polars resolves the types in the expression when a query runs, so a query on no rows is run. Raises
+    :class:`FilterError` with the part that has no such filter.
+    """
+    import polars as pl
+    from polars.io.plugins import register_io_source
+
+    if not isinstance(predicate, pl.Expr):
+        raise FilterError(f"filters cannot be a {type(predicate).__name__} of polars: give an expression")
+    empty = pl.DataFrame(table)
+    handed: list[polars.Expr] = []
+
+    def source(columns: Any, resolved: polars.Expr | None, limit: Any, size: Any) -> Any:
+        handed.extend([] if resolved is None else [resolved])
+        yield empty if columns is None else empty.select(columns)
+
+    try:
+        register_io_source(source, schema=empty.schema).filter(predicate).collect()
+    except pl.exceptions.PolarsError as error:
+        raise FilterError(f"polars refuses the filter {predicate}: {error}") from None
+    if len(handed) != 1:
+        raise FilterError(f"{predicate} does not look at each row alone, so it is no filter of a file")
+    return _exact(handed[0], empty.schema)
+
+
+def _exact(predicate: polars.Expr, schema: polars.Schema) -> Expression:
+    node = json.loads(predicate.meta.serialize(format="json"))
+    found = _Reader(schema).read(node)
+    if found is None or not found.exact:
+        raise FilterError(
+            f"the polars expression cannot be translated: {_shown(_unknown_part(node, schema))}; write the filter with "
+            "pyparq.col()"
+        )
+    return found.expression
+
+
+def _unknown_part(node: Any, schema: polars.Schema) -> Any:
+    """The innermost condition that is not understood."""
+    kind, inner = _named(node)
+    logical = kind == "BinaryExpr" and inner["op"] in ("And", "LogicalAnd", "Or", "LogicalOr")
+    for part in (inner["left"], inner["right"]) if logical else ():
+        found = _Reader(schema).read(part)
+        if found is None or not found.exact:
+            return _unknown_part(part, schema)
+    return node
+
+
+def _shown(node: Any) -> str:
+    import polars as pl
+
+    return str(pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json"))
+
+
 class _Reader:
     def __init__(self, schema: polars.Schema) -> None:
         self._schema = schema

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.filters.computed import Computed
 from pyparq.format.hybrid_calendar import meant
 from pyparq.format.order import bound_dtype
 from pyparq.format.schema_node import Node
@@ -42,6 +43,9 @@ class Constant:
         return set()
 
     def tests(self) -> Iterator[Test]:
+        return iter(())
+
+    def computed(self) -> Iterator[Computed]:
         return iter(())
 
     def __str__(self) -> str:
@@ -129,6 +133,9 @@ class Test:
     def tests(self) -> Iterator[Test]:
         yield self
 
+    def computed(self) -> Iterator[Computed]:
+        return iter(())
+
     def __str__(self) -> str:
         name = self.name or self.node.dotted
         if self.op == "null_items":
@@ -159,11 +166,16 @@ class _Junction:
 
     def columns(self) -> set[int]:
         """Ordinals of the leaves that the tests look at."""
-        return {test.node.column for test in self.tests()}
+        return {column for child in self.children for column in child.columns()}
 
     def tests(self) -> Iterator[Test]:
         for child in self.children:
             yield from child.tests()
+
+    def computed(self) -> Iterator[Computed]:
+        """The tests of computed values, which :meth:`tests` leaves out: no index of a single leaf answers them."""
+        for child in self.children:
+            yield from child.computed()
 
 
 class And(_Junction):
@@ -188,7 +200,7 @@ class Or(_Junction):
     __repr__ = printable(__str__)
 
 
-Predicate = And | Or | Test | Constant
+Predicate = And | Or | Test | Constant | Computed
 
 TRUE, FALSE = Constant(True), Constant(False)
 

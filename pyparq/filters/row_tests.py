@@ -12,6 +12,8 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.errors import FilterError
 from pyparq.filters.compare import match_binary, match_fixed, match_flags, match_limbs
+from pyparq.filters.computed import Computed
+from pyparq.filters.computed_rows import evaluate_computed
 from pyparq.filters.dictionary_tests import number_mask
 from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
 from pyparq.format.types import DataType
@@ -66,6 +68,8 @@ def matching_rows(
     if isinstance(predicate, Test):
         tested = predicate.node.column
         return evaluate_test(predicate, columns[tested], None if levels is None else levels.get(tested), within)
+    if isinstance(predicate, Computed):
+        return _of_computed(predicate, columns, within)
     if isinstance(predicate, Constant):
         if num_rows < 0:
             raise ValueError("a constant predicate needs num_rows")
@@ -115,7 +119,24 @@ def _on_entries(predicate: Predicate, columns: Mapping[int, Column]) -> int | No
         if found is None and (columns[column].type.dictionary is None or columns[column].dictionary is None):
             return None
         found = column
+    for computed in predicate.computed():
+        column = computed.nodes[0].column
+        if found not in (None, column) or not computed.is_of_entries or columns[column].dictionary is None:
+            return None
+        found = column
     return found
+
+
+def _of_computed(predicate: Computed, columns: Mapping[int, Column], within: Words | None) -> RowMask:
+    number = _on_entries(predicate, columns)
+    if number is None or columns[number].type.dictionary is None:
+        return evaluate_computed(predicate, columns)
+    column = columns[number]
+    entries = column.dictionary
+    assert entries is not None
+    mask = _by_entry(column, entries, evaluate_computed(predicate, {number: entries}), within)
+    valid = _valid(column)
+    return mask if valid is None else mask & valid
 
 
 def _of_entries(predicate: Predicate, number: int, column: Column, within: Words | None) -> RowMask:

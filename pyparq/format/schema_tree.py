@@ -14,6 +14,7 @@ from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, Opt
 from pyparq.format.nesting import parts_of
 from pyparq.format.schema_node import Node
 from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, Physical
+from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.runtime.safe_repr import printable
 
 _PHYSICAL_NAMES = {int(p): p.name for p in Physical}
@@ -31,6 +32,16 @@ class SchemaTree:
         self._paths: frozenset[tuple[str, ...]] | None = None
         self._named: dict[Node, dict[str, list[Node]]] = {}
         self._lowered: dict[Node, dict[str, list[Node]]] = {}
+
+    @viewable
+    def _repr_html_(self) -> str:
+        rows: list[list[Cell]] = [
+            [leaf.dotted, _PHYSICAL_NAMES.get(leaf.element.type, f"type {leaf.element.type}"),
+             _REPETITIONS[leaf.repetition], leaf.max_def, leaf.max_rep]
+            for leaf in self.leaves
+        ]  # fmt: skip
+        headings = ["leaf", "physical type", "", "definition level", "repetition level"]
+        return html_view(f"SchemaTree ({len(self.leaves):,} leaves)", (), headings, rows)
 
     @printable
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, SchemaError, near_matches
 from pyparq.kernels import ArrowField
+from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.runtime.safe_repr import printable
 
 
@@ -214,6 +215,10 @@ class Schema:
     def __repr__(self) -> str:
         return f"pyparq.Schema ({len(self.fields)} columns)\n{self}".rstrip()
 
+    @viewable
+    def _repr_html_(self) -> str:
+        return html_view(f"Schema ({len(self.fields):,} columns)", (), *schema_view(self))
+
     def __arrow_c_schema__(self) -> object:
         return native_struct(self).capsule()
 
@@ -312,3 +317,9 @@ def arrow_type(leaf: LeafType) -> DataType:
     if kind in ("fixed", "uuid", "interval", "int96_bytes"):
         return DataType(f"w:{leaf.length}")
     return DataType(_PLAIN_FORMATS[kind])
+
+
+def schema_view(schema: Schema) -> tuple[list[str], list[list[Cell]]]:
+    """Headings and rows of a schema for a notebook."""
+    rows: list[list[Cell]] = [[f.name, str(f.type), "" if f.nullable else "not null"] for f in schema]
+    return ["column", "type", ""], rows

@@ -8,7 +8,7 @@ the PLAIN encoding of the physical value without its length prefix.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -130,13 +130,15 @@ def check_block(block: bytes | memoryview, hash_value: int) -> bool:
 class BloomFilter:
     """A filter in memory. ``bitset`` is uint8, a multiple of 32 bytes. Only :meth:`check` needs ``leaf``."""
 
-    __slots__ = ("bitset", "leaf")
+    __slots__ = ("bitset", "leaf", "of_literal")
 
     def __init__(self, bitset: npt.NDArray[np.uint8], leaf: LeafType | None = None) -> None:
         if bitset.dtype != np.uint8 or bitset.ndim != 1 or len(bitset) == 0 or len(bitset) % BLOCK_BYTES:
             raise ValueError(f"a Bloom filter's bitset is a positive multiple of {BLOCK_BYTES} bytes")
         self.bitset = bitset
         self.leaf = leaf
+        self.of_literal: Callable[[Any], Any] | None = None
+        """Turns a literal of filters (a date, say) into a value of the leaf. ``None`` if no value equals it."""
 
     @classmethod
     def empty(cls, num_bytes: int, leaf: LeafType | None = None) -> BloomFilter:
@@ -180,7 +182,9 @@ class BloomFilter:
         """Whether one value, or each of a list or array, may be present; False proves absence.
 
         Values are those of the leaf's physical type: int, float, bytes (str for text), unscaled int for
-        decimals. Where a filter cannot prove anything (NaN, BOOLEAN, ...) the answer is True.
+        decimals. A filter of a :class:`pyparq.ParquetFile` also takes whatever ``==`` takes for the column: dates,
+        times, ``Decimal``, ``UUID``, text of these. Where a filter cannot prove anything (NaN, BOOLEAN, ...) the
+        answer is True.
 
         Raises :class:`FilterError` for a value of another kind.
         """
@@ -192,7 +196,17 @@ class BloomFilter:
         return self._check_one(values, leaf)
 
     def _check_one(self, value: Any, leaf: LeafType) -> bool:
-        hashes = hash_literal(_comparable(value, leaf), leaf) if can_prune(leaf) else None
+        if not can_prune(leaf):
+            return True
+        try:
+            found = _comparable(value, leaf)
+        except FilterError:
+            if self.of_literal is None:
+                raise
+            found = self.of_literal(value)
+            if found is None:
+                return False
+        hashes = hash_literal(found, leaf)
         return True if hashes is None else any(self.check_hash(h) for h in hashes)
 
     def _check_many(self, values: Sequence[Any] | npt.NDArray[Any], leaf: LeafType) -> npt.NDArray[np.bool_]:

@@ -6,6 +6,7 @@ and byte is counted, for ``explain()``.
 
 from __future__ import annotations
 
+import sys
 import threading
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from pyparq.errors import CorruptFileError
 from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.early_requests import Ahead
 from pyparq.runtime import fork_safety
+from pyparq.runtime.logs import debug_logger
 
 LOCAL_GAP = 4 << 10
 """A page of the page cache: reading it costs less than one more call."""
@@ -28,6 +30,9 @@ JOINED = 1 << 20
 """A range up to this size that ends in the tail is copied together from both, so that the end is not read twice."""
 MAX_MERGED = 32 << 20
 """Merged ranges grow no larger, so that one request does not delay many readers."""
+
+LOGGED = 20
+"""Requests of one step that a debug line lists."""
 
 FEW = 32
 """Ranges up to which lists are quicker than arrays."""
@@ -55,6 +60,9 @@ class Fetcher:
         self.source = source
         self.gap = gap_of(source, gap)
         self.counts = IOCounts()
+        self._logger = debug_logger("io") if "logging" in sys.modules else None
+        self.log: list[Range] | None = None
+        """Where each request is noted, for a picture of them. ``None``: nowhere."""
         self._tail = memoryview(b"")
         self._tail_start = NOWHERE
         self._after_fork()
@@ -103,6 +111,8 @@ class Fetcher:
             self.counts.requests += requests
             self.counts.bytes += size
             self.counts.ranges += requests
+        if self._logger is not None:
+            self._logger.debug("%s: %d requests of %d bytes in all", self.source.name, requests, size)
 
     def fetch(self, ranges: Sequence[Range]) -> list[memoryview]:
         """The bytes of every range, in the order given.
@@ -259,6 +269,12 @@ class Fetcher:
             self.counts.requests += len(ranges)
             self.counts.bytes += sum(length for _, length in ranges)
             self.counts.ranges += declared
+            if self.log is not None:
+                self.log += ranges
+        if self._logger is not None and ranges:
+            text = ", ".join(f"{length:,} bytes at {offset}" for offset, length in ranges[:LOGGED])
+            more = f" and {len(ranges) - LOGGED:,} more" if len(ranges) > LOGGED else ""
+            self._logger.debug("%s: %d requests: %s%s", self.source.name, len(ranges), text, more)
 
     def _view(
         self, wanted: Range, starts: list[int], fetched: list[memoryview], ready: tuple[Ahead, int] | None

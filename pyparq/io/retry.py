@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from pyparq.errors import ParquetError
 from pyparq.io.url import cause_of
+from pyparq.runtime.logs import debug_logger
 from pyparq.runtime.threads import check_stopped
 
 T = TypeVar("T")
@@ -70,6 +71,7 @@ class Retry:
             pause = self._pause(tries, errors)
             if not missing or tries > self.times or time.monotonic() - begun + pause > _LONGEST:
                 break
+            _log(tries, len(missing), pause, errors)
             _sleep(pause)
         if missing and errors:
             raise _counted(errors[0], tries)
@@ -79,6 +81,13 @@ class Retry:
         own = self.wait * 2.0 ** (tries - 1) * random.uniform(0.5, 1.0)
         asked = max((_retry_after(error) for error in errors), default=0.0)
         return min(max(own, asked), _LONGEST_WAIT)
+
+
+def _log(tries: int, count: int, pause: float, errors: Sequence[BaseException]) -> None:
+    logger = debug_logger("io")
+    if logger is not None:
+        why = repr(errors[0]) if errors else "the answer is too short"
+        logger.debug("%d requests are repeated in %.2f s, after try %d: %s", count, pause, tries, why)
 
 
 def _tried(ask: Callable[[], Any]) -> Any:

@@ -22,6 +22,7 @@ from pyparq.io.remote_changes import Changes
 from pyparq.io.short_writes import Appender
 from pyparq.io.url import (
     check_storage_options,
+    expanded,
     file_system,
     is_local_system,
     local_path,
@@ -304,14 +305,14 @@ def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any
 
     Raises ``OSError`` as the operating system does, :class:`OptionError` for anything else.
     """
-    check_storage_options(where, storage_options)
+    check_storage_options(storage_options)
     parts = open_file_parts(where)
     if parts is not None:
         return _open_parts(*parts, fsync)
     # Open files of fsspec's local file system are both: what they are opened for is not to be replaced beneath them.
     if isinstance(where, str) or (isinstance(where, os.PathLike) and not hasattr(where, "write")):
         path = os.fsdecode(where)
-        return _open_url(path, fsync, storage_options) if "://" in path else LocalSink(path, fsync)
+        return _open_url(path, fsync, storage_options) if "://" in path else LocalSink(expanded(path), fsync)
     if hasattr(where, "commit") and hasattr(where, "abort") and hasattr(where, "position"):
         sink: Sink = where
         return sink

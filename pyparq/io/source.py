@@ -29,6 +29,7 @@ from pyparq.io.retry import Retry
 from pyparq.io.s3 import is_s3
 from pyparq.io.url import (
     check_storage_options,
+    expanded,
     file_system,
     is_local_system,
     local_path,
@@ -282,7 +283,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
 
     Raises ``FileNotFoundError`` and its kin as the operating system does, :class:`OptionError` for anything else.
     """
-    check_storage_options(where, storage_options)
+    check_storage_options(storage_options)
     parts = open_file_parts(where) if hasattr(where, "full_name") else None  # paths do not have it
     if parts is not None:
         fs, path, _ = parts
@@ -291,7 +292,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
         path = os.fspath(where)
         if not isinstance(path, str):
             path = os.fsdecode(path)
-        return _open_url(path, storage_options) if "://" in path else LocalFile(path)
+        return _open_url(path, storage_options) if "://" in path else LocalFile(expanded(path))
     if isinstance(where, (bytes, bytearray, memoryview)):
         return BytesSource(where)
     if isinstance(where, ObjectFile):

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, UnsupportedError
+from pyparq.runtime.install_hints import requirement
 
 _USER_IS_A_PLACE = {"abfs", "abfss", "az", "adl", "wasb", "wasbs", "github"}
 """Protocols in which a container, or a repository, stands where others have a user."""
@@ -44,7 +45,10 @@ def _shown(url: str) -> str:
 
 
 def local_path(url: str) -> str | None:
-    """The path of a ``file://`` or ``local://`` URL, ``None`` for any other."""
+    """The path of a ``file://`` or ``local://`` URL, and of a path that begins with ``~`` (the home folder). ``None``
+    for any other."""
+    if url.startswith("~"):
+        return expanded(url)
     if url.startswith("local://"):  # fsspec's own name, which takes paths as they are
         return url.removeprefix("local://")
     if not url.startswith("file://"):
@@ -54,21 +58,22 @@ def local_path(url: str) -> str | None:
     return unquote(urlparse(url).path)
 
 
+def expanded(path: str) -> str:
+    """A path with the home folder in the place of ``~``."""
+    return os.path.expanduser(path) if path.startswith("~") else path
+
+
 def is_url(where: Any) -> bool:
     """Whether fsspec has to open it."""
     return isinstance(where, str) and "://" in where and local_path(where) is None
 
 
-def check_storage_options(where: Any, given: Any) -> None:
-    """Raise :class:`OptionError` unless ``given`` can be handed to the file system of ``where``."""
+def check_storage_options(given: Any) -> None:
+    """Raise :class:`OptionError` unless ``given`` can be handed to a file system. Local paths have no use for it."""
     if given is None:
         return
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise OptionError(f"storage_options must be a dict, not {type(given).__name__}")
-    if given and not is_url(where):
-        raise OptionError(
-            "storage_options apply only to URLs of remote files, and this is a local path or an open file"
-        )
 
 
 def open_file_parts(where: Any) -> tuple[Any, str, str] | None:
@@ -107,7 +112,7 @@ def file_system(
     try:
         import fsspec
     except ImportError:
-        raise UnsupportedError(f"{doing} {shown(url)!r} needs fsspec: pip install 'pyparq[fsspec]'") from None
+        raise UnsupportedError(f"{doing} {shown(url)!r} needs fsspec: pip install {requirement('fsspec')}") from None
     given = dict(storage_options or {})
     try:
         with plain_errors(shown(url), url, given, (ImportError, ValueError, TypeError)):

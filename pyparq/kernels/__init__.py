@@ -2,7 +2,8 @@
 
 Kernels take buffers (anything C-contiguous: numpy arrays, bytes, memoryviews) and give numpy arrays or
 bytes. They do no I/O, release the GIL while they work, and check every read, write and count. Bytes or
-arguments that do not fit raise `KernelError`, a `ValueError`. What each does is said in `_native.pyi`.
+arguments that do not fit raise `KernelError`, a `ValueError`. `_native.pyi` has the type and docstring of each.
+It is made from the bindings in `src/*/bindings.cpp`.
 """
 
 from __future__ import annotations

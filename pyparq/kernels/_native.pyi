@@ -1,4 +1,4 @@
-"""The kernels' types. Conventions:
+"""Made by tests/support/native_stub.py from the bindings in kernels/src: edit those, not this.
 
 - `Buffer`: any C-contiguous buffer; where an item type is named below, a one-dimensional array of it.
 - offsets: int32 or int64, n + 1 of them for n values, into uint8 data; they may start above 0.
@@ -18,99 +18,154 @@ from typing_extensions import Buffer as _PyBuffer
 # numpy's stubs say that arrays are buffers from Python 3.12 on only.
 Buffer: TypeAlias = _PyBuffer | NDArray[Any]
 
-class KernelError(ValueError): ...
+_Bounds: TypeAlias = tuple[list[bytes | None], list[bytes | None], NDArray[np.int64] | None]
 
-# --- RLE / bit-packing hybrid (Encodings.md) ---
-# --- rows as bitmaps: uint64 words, the least significant bit first, zeros behind the last row ---
-def mask_count(words: Buffer) -> int:
-    """How many bits are set."""
+_More: TypeAlias = Callable[[int], tuple[int, int]]
+"""Called for so many bytes more than there are: how many it adds, and how many could follow. It may raise."""
 
-def mask_runs(words: Buffer) -> int:
-    """How many runs of set bits there are."""
+class KernelError(ValueError):
+    pass
 
-def mask_to_ranges(words: Buffer, num_rows: int, join: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the runs of set bits start and end; runs at most `join` rows apart are one."""
+def take_memory(size: int) -> NDArray[np.uint8]:
+    """
+    Bytes of anything, in memory that is used again when the last view of it is gone.
+    """
 
-def mask_from_ranges(starts: Buffer, ends: Buffer, num_rows: int) -> NDArray[np.uint64]:
-    """The reverse, of int64 ranges that ascend and are disjoint."""
+def release_idle_memory() -> None:
+    """Give them back to the system."""
 
-def mask_rows(words: Buffer) -> NDArray[np.int64]:
-    """The numbers of the bits that are set."""
+def keep_idle_memory(most: int) -> None:
+    """Keep no more than so many idle bytes of it."""
 
-def mask_head(words: Buffer, count: int) -> NDArray[np.uint64]:
-    """The first `count` of the set bits."""
+class ArrowField:
+    """
+    A field (`pyparq.format.types.Field`) and all below it, as a schema that can be given away many times.
+    """
 
-def mask_within(words: Buffer, num_rows: int, starts: Buffer, ends: Buffer) -> NDArray[np.uint64]:
-    """The bits that lie in some ranges (int64, ascending and disjoint), side by side."""
+    def __init__(self, field: Any) -> None: ...
+    def capsule(self) -> Any:
+        """An `arrow_schema` capsule."""
 
-def mask_spread(words: Buffer, starts: Buffer, ends: Buffer, num_rows: int) -> NDArray[np.uint64]:
-    """Each bit at the next row of the ranges; the other rows of `num_rows` are not set."""
+def arrow_array(array: Any) -> Any:
+    """
+    An `arrow_array` capsule over the buffers of a column, or of (columns, number of rows): a record batch.
+    """
 
-def mask_of_bits(bitmap: Buffer, offset: int, length: int) -> NDArray[np.uint64]:
-    """`length` bits of any bitmap from bit `offset` on."""
+def arrow_arrays(field: ArrowField, arrays: Any) -> Any:
+    """An `arrow_array_stream` capsule of such arrays."""
 
-def mask_entries(words: Buffer, num_rows: int, rep_levels: Buffer) -> NDArray[np.uint64]:
-    """For each of the uint8 repetition levels, whether the row that it belongs to is set."""
+class ImportedBuffer:
+    pass
 
-def mask_slots(words: Buffer, def_levels: Buffer, level: int) -> NDArray[np.uint64]:
-    """The bits of those entries whose uint8 definition level comes to `level`, side by side."""
+class ImportedArray:
+    """
+    An array of fixed width, or of byte arrays, as another library made it. Its buffers have the buffer protocol.
+    """
 
-def keep_fixed(words: Buffer, values: Buffer, width: int, out: Buffer) -> None:
-    """The values of `width` bytes whose bits are set, into the bytes `out`, which they fill."""
+    @property
+    def length(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def null_count(self) -> int: ...
+    @property
+    def num_bytes(self) -> int:
+        """
+        Bytes of its elements, which of byte arrays are four for each and their own.
+        """
 
-def keep_bits(words: Buffer, bitmap: Buffer, offset: int, length: int) -> NDArray[np.uint64]:
-    """Of the `length` bits of a bitmap from bit `offset` on those whose bits in `words` are set, side by side."""
+    @property
+    def validity(self) -> Any | None: ...
+    @property
+    def buffers(self) -> tuple[Any, ...]:
+        """Values, or offsets and bytes."""
 
-def kept_bytes(words: Buffer, offsets: Buffer) -> int:
-    """Bytes of the strings whose bits are set."""
+class ArrowImport:
+    """
+    Takes over what capsules hold: `arrow_schema` and `arrow_array`, or None and `arrow_array_stream`.
+    """
 
-def keep_binary(words: Buffer, offsets: Buffer, data: Buffer, out_offsets: Buffer, out_data: Buffer) -> None:
-    """The strings whose bits are set: offsets of the same width from 0 on, and their `kept_bytes`."""
+    def __init__(self, schema: Any | None, arrays: Any) -> None: ...
+    def schema(self) -> tuple[Any, ...] | None:
+        """
+        (format, name, metadata or None, flags, children, dictionary or None), these two the same again. None where
+        a type is not known: the capsules hold what they held.
+        """
 
-# --- tests of values into bitmaps; `within`, a bitmap, marks the values that matter ---
-def match_numbers(values: Buffer, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
-    """Numbers (float16 too) against a literal of their type: == != < <= > >=, is_nan, is_not_nan. NaN is above every
-    number, and no literal; the zeros are equal."""
+    def next(self) -> ImportedArray | tuple[Any, ...] | None:
+        """
+        The next array; what is nested, a dictionary or views is (length, offset, null count, validity or None,
+        buffers, children, dictionary or None). None at the end.
+        """
 
-def match_limbs(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
-    """Little-endian two's complement of `width` bytes, a multiple of 8."""
+def arrow_schema_field(data: Buffer, offset: int, index: int) -> tuple[str, str] | None:
+    """
+    Name and C data interface format of the field at `index` of the FlatBuffers vector of an Arrow schema's fields
+    that starts at `offset`. None where it has more than these (children, metadata, a dictionary), or is damaged.
+    """
 
-def match_binary(
-    offsets: Buffer, data: Buffer, op: str, literal: Buffer, within: Buffer | None = None
-) -> NDArray[np.uint64]:
-    """Byte strings in unsigned lexicographic order: == != < <= > >=, starts_with, not starts_with."""
+def arrow_stream(producer: Any) -> Any:
+    """
+    An `arrow_array_stream` capsule whose callbacks ask `producer`, from whatever thread they are called.
 
-def match_fixed(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
-    """The same for byte strings of one length."""
+    `get_schema()` gives an `arrow_schema` capsule, `get_next()` an `arrow_array` capsule or None at the end; both are
+    emptied. `close()` is called when the stream is let go of, read to its end or not. An exception becomes an errno
+    and the text "Type: message", and the stream then fails in the same way for good; KeyboardInterrupt is raised again
+    where Python runs next. Once the interpreter shuts down the producer is called no more.
+    """
 
-def match_codes(codes: Buffer, table: Buffer, entries: int, within: Buffer | None = None) -> NDArray[np.uint64]:
-    """For each index the bit of `table`, which has so many `entries`; none for an index that is not below that."""
+def lay_out_views(
+    views: Buffer, valid: NDArray[np.uint8] | None, buffers: list[NDArray[np.uint8]] | list[bytes]
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """
+    Offsets and bytes of string views, which are 16 bytes each; nulls (0 in `valid`) have none. Fails for views that
+    point outside of the `buffers`.
+    """
 
-class NumberSet:
-    """Numbers (float16 too) to look others of their type up in. NaN is never found; the zeros are equal."""
+def string_views(
+    offsets: Buffer, data: Buffer, validity: Buffer | None, first_bit: int, most: int, out: Buffer
+) -> list[int]:
+    """
+    Arrow's string views of byte arrays, 16 bytes each, into `out`; null ones are zero.
 
-    def __init__(self, values: Buffer) -> None: ...
-    def test(self, values: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]: ...
+    `validity` is a packed bitmap, value 0 at `first_bit`. Returns where in `data` the buffers start that the views
+    point into, each of at most `most` bytes; none where all values stand in their views.
+    """
 
-class Nonces:
-    """Nonces of one key, each given once in this process, and counted."""
+def codec_writes_native(codec: int) -> bool:
+    """
+    Whether the kernels compress with the codec, a number of CompressionCodec in parquet.thrift.
+    """
 
-    used: int
+class Crc32:
+    """CRC-32 by the processor's own means, where it has them, and by zlib."""
 
-    def __init__(self, random: Callable[[int], bytes]) -> None:
-        """`random(size)` returns that many unpredictable bytes."""
+    def __init__(self, function: Callable[..., int], use_library: bool = True) -> None:
+        """
+        `function(data, before)` of Python's module `zlib` is called where the kernels have no zlib of their own, or
+        must not use it.
+        """
 
-    def take(self, most: int) -> bytes | None:
-        """A nonce for one more encryption; None where `most` were given."""
+    @property
+    def native(self) -> bool:
+        """Whether the kernels call zlib themselves, which needs no GIL."""
 
-    def forget(self) -> None:
-        """Give none of those that are drawn already: a forked process has the same ones as its parent."""
+    def of(self, data: Buffer, before: int = 0) -> int:
+        """The CRC-32 of bytes that follow others, whose CRC-32 is `before`."""
+
+def library_report() -> list[tuple[str, str, str, str, str]]:
+    """
+    Of zlib, zstd, brotli and libcrypto: name, state (`linked`, `found`, `missing`, `switched off` or `interrupted`),
+    version, the file that it is in, and why candidates were refused. Looks for libraries that were not used yet.
+    """
 
 class AesKey:
-    """An AES key of 16, 24 or 32 bytes, used by libcrypto, which the kernels must have. Nothing gives it out again.
+    """
+    An AES key of 16, 24 or 32 bytes, used by libcrypto, which the kernels must have. Nothing gives it out again.
 
     Nonces have 12 bytes; tags have 16 and stand behind what is sealed. `out` has exactly the size of the result. Any
-    thread may call. KernelError: the tag is wrong, so another key or AAD, or damaged bytes."""
+    thread may call. KernelError: the tag is wrong, so another key or AAD, or damaged bytes.
+    """
 
     def __init__(self, key: bytes) -> None: ...
     def encrypt(self, nonce: bytes, text: Buffer, aad: Buffer | None) -> bytes:
@@ -126,13 +181,36 @@ class AesKey:
         """By GCM."""
 
     def run_ctr(self, nonce: bytes, text: Buffer, out: Buffer) -> None:
-        """Encrypt or decrypt by CTR, whose first counter is the nonce and the number 1."""
+        """
+        Encrypt or decrypt by CTR, whose first counter is the nonce and the number 1.
+        """
 
 def aes_is_native() -> bool:
-    """Whether OpenSSL's libcrypto was found; where it was not, pages are opened by calls of Python."""
+    """
+    Whether OpenSSL's libcrypto was found; where it was not, pages are opened by calls of Python.
+    """
+
+class Nonces:
+    """Nonces of one key, each given once in this process, and counted."""
+
+    def __init__(self, random: Callable[[int], bytes]) -> None:
+        """`random(size)` returns that many unpredictable bytes."""
+
+    def take(self, most: int) -> bytes | None:
+        """A nonce for one more encryption; None where `most` were given."""
+
+    def forget(self) -> None:
+        """
+        Give none of those that are drawn already: a forked process has the same ones as its parent.
+        """
+
+    @property
+    def used(self) -> int: ...
 
 class NativeSealer:
-    """Encrypts the pages of a column chunk by libcrypto, on any thread of native code."""
+    """
+    Encrypts the pages of a column chunk by libcrypto, on any thread of native code.
+    """
 
     def __init__(
         self,
@@ -143,15 +221,21 @@ class NativeSealer:
         aads: Sequence[bytes],
         otherwise: Callable[[int, list[Any], int], list[Any]],
     ) -> None:
-        """The key and its nonces, of which it may use `invocations` in all; whether bodies go by AES-CTR. `aads` of the
+        """
+        The key and its nonces, of which it may use `invocations` in all; whether bodies go by AES-CTR. `aads` of the
         modules 2 to 5, up to the page's number. Where something is not usual, or no nonce is left, modules go to
-        `otherwise(module, parts, page)`."""
+        `otherwise(module, parts, page)`.
+        """
 
     def seal(self, module: int, parts: list[Any], page: int) -> list[Any]:
-        """The stored form of the bytes in `parts`, one after another; `page` counts data pages."""
+        """
+        The stored form of the bytes in `parts`, one after another; `page` counts data pages.
+        """
 
 class Sealer:
-    """Encrypts the pages of a column chunk, on one thread, by a library of Python's: where libcrypto is not found."""
+    """
+    Encrypts the pages of a column chunk, on one thread, by a library of Python's: where libcrypto is not found.
+    """
 
     def __init__(
         self,
@@ -164,115 +248,25 @@ class Sealer:
         most: int,
         otherwise: Callable[[int, list[Any], int], list[Any]],
     ) -> None:
-        """The key's nonces, of which it may use `invocations` in all. `encrypt_into(nonce, text, aad, out)` of AES-GCM;
+        """
+        The key's nonces, of which it may use `invocations` in all. `encrypt_into(nonce, text, aad, out)` of AES-GCM;
         for bodies under AES_GCM_CTR_V1 `reset_nonce(counter)` and `update_into(text, out)` of AES-CTR. `aads` of the
         modules 2 to 5, up to the page's number. Modules of more than `most` bytes, and all where something is not usual
-        or the library raises, go to `otherwise(module, parts, page)`."""
+        or the library raises, go to `otherwise(module, parts, page)`.
+        """
 
     def seal(self, module: int, parts: list[Any], page: int) -> list[Any]:
-        """The stored form of the bytes in `parts`, one after another; `page` counts data pages."""
-
-class Crc32:
-    """CRC-32 by the processor's own means, where it has them, and by zlib."""
-
-    native: bool
-    """Whether the kernels call zlib themselves, which needs no GIL."""
-
-    def __init__(self, function: Callable[..., int], use_library: bool = True) -> None:
-        """`function(data, before)` of Python's module `zlib` is called where the kernels have no zlib of their own, or
-        must not use it."""
-
-    def of(self, data: Buffer, before: int = 0) -> int:
-        """The CRC-32 of bytes that follow others, whose CRC-32 is `before`."""
-
-# --- files ---
-class HeldFile:
-    """The descriptor of an open file, closed with the last reference to this."""
-
-    def __init__(self, number: int) -> None: ...
-    @property
-    def number(self) -> int: ...
-
-begin_writeback: Callable[[int, int, int], None] | None
-"""`(fd, offset, size)`: have the kernel begin to store these bytes of an open file, and do not wait for it. Errors are
-those of later calls. None where the system cannot do that."""
-
-pread_ranges: Callable[[int, Buffer, Buffer, Buffer, int], int] | None
-"""`(fd, offsets, lengths, out)`: read ranges (int64) of an open file one after another into `out`; returns the bytes
-that came before its end, raises OSError as the system does. None where the system has no positioned reads."""
-
-read_footers: Callable[[list[bytes], int, int], list[tuple[int, int, int, bool, bytes, int, int] | None]] | None
-"""`(paths, tail, most)`: the footers of local files, each opened, read and closed; `tail` bytes are read at first, a
-footer of more than `most` bytes is not read. Of each file its size, its time in nanoseconds, its inode, whether the
-footer is encrypted, the footer as stored, and how many reads of how many bytes it took; None where anything is unusual
-(reading that file by itself tells what). None where the system has no positioned reads."""
-
-footer_kinds: (
-    Callable[
-        [list[bytes], Buffer, int, int],
-        tuple[NDArray[np.int64], list[tuple[int, int, int, bool, bytes, int, int]], NDArray[np.int64]],
-    ]
-    | None
-)
-"""`(paths, statuses, tail, most)`: the places of the first local file of each kind, where footers that are the same in
-all but rows and row groups are of one kind, then these files' footers as `read_footers` gives them, then the places of
-files whose kind cannot be told: something about them is unusual, they are encrypted, or no longer what `statuses` says
-(size, time and inode of each, int64). None where the system has no positioned reads."""
-
-def footer_frames(footers: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each serialized FileMetaData: the place in the list of the first that is the same in all but its rows and row
-    groups, and its rows. -1 and -1 where that cannot be told: it is damaged, says that the file is encrypted, has row
-    groups without rows, or states rows that are not their sum."""
-
-def check_chunks(
-    stack: Buffer, types: Buffer, repeated: Buffer, num_rows: Buffer, file_sizes: Buffer
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Start and size of column chunks, and whether anything about them is unusual. `stack`: their numbers by kind, row
-    group and column; `types` (int64) and `repeated` (uint8) of the columns; rows of each row group; the size of its
-    file, one for all or one for each."""
-
-def number_bounds(
-    buffers: list[Any], of: Buffer, shift: int, stack: Buffer, modern: bool, old: bool, width: int, kind: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Lower and upper bounds of the chunks of one leaf of numbers, 64 bits each, and where they can be used. `stack`:
-    their numbers by kind; `kind`: 0 signed, 1 unsigned, 2 floating (the bits of a double), 3 boolean, stored in `width`
-    bytes. `modern`: min_value and max_value count, `old`: min and max where neither is there. Places are in one buffer,
-    or in the one whose number `of` has, or that stands above `shift` bits of the place."""
-
-def chunk_counts(
-    stack: Buffer, has_nan: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Nulls, NaNs and slots of chunks, -1 where they are not known, and whether all are null."""
-
-probe_filters: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer, int], NDArray[np.uint8]] | None
-"""`(paths, statuses, files, offsets, lengths, hashes, most)`: whether Bloom filters hold any of the hashes (uint64): 0
-certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, time and inode of each file, which must
-be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than `most` bytes
-is not used. None where the system has no positioned reads."""
-
-probe_open_filters: Callable[[int, int, Buffer, Buffer, Buffer, Buffer, int], tuple[NDArray[np.uint8], int, int]] | None
-"""`(fd, size, tail, offsets, lengths, hashes, most)`: the same of filters of one open file of `size` bytes, whose last
-bytes are `tail`; with the number of requests that this took, and their bytes."""
-
-# --- codecs ---
-def library_report() -> list[tuple[str, str, str, str, str]]:
-    """Of zlib, zstd, brotli and libcrypto: name, state (`linked`, `found`, `missing`, `switched off` or `interrupted`),
-    version, the file that it is in, and why candidates were refused. Looks for libraries that were not used yet."""
-
-def codec_writes_native(codec: int) -> bool:
-    """Whether the kernels compress with the codec, a number of CompressionCodec in parquet.thrift."""
-
-# --- the decoder of column chunks ---
-
-def set_libraries(crc32: Callable[..., int], decode: Callable[[int, Any, Any], int]) -> None:
-    """What the decoder calls where the kernels have no library: `zlib.crc32(data, before)`, and `decode(codec, stored,
-    out)`, which gives the bytes written."""
+        """
+        The stored form of the bytes in `parts`, one after another; `page` counts data pages.
+        """
 
 class DecodedColumn:
-    """A decoded column of fixed width or of byte arrays, in memory that arrays of numpy and of Arrow share.
+    """
+    A decoded column of fixed width or of byte arrays, in memory that arrays of numpy and of Arrow share.
 
     Each attribute that is an array is made anew when it is asked for. `values` are bytes; those of byte arrays have
-    `offsets`, int32 or int64 (`has_wide_offsets`)."""
+    `offsets`, int32 or int64 (`has_wide_offsets`).
+    """
 
     @property
     def length(self) -> int: ...
@@ -301,12 +295,78 @@ class DecodedColumn:
     @property
     def repetition_levels(self) -> NDArray[np.uint8] | None: ...
 
+def set_libraries(crc32: Callable[..., int], decode: Callable[[int, Any, Any], int]) -> None:
+    """
+    What the decoder calls where the kernels have no library: `zlib.crc32(data, before)`, and `decode(codec, stored,
+    out)`, which gives the bytes written.
+    """
+
 def decode_columns(
     jobs: list[tuple[Any, ...]], limits: tuple[int, ...], threads: int, room: int
 ) -> tuple[list[Any], list[tuple[int, int, int]], tuple[Any, ...] | None]:
-    """Decode columns, each of pieces of one leaf (see pyparq/read/decode/decoder.py), in at most `room` bytes.
+    """
+    Decode columns, each of pieces of one leaf (see pyparq/read/decode/decoder.py), in at most `room` bytes.
 
-    (results, what each piece has read, None), or (None, None, what is refused)."""
+    (results, what each piece has read, None), or (None, None, what is refused).
+    """
+
+class PageReader:
+    """
+    The pages of one column chunk (used by pyparq.read.decode.chunk_pages alone).
+
+    `leaf`, `piece` and `limits` as for `decode_columns`; the piece is a whole column chunk. Its data stay referenced.
+    `beyond`: bytes that `more` could give. A refusal is what `decode_columns` gives, or None. For one thread at a time.
+    """
+
+    def __init__(self, leaf: tuple[int, ...], piece: tuple[Any, ...], limits: tuple[int, ...]) -> None: ...
+    def list_pages(self, to_the_end: bool, more: _More, beyond: int) -> tuple[Any, ...] | None:
+        """
+        Read headers until the pages hold the values of the piece, or to the end of its data. Returns a refusal. The
+        pages before the one that is refused are listed.
+        """
+
+    def pages(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
+        """
+        Of each data page: start of its header, bytes with the header, stored bytes without it, uncompressed bytes,
+        PageType, values, encoding, nulls and rows (of version 2), flags: 1 for a CRC, 2 for statistics.
+        """
+
+    def dictionary(self) -> tuple[int, int, int, int, int, int, bool, bool] | None:
+        """
+        Of the dictionary page the first four of these numbers, entries, encoding, whether it is sorted, and has a
+        CRC.
+        """
+
+    def entries(self, more: _More, beyond: int) -> tuple[Any, Any]:
+        """
+        ((entries, int64 offsets or None, their bytes) or None, refusal) of the dictionary page, which is listed.
+        Booleans take a byte each.
+        """
+
+    def decode(
+        self, first: int, last: int, window: int, entries: int, with_values: bool, more: _More, beyond: int
+    ) -> tuple[Any, Any]:
+        """
+        Decode data pages from number `first` on, none behind number `last`, until they take `window` bytes; one at
+        least. `entries`: how many the dictionary has, below 0 without one. Levels alone unless `with_values`.
+
+        Returns (found or None, refusal). What is found: how many pages; int64 numbers, five for each page: values,
+        those that are present, rows, where its repetition and its definition levels begin (-1: all are the maximum,
+        -2: all are 0); uint8 repetition levels; uint8 definition levels; int32 codes of the pages that have codes; the
+        present values of the others: bytes, (int64 offsets, bytes), or None without such a page.
+        """
+
+    @property
+    def num_values(self) -> int:
+        """Of all pages that are listed, nulls included."""
+
+    @property
+    def end(self) -> int:
+        """Where the last of them ends in the data."""
+
+    @property
+    def uncompressed(self) -> int:
+        """Bytes of all of them before compression, headers as they are stored."""
 
 def decode_chunks(
     leaves: list[tuple[int, ...]],
@@ -322,276 +382,18 @@ def decode_chunks(
     threads: int,
     room: int,
 ) -> tuple[list[DecodedColumn], tuple[int, int, int, int], tuple[Any, ...] | None]:
-    """Decode whole chunks. A number per chunk, row group by row group; `num_rows` per row group. `runs`: how many row
+    """
+    Decode whole chunks. A number per chunk, row group by row group; `num_rows` per row group. `runs`: how many row
     groups are joined, one run after another. `read`: (offset in the file, bytes) each.
 
     (columns of one run after another, facts, None), or (None, None, what is refused). The facts: data pages, dictionary
-    pages, bytes of all columns, and chunks whose pages end before their bytes do."""
-
-# --- memory ---
-def take_memory(size: int) -> NDArray[np.uint8]:
-    """Bytes of anything, in memory that is used again when the last view of it is gone."""
-
-def keep_idle_memory(most: int) -> None:
-    """Keep no more than so many idle bytes of it."""
-
-def release_idle_memory() -> None:
-    """Give them back to the system."""
-
-read_many_ranges: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer], int] | None
-"""`(paths, statuses, files, offsets, lengths, out)`: read ranges of files one after another into `out`; returns how
-many were read before one could not be: its file is not there, has changed, or ends too early. `statuses`: size, time
-and inode of each file, which must be what they were; `files`: of each range the place of its file in `paths`, rising.
-None where the system has no positioned reads."""
-
-# --- fixed width ---
-def gather_fixed(dictionary: Buffer, width: int, indices: Buffer, out: Buffer) -> None:
-    """`out[i] = dictionary[indices[i]]` for checked int32 indices; `out` has len(indices) * width bytes."""
-
-def compact_fixed(values: Buffer, width: int, valid: Buffer | None) -> NDArray[np.uint8]:
-    """The reverse: the bytes of the slots that are present (also a row filter)."""
-
-# --- byte arrays ---
-def plain_binary_encode(offsets: Buffer, data: Buffer) -> NDArray[np.uint8]:
-    """The PLAIN bytes of every value: 4-byte length, then the value."""
-
-def narrow_offsets(offsets: Buffer) -> NDArray[np.int32]:
-    """int64 offsets as int32, checked."""
-
-def number_texts(values: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Decimal texts of integers or floats, as offsets and data: what ``str`` writes.
-
-    Empty for floats that Python may write with an exponent, that are not finite, or of two bytes; and for all floats
-    where the C++ library has no shortest texts.
+    pages, bytes of all columns, and chunks whose pages end before their bytes do.
     """
-
-def gather_binary_offsets(dict_offsets: Buffer, indices: Buffer, out_offsets: Buffer, base: int = 0) -> int:
-    """Offsets of the values an int32 index array picks, from `base` up; returns the bytes they take."""
-
-def gather_binary_bytes(dict_offsets: Buffer, dict_data: Buffer, indices: Buffer, out_data: Buffer) -> int:
-    """The picked values' bytes, one after the other; returns how many. May scribble behind them."""
-
-def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data."""
-
-def compact_binary(offsets: Buffer, data: Buffer, valid: Buffer | None) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The values of the slots that are present; bytes under absent slots are dropped."""
-
-def utf8_validate(offsets: Buffer, data: Buffer) -> int:
-    """Index of the first value that is not UTF-8 on its own, or -1."""
-
-def lay_out_views(
-    views: Buffer, valid: NDArray[np.uint8] | None, buffers: list[NDArray[np.uint8]] | list[bytes]
-) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """Offsets and bytes of string views, which are 16 bytes each; nulls (0 in `valid`) have none. Fails for views that
-    point outside of the `buffers`."""
-
-def string_views(
-    offsets: Buffer, data: Buffer, validity: Buffer | None, first_bit: int, most: int, out: Buffer
-) -> list[int]:
-    """Arrow's string views of byte arrays, 16 bytes each, into `out`; null ones are zero.
-
-    `validity` is a packed bitmap, value 0 at `first_bit`. Returns where in `data` the buffers start that the views
-    point into, each of at most `most` bytes; none where all values stand in their views.
-    """
-
-# --- hash tables ---
-def dict_encode_fixed(values: Buffer, width: int, max_entries: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Number the distinct values (by bits) in order of appearance.
-
-    Returns the indices of the first m values and the position of each entry's first appearance. m == n if
-    everything fits; otherwise value m would be entry `max_entries` + 1.
-    """
-
-def dict_encode_binary(offsets: Buffer, data: Buffer, max_bytes: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The same for byte arrays; stops where the dictionary's PLAIN size would pass `max_bytes`."""
-
-def isin_binary(offsets: Buffer, data: Buffer, set_offsets: Buffer, set_data: Buffer) -> NDArray[np.bool_]:
-    """Whether each value is one of the set's."""
-
-def count_distinct_u64(hashes: Buffer) -> int:
-    """How many different uint64 there are, exactly."""
-
-def estimate_distinct_u64(hashes: Buffer) -> float:
-    """How many different uint64 there are, about: of a million, within 0.1 % nearly always. A tenth of the time."""
-
-def tally_codes(
-    codes: Buffer, edges: Buffer, num_entries: int, weights: Buffer | None
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Of dictionary codes (int32) page by page, page k from `edges[k]` to `edges[k + 1]` (int64): the codes that each
-    page uses, each once, one page after another; where each page's begin, and the end; the sum of the `weights` (int32,
-    one for each of the entries; None: all 0) of its codes."""
-
-# --- order ---
-def compare_binary(offsets: Buffer, data: Buffer, literal: Buffer) -> NDArray[np.int8]:
-    """-1, 0, 1: each value against the literal, unsigned bytes."""
-
-def compare_binary_decimal(offsets: Buffer, data: Buffer, literal: Buffer) -> NDArray[np.int8]:
-    """-1, 0, 1: each value against the literal, big-endian two's complement of any length."""
-
-def compare_flba(data: Buffer, width: int, signed_be: bool, literal: Buffer) -> NDArray[np.int8]:
-    """-1, 0, 1 for fixed width; a signed literal may have another length."""
-
-# --- hashes and Bloom filters (BloomFilter.md) ---
-def xxh64_fixed(values: Buffer, width: int) -> NDArray[np.uint64]:
-    """XXH64, seed 0, of each value's bytes."""
-
-def xxh64_binary(offsets: Buffer, data: Buffer) -> NDArray[np.uint64]:
-    """XXH64, seed 0, of each value's bytes (no length prefix)."""
-
-def sbbf_insert(bitset: Buffer, hashes: Buffer) -> None:
-    """Insert uint64 hashes into a split block filter; the bitset is a positive multiple of 32 bytes."""
-
-def sbbf_check(bitset: Buffer, hashes: Buffer) -> NDArray[np.bool_]:
-    """Whether each hash may be in the filter. A single 32-byte block is a filter of one block."""
-
-# --- DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY, BYTE_STREAM_SPLIT (Encodings.md) ---
-# --- nested data (README.md, "Nested Encoding"): a position is a place in the schema; its slots are told by
-# the level pairs (entries) of any leaf below it. An entry starts a slot when its repetition level is at most
-# `rep` and its definition level at least `item`, those of the innermost list around the position (0, 0 at the
-# top). Levels are uint8, one per entry; None means repetition 0, or definition at its maximum, throughout. ---
-def list_slots(
-    def_levels: Buffer | None,
-    rep_levels: Buffer | None,
-    entries: int,
-    slots: int,
-    rep: int,
-    item: int,
-    item_rep: int,
-    item_def: int,
-    def_level: int,
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Offsets (slots + 1) and presence of the lists in a position.
-
-    `item_rep` and `item_def` are the levels of the list's items; the list is there from `def_level` on. The
-    levels must start exactly `slots` slots.
-    """
-
-def slot_validity(
-    def_levels: Buffer | None,
-    rep_levels: Buffer | None,
-    entries: int,
-    slots: int,
-    rep: int,
-    item: int,
-    def_level: int,
-) -> NDArray[np.bool_]:
-    """Whether each slot of a position is present: its definition level is at least `def_level`."""
-
-def levels_agree(
-    def_a: Buffer | None,
-    rep_a: Buffer | None,
-    entries_a: int,
-    def_b: Buffer | None,
-    rep_b: Buffer | None,
-    entries_b: int,
-    rep: int,
-    def_level: int,
-) -> bool:
-    """Whether two leaves below a position tell the same of it and of what is around it.
-
-    Of the entries that do not go on with a list below the position (repetition at most `rep`), the repetition levels
-    must be equal, and the definition levels as far as `def_level`.
-    """
-
-LIVE_SLOT: int
-"""In place of the definition level of a slot that has a value further down, while that is not yet known."""
-
-def expand_lists(
-    slots: int,
-    reps: Buffer | None,
-    defs: Buffer | None,
-    starts: Buffer,
-    lengths: Buffer,
-    num_items: int,
-    item_rep: int,
-    empty_def: int,
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None, int, NDArray[np.int64] | None, int]:
-    """One level of nesting for writing: slots of lists become slots of their items.
-
-    The slots that are LIVE_SLOT in `defs` (None = all) hold a list, the k-th the items from starts[k] on, lengths[k]
-    of them (int64); the other slots have ended. An empty list ends with `empty_def`. Gives the new slots' repetition
-    levels, their definition levels (None if all are live), how many are live, and the item that each of these stands
-    for, or None and the first one where they follow each other.
-    """
-
-def settle_slots(slots: int, defs: Buffer | None, present: Buffer | None, absent: int, there: int) -> NDArray[np.uint8]:
-    """`defs` with the k-th live slot (None = all are) at level `there` if present[k] (None = all), else `absent`."""
-
-# --- Arrow's IPC metadata (used by pyparq.arrow.schema.ipc_read alone) ---
-def arrow_schema_field(data: Buffer, offset: int, index: int) -> tuple[str, str] | None:
-    """Name and C data interface format of the field at `index` of the FlatBuffers vector of an Arrow schema's fields
-    that starts at `offset`. None where it has more than these (children, metadata, a dictionary), or is damaged."""
-
-# --- Thrift compact protocol: where things lie, never what they mean (used by pyparq.format alone) ---
-class ThriftTruncated(KernelError):
-    """The bytes end inside a struct: more of them might decode."""
-
-def thrift_index_footer(
-    data: Buffer,
-) -> tuple[int, tuple[int, int], tuple[int, int], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Where things lie in a serialized FileMetaData.
-
-    Its end; the schema list; the row group list; per row group start, end, start and end of its column
-    list, and num_rows; where each row group's chunks begin in the last array; starts of the chunks and, per row
-    group, the end of the last one.
-    """
-
-def thrift_split_struct(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]]:
-    """The end of the struct that starts at ``offset``, and four numbers per field: its id, its type, where its header
-    starts and where its value does. A bool has no value beside its type."""
-
-def thrift_split_list(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]]:
-    """The type of the elements of the list or set that starts at ``offset``, and where each of them starts, then the
-    end of the last."""
-
-class LeafOrder:
-    """How the values of a leaf compare (`pyparq.format.order.native_order`)."""
-
-    def __init__(self, domain: int, width: int, total: bool, cut: bool, text: bool) -> None: ...
-
-_Bounds: TypeAlias = tuple[list[bytes | None], list[bytes | None], NDArray[np.int64] | None]
-
-def segment_bounds_fixed(order: LeafOrder, values: Buffer, edges: Buffer) -> _Bounds:
-    """Smallest and largest value of each segment [edges[k], edges[k + 1]) in PLAIN, int64 edges, and how many NaNs are
-    in it (None but for floats). None where no value could be a bound."""
-
-def segment_bounds_binary(order: LeafOrder, offsets: Buffer, data: Buffer, edges: Buffer) -> _Bounds:
-    """The same of byte arrays."""
-
-def shorter_min(order: LeafOrder, value: bytes, length: int) -> bytes:
-    """A lower bound of at most `length` bytes (below 0: whole) where the type allows that."""
-
-def shorter_max(order: LeafOrder, value: bytes, length: int) -> bytes:
-    """The same for an upper bound; the whole value where there is no shorter one."""
-
-def statistics(
-    order: LeafOrder,
-    mins: Sequence[bytes | None],
-    maxs: Sequence[bytes | None],
-    null_count: int,
-    nan_count: int,
-    distinct_count: int,
-    truncate: int,
-) -> bytes:
-    """The serialized Statistics of a chunk from the whole bounds of its pages. A `distinct_count` below 0: unknown."""
-
-def column_index(
-    order: LeafOrder,
-    mins: Sequence[bytes | None],
-    maxs: Sequence[bytes | None],
-    null_counts: Sequence[int],
-    value_counts: Sequence[int],
-    nan_counts: Sequence[int],
-    definition: Sequence[int],
-    repetition: Sequence[int],
-    truncate: int,
-    longest: int,
-) -> bytes | None:
-    """The serialized ColumnIndex of pages; None where the format allows none, or a bound is longer than `longest`."""
 
 class FileRules:
-    """What holds for all columns of a file that is written. Lengths to cut bounds to are below 0 for whole ones."""
+    """
+    What holds for all columns of a file that is written. Lengths to cut bounds to are below 0 for whole ones.
+    """
 
     def __init__(
         self,
@@ -613,10 +415,12 @@ class FileRules:
     ) -> None: ...
 
 class ColumnRules:
-    """How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
+    """
+    How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
     encoding and the share of the best before it that it may take; `level`: of the native
     codec, or compression.NOT_NATIVE to use `compress` alone; `text`: values must be UTF-8; `precision`: digits of a
-    decimal; `key_values` are serialized KeyValue structs."""
+    decimal; `key_values` are serialized KeyValue structs.
+    """
 
     def __init__(
         self,
@@ -641,23 +445,14 @@ class ColumnRules:
     ) -> None: ...
 
 class EncodedChunks:
-    """Column chunks of one row group, one after another, and what the footer and the indexes say about them."""
+    """
+    Column chunks of one row group, one after another, and what the footer and the indexes say about them.
+    """
 
     def __init__(self) -> None: ...
-    @property
-    def count(self) -> int:
-        """Chunks that are encoded."""
-    @property
-    def at_fault(self) -> int:
-        """After a failure or refusal, the number of the chunk that it is about."""
-    @property
-    def size(self) -> int:
-        """Stored bytes."""
-    @property
-    def uncompressed(self) -> int:
-        """The same before compression; headers count as they are stored."""
     def encode(self, jobs: list[tuple[Any, ...]], check: Callable[[], object]) -> tuple[int, int, int, int] | None:
-        """Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
+        """
+        Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
         None, rows, slots, dictionary, choice, seal), without the GIL; or, where the column is a leaf itself, from
         (ColumnRules, arrays, rows, codes, choice, seal). An array is (form, length, offset, validity bits or None,
         values or offsets, bytes or None), or (form, ImportedArray); pyparq.write.encode.flat_columns has the forms.
@@ -666,273 +461,572 @@ class EncodedChunks:
 
         A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
         before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
-        is called every 50 ms. Returns None, or why a chunk cannot be written: (code, page, row, size)."""
+        is called every 50 ms. Returns None, or why a chunk cannot be written: (code, page, row, size).
+        """
+
+    @property
+    def count(self) -> int:
+        """Chunks that are encoded."""
+
+    @property
+    def at_fault(self) -> int:
+        """After a failure or refusal, the number of the chunk that it is about."""
+
+    @property
+    def size(self) -> int:
+        """Stored bytes."""
+
+    @property
+    def uncompressed(self) -> int:
+        """The same before compression; headers count as they are stored."""
+
     def take(self) -> list[NDArray[np.uint8]]:
-        """The bytes of the chunks that were not taken yet, in order. While a thread is in `encode`: those of them
-        that are finished."""
+        """
+        The bytes of the chunks that were not taken yet, in order. While a thread is in `encode`: those of them
+        that are finished.
+        """
+
     def place(self, base: int) -> None:
         """Say where in the file the first chunk starts."""
+
     def column_index(self, chunk: int) -> bytes | None:
         """The serialized ColumnIndex of a chunk, if it has one."""
+
     def offset_index(self, chunk: int) -> bytes: ...
     def set_column_index(self, chunk: int, stored: bytes) -> None:
         """Store these bytes instead."""
+
     def set_offset_index(self, chunk: int, stored: bytes) -> None: ...
+    def column_metadata(self, chunk: int) -> bytes:
+        """Its serialized ColumnMetaData."""
+
+    def column_chunk(self, chunk: int, crypto: bytes, sealed: bytes, bare: bool) -> bytes:
+        """
+        Its serialized ColumnChunk. `crypto`: the serialized ColumnCryptoMetaData, or nothing. `sealed`: its metadata
+        as an encrypted module, which stands instead of them, or nothing; `bare`: beside those that a reader without the
+        key needs.
+        """
+
     def column_indexes(self, position: int) -> bytes:
-        """All ColumnIndexes, one after another, as they will be stored at `position`. They are not kept."""
+        """
+        All ColumnIndexes, one after another, as they will be stored at `position`. They are not kept.
+        """
+
     def offset_indexes(self, position: int) -> bytes: ...
     def column_chunks(self) -> bytes:
         """All serialized ColumnChunks, one after another."""
-    def column_metadata(self, chunk: int) -> bytes:
-        """Its serialized ColumnMetaData."""
-    def column_chunk(self, chunk: int, crypto: bytes, sealed: bytes, bare: bool) -> bytes:
-        """Its serialized ColumnChunk. `crypto`: the serialized ColumnCryptoMetaData, or nothing. `sealed`: its metadata
-        as an encrypted module, which stands instead of them, or nothing; `bare`: beside those that a reader without the
-        key needs."""
+
     def set_bloom(self, chunk: int, position: int, size: int) -> None:
         """Say where the Bloom filter of a chunk is."""
+
     def choice(self, chunk: int) -> tuple[int, float] | None:
-        """The encoding that was chosen for it, and the stored bytes per value; None where nothing was measured."""
+        """
+        The encoding that was chosen for it, and the stored bytes per value; None where nothing was measured.
+        """
+
     def used_entries(self, chunk: int) -> NDArray[np.int64]:
-        """The entries of its dictionary that occur in it, ascending, where it came as codes."""
+        """
+        The entries of its dictionary that occur in it, ascending, where it came as codes.
+        """
+
     def first_places(self, chunk: int) -> NDArray[np.int64] | None:
-        """The values at which the entries of its dictionary first occur; None without one that has all values."""
+        """
+        The values at which the entries of its dictionary first occur; None without one that has all values.
+        """
 
-_More: TypeAlias = Callable[[int], tuple[int, int]]
-"""Called for so many bytes more than there are: how many it adds, and how many could follow. It may raise."""
+class LeafOrder:
+    """How the values of a leaf compare (`pyparq.format.order.native_order`)."""
 
-class PageReader:
-    """The pages of one column chunk (used by pyparq.read.decode.chunk_pages alone).
+    def __init__(self, domain: int, width: int, total: bool, cut: bool, text: bool) -> None: ...
 
-    `leaf`, `piece` and `limits` as for `decode_columns`; the piece is a whole column chunk. Its data stay referenced.
-    `beyond`: bytes that `more` could give. A refusal is what `decode_columns` gives, or None. For one thread at a time.
+def segment_bounds_fixed(order: LeafOrder, values: Buffer, edges: Buffer) -> _Bounds:
+    """
+    Smallest and largest value of each segment [edges[k], edges[k + 1]) in PLAIN, int64 edges, and how many NaNs are
+    in it (None but for floats). None where no value could be a bound.
     """
 
-    def __init__(self, leaf: tuple[int, ...], piece: tuple[Any, ...], limits: tuple[int, ...]) -> None: ...
-    def list_pages(self, to_the_end: bool, more: _More, beyond: int) -> tuple[Any, ...] | None:
-        """Read headers until the pages hold the values of the piece, or to the end of its data. Returns a refusal. The
-        pages before the one that is refused are listed."""
+def segment_bounds_binary(order: LeafOrder, offsets: Buffer, data: Buffer, edges: Buffer) -> _Bounds:
+    """The same of byte arrays."""
+
+def shorter_min(order: LeafOrder, value: bytes, length: int) -> bytes:
+    """
+    A lower bound of at most `length` bytes (below 0: whole) where the type allows that.
+    """
+
+def shorter_max(order: LeafOrder, value: bytes, length: int) -> bytes:
+    """
+    The same for an upper bound; the whole value where there is no shorter one.
+    """
+
+def statistics(
+    order: LeafOrder,
+    mins: Sequence[bytes | None],
+    maxs: Sequence[bytes | None],
+    null_count: int,
+    nan_count: int,
+    distinct_count: int,
+    truncate: int,
+) -> bytes:
+    """
+    The serialized Statistics of a chunk from the whole bounds of its pages. A `distinct_count` below 0: unknown.
+    """
+
+def column_index(
+    order: LeafOrder,
+    mins: Sequence[bytes | None],
+    maxs: Sequence[bytes | None],
+    null_counts: Sequence[int],
+    value_counts: Sequence[int],
+    nan_counts: Sequence[int],
+    definition: Sequence[int],
+    repetition: Sequence[int],
+    truncate: int,
+    longest: int,
+) -> bytes | None:
+    """
+    The serialized ColumnIndex of pages; None where the format allows none, or a bound is longer than `longest`.
+    """
+
+def check_chunks(
+    stack: Buffer, types: Buffer, repeated: Buffer, num_rows: Buffer, file_sizes: Buffer
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """
+    Start and size of column chunks, and whether anything about them is unusual. `stack`: their numbers by kind, row
+    group and column; `types` (int64) and `repeated` (uint8) of the columns; rows of each row group; the size of its
+    file, one for all or one for each.
+    """
+
+def number_bounds(
+    buffers: list[Any], of: Buffer, shift: int, stack: Buffer, modern: bool, old: bool, width: int, kind: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """
+    Lower and upper bounds of the chunks of one leaf of numbers, 64 bits each, and where they can be used. `stack`:
+    their numbers by kind; `kind`: 0 signed, 1 unsigned, 2 floating (the bits of a double), 3 boolean, stored in `width`
+    bytes. `modern`: min_value and max_value count, `old`: min and max where neither is there. Places are in one buffer,
+    or in the one whose number `of` has, or that stands above `shift` bits of the place.
+    """
+
+def chunk_counts(
+    stack: Buffer, has_nan: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """
+    Nulls, NaNs and slots of chunks, -1 where they are not known, and whether all are null.
+    """
+
+def xxh64_fixed(values: Buffer, width: int) -> NDArray[np.uint64]:
+    """XXH64, seed 0, of each value's bytes."""
+
+def xxh64_binary(offsets: Buffer, data: Buffer) -> NDArray[np.uint64]:
+    """XXH64, seed 0, of each value's bytes (no length prefix)."""
+
+def sbbf_insert(bitset: Buffer, hashes: Buffer) -> None:
+    """
+    Insert uint64 hashes into a split block filter; the bitset is a positive multiple of 32 bytes.
+    """
+
+def sbbf_check(bitset: Buffer, hashes: Buffer) -> NDArray[np.bool_]:
+    """
+    Whether each hash may be in the filter. A single 32-byte block is a filter of one block.
+    """
+
+probe_filters: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer, int], NDArray[np.uint8]] | None
+"""`(paths, statuses, files, offsets, lengths, hashes, most)`: Whether Bloom filters hold any of the hashes (uint64): 0
+certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, time and inode of each file, which must
+be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than `most` bytes
+is not used. None where the system has no positioned reads."""
+
+probe_open_filters: Callable[[int, int, Buffer, Buffer, Buffer, Buffer, int], tuple[NDArray[np.uint8], int, int]] | None
+"""`(fd, size, tail, offsets, lengths, hashes, most)`: The same of filters of one open file of `size` bytes, whose last
+bytes are `tail`; with the number of requests that this took, and their bytes. None where the system has no positioned
+reads."""
+
+def compare_binary(offsets: Buffer, data: Buffer, literal: Buffer) -> NDArray[np.int8]:
+    """-1, 0, 1: each value against the literal, unsigned bytes."""
+
+def compare_binary_decimal(offsets: Buffer, data: Buffer, literal: Buffer) -> NDArray[np.int8]:
+    """
+    -1, 0, 1: each value against the literal, big-endian two's complement of any length.
+    """
+
+def compare_flba(data: Buffer, width: int, signed_be: bool, literal: Buffer) -> NDArray[np.int8]:
+    """-1, 0, 1 for fixed width; a signed literal may have another length."""
+
+read_footers: Callable[[list[bytes], int, int], list[tuple[int, int, int, bool, bytes, int, int] | None]] | None
+"""`(paths, tail, most)`: The footers of local files, each opened, read and closed; `tail` bytes are read at first, a
+footer of more than `most` bytes is not read. Of each file its size, its time in nanoseconds, its inode, whether the
+footer is encrypted, the footer as stored, and how many reads of how many bytes it took; None where anything is unusual
+(reading that file by itself tells what). None where the system has no positioned reads."""
+
+footer_kinds: (
+    Callable[
+        [list[bytes], Buffer, int, int],
+        tuple[NDArray[np.int64], list[tuple[int, int, int, bool, bytes, int, int]], NDArray[np.int64]],
+    ]
+    | None
+)
+"""`(paths, statuses, tail, most)`: The places of the first local file of each kind, where footers that are the same in
+all but rows and row groups are of one kind, then these files' footers as `read_footers` gives them, then the places of
+files whose kind cannot be told: something about them is unusual, they are encrypted, or no longer what `statuses` says
+(size, time and inode of each, int64). None where the system has no positioned reads."""
+
+def footer_frames(footers: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """
+    Of each serialized FileMetaData: the place in the list of the first that is the same in all but its rows and row
+    groups, and its rows. -1 and -1 where that cannot be told: it is damaged, says that the file is encrypted, has row
+    groups without rows, or states rows that are not their sum.
+    """
+
+read_many_ranges: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer], int] | None
+"""`(paths, statuses, files, offsets, lengths, out)`: Read ranges of files one after another into `out`; returns how
+many were read before one could not be: its file is not there, has changed, or ends too early. `statuses`: size, time
+and inode of each file, which must be what they were; `files`: of each range the place of its file in `paths`, rising.
+None where the system has no positioned reads."""
+
+class HeldFile:
+    """
+    The descriptor of an open file, closed with the last reference to this.
+    """
+
+    def __init__(self, number: int) -> None: ...
     @property
-    def num_values(self) -> int:
-        """Of all pages that are listed, nulls included."""
-    @property
-    def end(self) -> int:
-        """Where the last of them ends in the data."""
-    @property
-    def uncompressed(self) -> int:
-        """Bytes of all of them before compression, headers as they are stored."""
-    def pages(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
-        """Of each data page: start of its header, bytes with the header, stored bytes without it, uncompressed bytes,
-        PageType, values, encoding, nulls and rows (of version 2), flags: 1 for a CRC, 2 for statistics."""
-    def dictionary(self) -> tuple[int, int, int, int, int, int, bool, bool] | None:
-        """Of the dictionary page the first four of these numbers, entries, encoding, whether it is sorted, and has a
-        CRC."""
-    def entries(self, more: _More, beyond: int) -> tuple[Any, Any]:
-        """((entries, int64 offsets or None, their bytes) or None, refusal) of the dictionary page, which is listed.
-        Booleans take a byte each."""
-    def decode(
-        self, first: int, last: int, window: int, entries: int, with_values: bool, more: _More, beyond: int
-    ) -> tuple[Any, Any]:
-        """Decode data pages from number `first` on, none behind number `last`, until they take `window` bytes; one at
-        least. `entries`: how many the dictionary has, below 0 without one. Levels alone unless `with_values`.
+    def number(self) -> int: ...
 
-        Returns (found or None, refusal). What is found: how many pages; int64 numbers, five for each page: values,
-        those that are present, rows, where its repetition and its definition levels begin (-1: all are the maximum,
-        -2: all are 0); uint8 repetition levels; uint8 definition levels; int32 codes of the pages that have codes; the
-        present values of the others: bytes, (int64 offsets, bytes), or None without such a page."""
+pread_ranges: Callable[[int, Buffer, Buffer, Buffer, int], int] | None
+"""`(fd, offsets, lengths, out, threads)`: Read ranges (int64) of an open file one after another into `out`. Returns
+the bytes that came before its end, raises OSError as the system does. None where the system has no positioned reads."""
 
-class ThriftRules:
-    """The structs' fields, as `pyparq.format.generated.rules` tells them, to check bytes before decoding."""
+begin_writeback: Callable[[int, int, int], None] | None
+"""`(fd, offset, size)`: Have the kernel begin to store these bytes of an open file, and do not wait for it. Errors are
+those of later calls. None where the system cannot do that."""
 
-    def __init__(self, rows: Sequence[Any]) -> None: ...
-    def check(self, data: Buffer, offset: int, kind: int) -> tuple[int, bool]:
-        """End of the struct of that kind at `offset`, and whether a text that may be raw is not UTF-8."""
-    def lists(self, data: Buffer, offset: int, kind: int) -> tuple[int, list[NDArray[np.int64] | None]]:
-        """End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
-        hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
-        field come first, then all of the next."""
-    def column_index(self, data: Buffer, kind: int, width: int, number_kind: int) -> tuple[Any, ...]:
-        """The ColumnIndex (the struct of that kind) at the start of `data`: null pages, lower bounds, upper bounds,
-        boundary order, null counts, histograms of repetition and definition levels, NaN counts; None for absent lists.
-        Bounds are lists of bytes where `width` is 0, else (64-bit numbers, where they can be used) as `number_bounds`
-        has them."""
-    def chunk_numbers(self, data: Buffer, starts: Buffer, kind: int, paths: list[bytes]) -> NDArray[np.int64]:
-        """The numbers of the ColumnChunks (the struct of that kind) that start at `starts` (int64; -1: there is none),
-        as `pyparq.format.chunk_numbers` names them: all of the first, then all of the second. `paths`: in turn, the
-        path_in_schema that the chunks should have, as it is stored."""
-    def chunks_of_footers(
-        self, footers: list[bytes], columns: Buffer, kind: int, paths: list[bytes], leaves: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The same of some columns (int64, ascending) in all row groups of serialized FileMetaData. Row groups before
-        each footer, and of all; the rows of each row group, -1 where something is wrong with it; the numbers of their
-        chunks. `leaves`: column chunks that each row group should have."""
+def tally_codes(
+    codes: Buffer, edges: Buffer, num_entries: int, weights: Buffer | None
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """
+    Of dictionary codes (int32) page by page, page k from `edges[k]` to `edges[k + 1]` (int64): the codes that each
+    page uses, each once, one page after another; where each page's begin, and the end; the sum of the `weights` (int32,
+    one for each of the entries; None: all 0) of its codes.
+    """
 
-def bytes_at(buffers: list[Any], of: Buffer, starts: Buffer, sizes: Buffer) -> list[bytes | None]:
-    """Bytes of `buffers`: the place of the buffer in the list, start and size of each (int64); None where the start is
-    negative."""
+def mask_count(words: Buffer) -> int:
+    """How many bits are set."""
 
-# --- page index (PageIndex.md) ---
+def mask_runs(words: Buffer) -> int:
+    """How many runs of set bits there are."""
+
+def mask_to_ranges(words: Buffer, num_rows: int, join: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """
+    Where the runs of set bits start and end; runs at most `join` rows apart are one.
+    """
+
+def mask_from_ranges(starts: Buffer, ends: Buffer, num_rows: int) -> NDArray[np.uint64]:
+    """The reverse, of int64 ranges that ascend and are disjoint."""
+
+def mask_rows(words: Buffer) -> NDArray[np.int64]:
+    """The numbers of the bits that are set."""
+
+def mask_head(words: Buffer, count: int) -> NDArray[np.uint64]:
+    """The first `count` of the set bits."""
+
+def mask_within(words: Buffer, num_rows: int, starts: Buffer, ends: Buffer) -> NDArray[np.uint64]:
+    """
+    The bits that lie in some ranges (int64, ascending and disjoint), side by side.
+    """
+
+def mask_spread(words: Buffer, starts: Buffer, ends: Buffer, num_rows: int) -> NDArray[np.uint64]:
+    """
+    Each bit at the next row of the ranges; the other rows of `num_rows` are not set.
+    """
+
+def mask_of_bits(bitmap: Buffer, offset: int, length: int) -> NDArray[np.uint64]:
+    """`length` bits of any bitmap from bit `offset` on."""
+
+def keep_fixed(words: Buffer, values: Buffer, width: int, out: Buffer) -> None:
+    """
+    The values of `width` bytes whose bits are set, into the bytes `out`, which they fill.
+    """
+
+def keep_bits(words: Buffer, bitmap: Buffer, offset: int, length: int) -> NDArray[np.uint64]:
+    """
+    Of the `length` bits of a bitmap from bit `offset` on those whose bits in `words` are set, side by side.
+    """
+
+def kept_bytes(words: Buffer, offsets: Buffer) -> int:
+    """Bytes of the strings whose bits are set."""
+
+def keep_binary(words: Buffer, offsets: Buffer, data: Buffer, out_offsets: Buffer, out_data: Buffer) -> None:
+    """
+    The strings whose bits are set: offsets of the same width from 0 on, and their `kept_bytes`.
+    """
+
+def mask_entries(words: Buffer, num_rows: int, rep_levels: Buffer) -> NDArray[np.uint64]:
+    """
+    For each of the uint8 repetition levels, whether the row that it belongs to is set.
+    """
+
+def mask_slots(words: Buffer, def_levels: Buffer, level: int) -> NDArray[np.uint64]:
+    """
+    The bits of those entries whose uint8 definition level comes to `level`, side by side.
+    """
+
+def match_numbers(values: Buffer, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """
+    Numbers (float16 too) against a literal of their type: == != < <= > >=, is_nan, is_not_nan. NaN is above every
+    number, and no literal; the zeros are equal.
+    """
+
+def match_limbs(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """Little-endian two's complement of `width` bytes, a multiple of 8."""
+
+def match_binary(
+    offsets: Buffer, data: Buffer, op: str, literal: Buffer, within: Buffer | None = None
+) -> NDArray[np.uint64]:
+    """
+    Byte strings in unsigned lexicographic order: == != < <= > >=, starts_with, not starts_with.
+    """
+
+def match_fixed(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """The same for byte strings of one length."""
+
+def match_codes(codes: Buffer, table: Buffer, entries: int, within: Buffer | None = None) -> NDArray[np.uint64]:
+    """
+    For each index the bit of `table`, which has so many `entries`; none for an index that is not below that.
+    """
+
+class NumberSet:
+    """
+    Numbers (float16 too) to look others of their type up in. NaN is never found; the zeros are equal.
+    """
+
+    def __init__(self, values: Buffer) -> None: ...
+    def test(self, values: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]: ...
+
+def thrift_index_footer(
+    data: Buffer,
+) -> tuple[int, tuple[int, int], tuple[int, int], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """
+    Where things lie in a serialized FileMetaData.
+
+    Its end; the schema list; the row group list; per row group start, end, start and end of its column
+    list, and num_rows; where each row group's chunks begin in the last array; starts of the chunks and, per row
+    group, the end of the last one.
+    """
+
 def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> int:
-    """What is wrong with the places of a chunk's pages: int64 offsets, then sizes, then first rows.
+    """
+    What is wrong with the places of a chunk's pages: int64 offsets, then sizes, then first rows.
 
     0: nothing. 1: the first rows do not rise from 0 to below `num_rows`. 2: a page is empty or begins outside of
     [start, end). 3: pages overlap, are out of order, or go beyond `end`.
     """
 
-# --- Arrow's C interfaces ---
-class ArrowField:
-    """A field (`pyparq.format.types.Field`) and all below it, as a schema that can be given away many times."""
+class ThriftTruncated(KernelError):
+    pass
 
-    def __init__(self, field: Any) -> None: ...
-    def capsule(self) -> Any:
-        """An `arrow_schema` capsule."""
-
-def arrow_array(array: Any) -> Any:
-    """An `arrow_array` capsule over the buffers of a column, or of (columns, number of rows): a record batch."""
-
-def arrow_arrays(field: ArrowField, arrays: Any) -> Any:
-    """An `arrow_array_stream` capsule of such arrays."""
-
-def arrow_stream(producer: Any) -> Any:
-    """An `arrow_array_stream` capsule whose callbacks ask `producer`, from whatever thread they are called.
-
-    `get_schema()` gives an `arrow_schema` capsule, `get_next()` an `arrow_array` capsule or None at the end; both are
-    emptied. `close()` is called when the stream is let go of, read to its end or not. An exception becomes an errno
-    and the text "Type: message", and the stream then fails in the same way for good; KeyboardInterrupt is raised again
-    where Python runs next. Once the interpreter shuts down the producer is called no more.
+class ThriftRules:
+    """
+    The structs' fields, as `pyparq.format.generated.rules` tells them, to check bytes before decoding.
     """
 
-# --- Arrow arrays of other libraries (used by pyparq.arrow.c_import) ---
-class ImportedArray:
-    """An array of fixed width, or of byte arrays, as another library made it. Its buffers have the buffer protocol."""
-
-    @property
-    def length(self) -> int: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def null_count(self) -> int: ...
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of its elements, which of byte arrays are four for each and their own."""
-    @property
-    def validity(self) -> Any | None: ...
-    @property
-    def buffers(self) -> tuple[Any, ...]:
-        """Values, or offsets and bytes."""
-
-class ArrowImport:
-    """Takes over what capsules hold: `arrow_schema` and `arrow_array`, or None and `arrow_array_stream`."""
-
-    def __init__(self, schema: Any | None, arrays: Any) -> None: ...
-    def schema(self) -> tuple[Any, ...] | None:
-        """(format, name, metadata or None, flags, children, dictionary or None), these two the same again. None where
-        a type is not known: the capsules hold what they held."""
-    def next(self) -> ImportedArray | tuple[Any, ...] | None:
-        """The next array; what is nested, a dictionary or views is (length, offset, null count, validity or None,
-        buffers, children, dictionary or None). None at the end."""
-
-class probes:
-    """A module of what only the tests call."""
-
-    @staticmethod
-    def codec_is_native(codec: int) -> bool:
-        """Whether `inflate` knows the codec, a number of CompressionCodec in parquet.thrift."""
-    @staticmethod
-    def inflate(codec: int, data: Buffer, out: Buffer, wanted: int = -1) -> int:
-        """Decompress to `out`; how many bytes `data` holds, -1 where it is malformed or holds more than `out` has room
-        for. With fewer `wanted` it may stop when these are there: it returns how many it has, and no byte behind is
-        checked."""
-    @staticmethod
-    def deflate_bound(codec: int, size: int) -> int:
-        """No so many bytes take more than this when they are compressed."""
-    @staticmethod
-    def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
-        """Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec
-        has."""
-    @staticmethod
-    def idle_memory() -> int:
-        """Bytes that wait to be used again."""
-    @staticmethod
-    def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None:
-        """`run(k)` for each k below `tasks`, on this thread and up to `threads - 1` others that are not Python's. The
-        first error ends the work and is raised, when no call is under way any more."""
-    @staticmethod
-    def stop_requested() -> bool:
-        """Within such a call: whether its result is of no use any more."""
-    @staticmethod
-    def bit_packed_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer) -> int:
-        """Decode the deprecated BIT_PACKED levels (most significant bit first); returns bytes consumed."""
-    @staticmethod
-    def rle_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer, max_value: int = -1) -> int:
-        """Decode exactly `count` values of 0..8 bits into uint8 `out[:count]`; returns the bytes used.
-
-        A value above `max_value` (if not negative) or wider than `bit_width` is an error. With bit width 0 every
-        value is 0 and no byte is read. A final bit-packed run may lack its padding but no wanted value.
+    def __init__(self, rows: Sequence[Any]) -> None: ...
+    def check(self, data: Buffer, offset: int, kind: int) -> tuple[int, bool]:
         """
-    @staticmethod
-    def rle_decode_i32(data: Buffer, bit_width: int, count: int, out: Buffer, limit: int) -> int:
-        """As `rle_decode_u8`, 0..32 bits into int32 `out`; every value must be below `limit` (at most 2^31)."""
-    @staticmethod
-    def rle_encode_u8(values: Buffer, bit_width: int) -> bytes:
-        """Encode uint8 values of 0..8 bits. A value that does not fit is an error."""
-    @staticmethod
-    def rle_encode_i32(values: Buffer, bit_width: int) -> bytes:
-        """Encode int32 values, seen as unsigned, of 0..32 bits. A value that does not fit is an error."""
-    @staticmethod
-    def plain_binary_decode(data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0) -> int:
-        """Decode `count` length-prefixed values; returns the bytes of `data` used.
-
-        Writes count + 1 offsets from `base` up (int32 or int64), and the bytes, used - 4 * count of them, to the
-        start of `out_data` (len(data) - 4 * count always suffices). What lies behind them in `out_data` may be
-        overwritten too.
+        End of the struct of that kind at `offset`, and whether a text that may be raw is not UTF-8.
         """
-    @staticmethod
-    def delta_decode_i32(data: Buffer, out: Buffer, count: int) -> int:
-        """Decode exactly `count` values into int32 `out[:count]`; returns the bytes used.
 
-        The data must claim that many; no bytes at all do for none. Arithmetic wraps.
+    def lists(self, data: Buffer, offset: int, kind: int) -> tuple[int, list[NDArray[np.int64] | None]]:
         """
-    @staticmethod
-    def delta_decode_i64(data: Buffer, out: Buffer, count: int) -> int:
-        """As `delta_decode_i32`, for int64."""
-    @staticmethod
-    def delta_encode_i32(values: Buffer) -> bytes:
-        """Encode int32 values, blocks of 128 in 4 miniblocks."""
-    @staticmethod
-    def delta_encode_i64(values: Buffer) -> bytes:
-        """Encode int64 values, blocks of 128 in 4 miniblocks."""
-    @staticmethod
-    def delta_length_decode(data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0) -> int:
-        """Decode DELTA_LENGTH_BYTE_ARRAY as `plain_binary_decode` does PLAIN; returns the bytes used.
+        End of the struct of that kind at `offset`, and its lists by field (None for absent ones). For structs that
+        hold nothing but lists of integers or of structs of required integers; of such structs, all of their first
+        field come first, then all of the next.
+        """
 
-        `out_data` gets out_offsets[-1] - base bytes; len(data) always suffices.
+    def column_index(self, data: Buffer, kind: int, width: int, number_kind: int) -> tuple[Any, ...]:
         """
-    @staticmethod
-    def delta_length_encode(offsets: Buffer, data: Buffer) -> bytes:
-        """Encode byte arrays as DELTA_LENGTH_BYTE_ARRAY."""
-    @staticmethod
-    def delta_byte_array_decode(
-        data: Buffer, count: int, max_bytes: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint8], int]:
-        """Decode DELTA_BYTE_ARRAY: offsets from 0, bytes, and the bytes of `data` used.
+        The ColumnIndex (the struct of that kind) at the start of `data`: null pages, lower bounds, upper bounds,
+        boundary order, null counts, histograms of repetition and definition levels, NaN counts; None for absent lists.
+        Bounds are lists of bytes where `width` is 0, else (64-bit numbers, where they can be used) as `number_bounds`
+        has them.
+        """
 
-        Shared prefixes let few bytes grow into many: beyond `max_bytes` of output it is an error.
+    def chunk_numbers(self, data: Buffer, starts: Buffer, kind: int, paths: list[bytes]) -> NDArray[np.int64]:
         """
-    @staticmethod
-    def delta_byte_array_encode(offsets: Buffer, data: Buffer) -> bytes:
-        """Encode byte arrays as DELTA_BYTE_ARRAY."""
-    @staticmethod
-    def byte_stream_split_decode(data: Buffer, width: int, out: Buffer) -> None:
-        """Join the streams of all of `data` to values of `width` bytes; `out` is as long as `data`."""
-    @staticmethod
-    def byte_stream_split_encode(values: Buffer, width: int) -> NDArray[np.uint8]:
-        """Split values of `width` bytes into streams."""
+        The numbers of the ColumnChunks (the struct of that kind) that start at `starts` (int64; -1: there is none),
+        as `pyparq.format.chunk_numbers` names them: all of the first, then all of the second. `paths`: in turn, the
+        path_in_schema that the chunks should have, as it is stored.
+        """
+
+    def chunks_of_footers(
+        self, footers: list[bytes], columns: Buffer, kind: int, paths: list[bytes], leaves: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """
+        The same of some columns (int64, ascending) in all row groups of serialized FileMetaData. Row groups before
+        each footer, and of all; the rows of each row group, -1 where something is wrong with it; the numbers of their
+        chunks. `leaves`: column chunks that each row group should have.
+        """
+
+def bytes_at(buffers: list[Any], of: Buffer, starts: Buffer, sizes: Buffer) -> list[bytes | None]:
+    """
+    Bytes of `buffers`: the place of the buffer in the list, start and size of each (int64); None where the start is
+    negative.
+    """
+
+def thrift_split_struct(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]]:
+    """
+    The end of the struct that starts at ``offset``, and four numbers per field: its id, its type, where its header
+    starts and where its value does. A bool has no value beside its type.
+    """
+
+def thrift_split_list(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]]:
+    """
+    The type of the elements of the list or set that starts at ``offset``, and where each of them starts, then the
+    end of the last.
+    """
+
+def plain_binary_encode(offsets: Buffer, data: Buffer) -> NDArray[np.uint8]:
+    """The PLAIN bytes of every value: 4-byte length, then the value."""
+
+def narrow_offsets(offsets: Buffer) -> NDArray[np.int32]:
+    """int64 offsets as int32, checked."""
+
+def gather_binary_offsets(dict_offsets: Buffer, indices: Buffer, out_offsets: Buffer, base: int = 0) -> int:
+    """
+    Offsets of the values an int32 index array picks, from `base` up; returns the bytes they take.
+    """
+
+def gather_binary_bytes(dict_offsets: Buffer, dict_data: Buffer, indices: Buffer, out_data: Buffer) -> int:
+    """
+    The picked values' bytes, one after the other; returns how many. May scribble behind them.
+    """
+
+def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """
+    The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data.
+    """
+
+def compact_binary(offsets: Buffer, data: Buffer, valid: Buffer | None) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """
+    The values of the slots that are present; bytes under absent slots are dropped.
+    """
+
+def utf8_validate(offsets: Buffer, data: Buffer) -> int:
+    """Index of the first value that is not UTF-8 on its own, or -1."""
+
+def dict_encode_fixed(values: Buffer, width: int, max_entries: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """
+    Number the distinct values (by bits) in order of appearance.
+
+    Returns the indices of the first m values and the position of each entry's first appearance. m == n if
+    everything fits; otherwise value m would be entry `max_entries` + 1.
+    """
+
+def dict_encode_binary(offsets: Buffer, data: Buffer, max_bytes: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """
+    The same for byte arrays; stops where the dictionary's PLAIN size would pass `max_bytes`.
+    """
+
+def isin_binary(offsets: Buffer, data: Buffer, set_offsets: Buffer, set_data: Buffer) -> NDArray[np.bool_]:
+    """Whether each value is one of the set's."""
+
+def count_distinct_u64(hashes: Buffer) -> int:
+    """How many different uint64 there are, exactly."""
+
+def estimate_distinct_u64(hashes: Buffer) -> float:
+    """
+    How many different uint64 there are, about: of a million, within 0.1 % nearly always. A tenth of the time.
+    """
+
+def gather_fixed(dictionary: Buffer, width: int, indices: Buffer, out: Buffer) -> None:
+    """
+    `out[i] = dictionary[indices[i]]` for checked int32 indices; `out` has len(indices) * width bytes.
+    """
+
+def compact_fixed(values: Buffer, width: int, valid: Buffer | None) -> NDArray[np.uint8]:
+    """
+    The reverse: the bytes of the slots that are present (also a row filter).
+    """
+
+def list_slots(
+    def_levels: Buffer | None,
+    rep_levels: Buffer | None,
+    entries: int,
+    slots: int,
+    rep: int,
+    item: int,
+    item_rep: int,
+    item_def: int,
+    def_level: int,
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """
+    Offsets (slots + 1) and presence of the lists in a position.
+
+    `item_rep` and `item_def` are the levels of the list's items; the list is there from `def_level` on. The
+    levels must start exactly `slots` slots.
+    """
+
+def slot_validity(
+    def_levels: Buffer | None, rep_levels: Buffer | None, entries: int, slots: int, rep: int, item: int, def_level: int
+) -> NDArray[np.bool_]:
+    """
+    Whether each slot of a position is present: its definition level is at least `def_level`.
+    """
+
+def levels_agree(
+    def_a: Buffer | None,
+    rep_a: Buffer | None,
+    entries_a: int,
+    def_b: Buffer | None,
+    rep_b: Buffer | None,
+    entries_b: int,
+    rep: int,
+    def_level: int,
+) -> bool:
+    """
+    Whether two leaves below a position tell the same of it and of what is around it.
+
+    Of the entries that do not go on with a list below the position (repetition at most `rep`), the repetition levels
+    must be equal, and the definition levels as far as `def_level`.
+    """
+
+def expand_lists(
+    slots: int,
+    reps: Buffer | None,
+    defs: Buffer | None,
+    starts: Buffer,
+    lengths: Buffer,
+    num_items: int,
+    item_rep: int,
+    empty_def: int,
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8] | None, int, NDArray[np.int64] | None, int]:
+    """
+    One level of nesting for writing: slots of lists become slots of their items.
+
+    The slots that are LIVE_SLOT in `defs` (None = all) hold a list, the k-th the items from starts[k] on, lengths[k]
+    of them (int64); the other slots have ended. An empty list ends with `empty_def`. Gives the new slots' repetition
+    levels, their definition levels (None if all are live), how many are live, and the item that each of these stands
+    for, or None and the first one where they follow each other.
+    """
+
+def settle_slots(slots: int, defs: Buffer | None, present: Buffer | None, absent: int, there: int) -> NDArray[np.uint8]:
+    """
+    `defs` with the k-th live slot (None = all are) at level `there` if present[k] (None = all), else `absent`.
+    """
+
+LIVE_SLOT: int = 255
+
+def number_texts(values: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """
+    Decimal texts of integers or floats, as offsets and data: what ``str`` writes.
+
+    Empty for floats that Python may write with an exponent, that are not finite, or of two bytes; and for all floats
+    where the C++ library has no shortest texts.
+    """
 
 def variant_unshred(
     metadata: tuple[Any, Any], tree: tuple[Any, Any], rows: Buffer | None, slots: int
 ) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    """The unshredded values of ``slots`` Variants, as offsets and data (VariantShredding.md).
+    """
+    The unshredded values of ``slots`` Variants, as offsets and data (VariantShredding.md).
 
     ``metadata``: the offsets and data of the metadata. ``rows``: one byte per Variant, 0 where it is null. ``tree``:
     the column ``value`` and the column ``typed_value``, each ``None`` where the schema has none. A column ``value`` is
@@ -942,3 +1036,143 @@ def variant_unshred(
 
     Raises :class:`KernelError`, which names the row, for what is no valid Variant.
     """
+
+class probes:
+    @staticmethod
+    def idle_memory() -> int:
+        """Bytes that wait to be used again."""
+
+    @staticmethod
+    def run_parallel(tasks: int, threads: int, run: Callable[[int], object]) -> None:
+        """
+        `run(k)` for each k below `tasks`, on this thread and up to `threads - 1` others that are not Python's. The
+        first error ends the work and is raised, when no call is under way any more.
+        """
+
+    @staticmethod
+    def stop_requested() -> bool:
+        """Within such a call: whether its result is of no use any more."""
+
+    @staticmethod
+    def codec_is_native(codec: int) -> bool:
+        """
+        Whether `inflate` knows the codec, a number of CompressionCodec in parquet.thrift.
+        """
+
+    @staticmethod
+    def inflate(codec: int, data: Buffer, out: Buffer, wanted: int = -1) -> int:
+        """
+        Decompress to `out`; how many bytes `data` holds, -1 where it is malformed or holds more than `out` has room
+        for. With fewer `wanted` it may stop when these are there: it returns how many it has, and no byte behind is
+        checked.
+        """
+
+    @staticmethod
+    def deflate_bound(codec: int, size: int) -> int:
+        """No so many bytes take more than this when they are compressed."""
+
+    @staticmethod
+    def deflate(codec: int, level: int, data: Buffer, out: Buffer) -> int:
+        """
+        Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec
+        has.
+        """
+
+    @staticmethod
+    def plain_binary_decode(data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0) -> int:
+        """
+        Decode `count` length-prefixed values; returns the bytes of `data` used.
+
+        Writes count + 1 offsets from `base` up (int32 or int64), and the bytes, used - 4 * count of them, to the
+        start of `out_data` (len(data) - 4 * count always suffices). What lies behind them in `out_data` may be
+        overwritten too.
+        """
+
+    @staticmethod
+    def byte_stream_split_decode(data: Buffer, width: int, out: Buffer) -> None:
+        """
+        Join the streams of all of `data` to values of `width` bytes; `out` is as long as `data`.
+        """
+
+    @staticmethod
+    def byte_stream_split_encode(values: Buffer, width: int) -> NDArray[np.uint8]:
+        """Split values of `width` bytes into streams."""
+
+    @staticmethod
+    def delta_decode_i32(data: Buffer, out: Buffer, count: int) -> int:
+        """
+        Decode exactly `count` values into int32 `out[:count]`; returns the bytes used.
+
+        The data must claim that many; no bytes at all do for none. Arithmetic wraps.
+        """
+
+    @staticmethod
+    def delta_decode_i64(data: Buffer, out: Buffer, count: int) -> int:
+        """As `delta_decode_i32`, for int64."""
+
+    @staticmethod
+    def delta_encode_i32(values: Buffer) -> bytes:
+        """Encode int32 values, blocks of 128 in 4 miniblocks."""
+
+    @staticmethod
+    def delta_encode_i64(values: Buffer) -> bytes:
+        """Encode int64 values, blocks of 128 in 4 miniblocks."""
+
+    @staticmethod
+    def delta_length_decode(data: Buffer, count: int, out_offsets: Buffer, out_data: Buffer, base: int = 0) -> int:
+        """
+        Decode DELTA_LENGTH_BYTE_ARRAY as `plain_binary_decode` does PLAIN; returns the bytes used.
+
+        `out_data` gets out_offsets[-1] - base bytes; len(data) always suffices.
+        """
+
+    @staticmethod
+    def delta_length_encode(offsets: Buffer, data: Buffer) -> bytes:
+        """Encode byte arrays as DELTA_LENGTH_BYTE_ARRAY."""
+
+    @staticmethod
+    def delta_byte_array_decode(
+        data: Buffer, count: int, max_bytes: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint8], int]:
+        """
+        Decode DELTA_BYTE_ARRAY: offsets from 0, bytes, and the bytes of `data` used.
+
+        Shared prefixes let few bytes grow into many: beyond `max_bytes` of output it is an error.
+        """
+
+    @staticmethod
+    def delta_byte_array_encode(offsets: Buffer, data: Buffer) -> bytes:
+        """Encode byte arrays as DELTA_BYTE_ARRAY."""
+
+    @staticmethod
+    def rle_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer, max_value: int = -1) -> int:
+        """
+        Decode exactly `count` values of 0..8 bits into uint8 `out[:count]`; returns the bytes used.
+
+        A value above `max_value` (if not negative) or wider than `bit_width` is an error. With bit width 0 every
+        value is 0 and no byte is read. A final bit-packed run may lack its padding but no wanted value.
+        """
+
+    @staticmethod
+    def rle_decode_i32(data: Buffer, bit_width: int, count: int, out: Buffer, limit: int) -> int:
+        """
+        As `rle_decode_u8`, 0..32 bits into int32 `out`; every value must be below `limit` (at most 2^31).
+        """
+
+    @staticmethod
+    def bit_packed_decode_u8(data: Buffer, bit_width: int, count: int, out: Buffer) -> int:
+        """
+        Decode the deprecated BIT_PACKED levels (most significant bit first); returns bytes consumed.
+        """
+
+    @staticmethod
+    def rle_encode_u8(values: Buffer, bit_width: int) -> bytes:
+        """
+        Encode uint8 values of 0..8 bits. A value that does not fit is an error.
+        """
+
+    @staticmethod
+    def rle_encode_i32(values: Buffer, bit_width: int) -> bytes:
+        """
+        Encode int32 values, seen as unsigned, of 0..32 bits. A value that does not fit is an error.
+        """

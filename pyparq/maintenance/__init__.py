@@ -2,6 +2,7 @@
 
 DOOR = (
     "add_indexes",
+    "advise",
     "edit_metadata",
     "index_request",
     "kept_storage",

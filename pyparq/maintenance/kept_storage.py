@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.schema.extensions import EXTENSION_NAME, LOGICAL_TYPE, VARIANT
+from pyparq.arrow.table import Table
 from pyparq.datasets.read.dataset import Dataset, dataset_of, files_of
 from pyparq.datasets.read.evolution import DECIMAL_STORAGE
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.errors import ColumnNotFoundError, SchemaError
 from pyparq.filters.constant_folding import simplified
-from pyparq.filters.expression import Expression
-from pyparq.filters.tuple_filters import parse_filters
+from pyparq.filters.expression import Expression, tested_paths
+from pyparq.filters.given import as_expression
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.types import Field, Schema
@@ -124,10 +125,10 @@ def _asked(dataset: Dataset, filters: Filters | None) -> set[str]:
 
     def note(test: Expression) -> Expression:
         with suppress(ColumnNotFoundError):  # the scan raises the error
-            found.add(dataset.tree.find(test.path).path[0])  # type: ignore[attr-defined]
+            found.update(dataset.tree.find(path).path[0] for path in tested_paths(test))
         return test
 
-    expression = parse_filters(filters)
+    expression = as_expression(filters, lambda: dataset.tree, lambda: Table(dataset.schema, []))
     if expression is not None:
         simplified(expression, note)
     return found

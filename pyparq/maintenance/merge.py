@@ -19,6 +19,7 @@ from pyparq.maintenance.merged_footer import JointFooter
 from pyparq.maintenance.merged_part import Part, check_part, encrypted
 from pyparq.maintenance.stale_sidecars import remove_stale
 from pyparq.options import ReadOptions
+from pyparq.pictures.tables import html_view, viewable
 from pyparq.runtime.safe_repr import printable
 
 
@@ -36,6 +37,15 @@ class MergeReport:
     """Keys of metadata that are left out, because the files have different values for them."""
     notes: tuple[str, ...] = ()
     """What else is not as it was in the files."""
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [
+            ("files", f"{self.num_files:,}"),
+            ("written", f"{self.num_row_groups:,} row groups, {self.num_rows:,} rows, {self.num_bytes:,} bytes"),
+            *(("note", note) for note in self.notes),
+        ]
+        return html_view(f"MergeReport {self.target}", facts)
 
     @printable
     def __repr__(self) -> str:

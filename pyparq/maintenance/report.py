@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.runtime.safe_repr import printable
+
 ADDED, KEPT, REPLACED, REMOVED, LEFT = "added", "kept", "replaced", "removed", "left"
 CHANGES = (ADDED, REPLACED, REMOVED)
 
@@ -57,7 +60,7 @@ class IndexedFile:
     """Why the file could not be handled (``on_error="skip"``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class IndexReport:
     """What :func:`pyparq.add_indexes` did, file by file."""
 
@@ -106,6 +109,24 @@ class IndexReport:
             plain["error"] = None if file.error is None else str(file.error)
             files.append(plain)
         return {"files": files}
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<IndexReport: {len(self.files):,} files, {self.files_written:,} written, {len(self.errors):,} failed>"
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [
+            ("files", f"{len(self.files):,}, of which {self.files_written:,} were written"),
+            ("bytes", f"{self.bytes_copied:,} copied, {self.bytes_written:,} new, {self.bytes_decoded:,} decoded"),
+            *((f"failed: {name}", str(error)) for name, error in self.errors.items()),
+        ]
+        rows: list[list[Cell]] = [
+            [file.source, c.name, _counts(c.bloom_filter), _counts(c.column_index), _counts(c.offset_index)]
+            for file in self.files
+            for c in file.columns
+        ]
+        return html_view("IndexReport", facts, ["file", "column", "Bloom filter", "ColumnIndex", "OffsetIndex"], rows)
 
     def __str__(self) -> str:
         return "\n".join(line for file in self.files for line in _lines(file))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,8 +24,10 @@ from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import read_locations
 from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
 from pyparq.read.plan.row_groups import Selection
+from pyparq.read.plan.trace import Trace
 from pyparq.read.prefetch import Prefetch
 from pyparq.runtime import fork_safety
+from pyparq.runtime.logs import debug_logger
 from pyparq.runtime.threads import map_tasks
 
 TOGETHER = 1 << 20
@@ -89,6 +92,9 @@ class ColumnReader:
         """Whether small row groups may be read whole, without checking where each page lies."""
         self.options = file.options
         self.counts = ScanCounts()
+        self.logger = debug_logger("read") if "logging" in sys.modules else None
+        self.trace: Trace | None = None
+        """Where every read is noted, for a picture of them."""
         self.prefetch: Prefetch | None = None
         """What is to be read next, of a remote file."""
         most = min(self.options.prefetch_bytes, self.account.most // PREFETCHED)
@@ -142,6 +148,8 @@ class ColumnReader:
     def read(self, wanted: Sequence[Wanted]) -> list[DecodedLeaf]:
         """Decode everything in ``wanted``, in order, on several threads where that pays."""
         reads = self.plan(wanted)
+        if self.logger is not None:
+            self._log(reads)
         windows = self._windows(reads)
         ranges = [read.ranges for read in reads]
         steps = [self._window_steps(reads, ranges, window) for window in windows]
@@ -153,6 +161,15 @@ class ColumnReader:
                 data = self._fetch_window(reads, ranges, window, small, large)
                 leaves += self._decode([wanted[k] for k in window], [reads[k] for k in window], data)
         return leaves
+
+    def _log(self, reads: Sequence[ColumnRead]) -> None:
+        assert self.logger is not None
+        for read in reads:
+            pages = "all pages" if read.whole is not None or read.pages is None else f"{len(read.pages)} pages"
+            self.logger.debug(
+                "%s: planned row group %d, column %s: %s, %d bytes",
+                self.file.name, read.row_group, read.name, pages, read.num_bytes,
+            )  # fmt: skip
 
     def steps(self, wanted: Sequence[Wanted]) -> list[list[Range]]:
         """The byte ranges that :meth:`read` will fetch. Each list is one step."""
@@ -235,6 +252,8 @@ class ColumnReader:
                 error.locate(row_group=read.row_group, column=read.name)
                 raise
             leaves.append(leaf)
+        if self.trace is not None:
+            self.trace.reads += reads
         self.count(len(facts), sum(fact[1] for fact in facts), sum(fact[2] for fact in facts))
         return leaves
 

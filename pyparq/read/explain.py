@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyparq.errors import ParquetError
+from pyparq.pictures.tables import Bar, Cell, html_view, size_text, viewable
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.stage_report import StageReport
+from pyparq.runtime.safe_repr import printable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """What one scan read and skipped. Bytes and requests are those of the source, including opening the file."""
 
@@ -42,6 +44,26 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values (for JSON)."""
         return asdict(self)
+
+    @printable
+    def __repr__(self) -> str:
+        rows = self.candidate_rows if self.rows is None else self.rows
+        read = f"{_count(self.pages_decoded, 'page')}, {self.bytes_fetched:,} bytes, {_count(self.requests, 'request')}"
+        return f"<Explanation of {self.source} where {self.predicate}: {_count(rows, 'row')}, {read}>"
+
+    @viewable
+    def _repr_html_(self) -> str:
+        of_pages = "" if self.file_pages is None else f" of {self.file_pages:,}"
+        facts = [
+            ("filter", self.predicate),
+            ("columns", ", ".join(self.columns)),
+            ("file", f"{self.file_rows:,} rows, {self.file_row_groups:,} row groups, {size_text(self.file_bytes)}"),
+            ("read", f"{size_text(self.bytes_fetched)} ({_share(self.bytes_fetched, self.file_bytes)}), "
+             f"{_count(self.requests, 'request')}, {self.pages_decoded:,}{of_pages} pages"),
+        ]  # fmt: skip
+        if self.rows is not None:
+            facts.append(("rows", f"{self.rows:,}"))
+        return html_view(f"Explanation of {self.source}", facts, *stage_view(self.stages, self.file_rows))
 
     def __str__(self) -> str:
         lines = [
@@ -110,6 +132,19 @@ def stage_table(stages: tuple[StageReport, ...]) -> list[str]:
         lines.append("  " + "  ".join(cells))
     lines.insert(1, "  " + "  ".join("-" * w for w in widths))
     return lines
+
+
+def stage_view(stages: tuple[StageReport, ...], rows: int) -> tuple[list[str], list[list[Cell]]]:
+    """Headings and rows of the stages for a notebook, with a bar for the rows that each has left of ``rows``."""
+    lines: list[list[Cell]] = [
+        [
+            s.name, f"{s.row_groups_before:,} → {s.row_groups_after:,}", Bar(s.rows_after / max(rows, 1)), s.rows_after,
+            f"{s.pages_before:,} → {s.pages_after:,}" if s.pages_before else "", s.requests, s.bytes,
+        ]
+        for s in stages
+    ]  # fmt: skip
+    headings = ["index", "row groups", "", "rows left", "pages", "requests", "bytes"]
+    return (headings, lines) if lines else ([], [])
 
 
 def _count(number: int, noun: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,23 +13,26 @@ import numpy as np
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
 from pyparq.errors import located
+from pyparq.filters.bind import value_of_literal
 from pyparq.format.encodings import encoding_name
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.types import Schema
+from pyparq.format.types import Schema, schema_view
 from pyparq.index.bloom_filter import BloomFilter
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.page_index import PageLocations
 from pyparq.io.source import begin
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
+from pyparq.pictures.tables import html_view, size_text, viewable
 from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.metadata import FileMetaData, find_leaf
 from pyparq.read.footers.open_file import OpenFile, open_file
+from pyparq.read.picture.file_map import FileMap, map_file
 from pyparq.read.plan.bloom_probe import read_filter
 from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
 from pyparq.read.plan.scan_plan import ScanPlan
-from pyparq.read.row_numbers import row_numbers
+from pyparq.read.row_numbers import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.runtime.safe_repr import printable
 
@@ -86,6 +90,12 @@ class ParquetFile:
     def __repr__(self) -> str:
         return f"<ParquetFile {self._file.name}: {self.metadata.num_rows} rows, {self.num_row_groups} row groups>"
 
+    @viewable
+    def _repr_html_(self) -> str:
+        size = size_text(self._file.fetcher.source.size)
+        facts = [("file", f"{self.metadata.num_rows:,} rows, {self.num_row_groups:,} row groups, {size}")]
+        return html_view(f"ParquetFile {self._file.name}", facts, *schema_view(self.schema_arrow))
+
     def __arrow_c_schema__(self) -> object:
         return self.scan().__arrow_c_schema__()
 
@@ -142,7 +152,11 @@ class ParquetFile:
         """
         chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
         with located(file=self._file.name, row_group=row_group, column=chunk.name):
-            return read_filter(chunk, self._file.fetcher, self._file.options.limits)
+            found = read_filter(chunk, self._file.fetcher, self._file.options.limits)
+        if found is not None:
+            shown = self._file.fields.shown(chunk.node)
+            found.of_literal = partial(value_of_literal, node=chunk.node, field=shown)
+        return found
 
     def pages(self, row_group: int, column: Column) -> list[PageInfo]:
         """All pages of a column chunk, from their headers, including the dictionary page. Reads the whole chunk."""
@@ -208,6 +222,15 @@ class ParquetFile:
             rows, places = np.unique(numbers, return_inverse=True)
             return self.scan(columns, rows=rows).rows_at(places.reshape(-1))
 
+    def sample(self, num_rows: int = 10, columns: Names | None = None, *, seed: int | None = None) -> Table:
+        """Rows chosen at random, each at most once, in file order. Every row is equally likely.
+
+        ``num_rows``: how many (all, if the file has fewer). ``columns``: as in :meth:`scan`. ``seed``: a number that
+        makes the same choice each time. Reads the pages that hold these rows, as :meth:`take` does.
+        Raises :class:`OptionError` for a number of rows below 0.
+        """
+        return self.scan(columns, rows=random_rows(num_rows, self.metadata.num_rows, seed)).to_table()
+
     def read_row_group(self, k: int, columns: Names | None = None) -> Table:
         """The rows of row group ``k``, counted from 0."""
         return self.scan(columns, None, [k]).to_table()
@@ -225,6 +248,21 @@ class ParquetFile:
     ) -> Iterator[Batch]:
         """Matching rows in batches of at most ``batch_size``; see :meth:`Scan.batches`."""
         return self.scan(columns, filters, row_groups).batches(batch_size)
+
+    def map(self, path: Any = None, filters: Filters | None = None, columns: Names | None = None) -> FileMap:
+        """A picture of the file as an HTML page: where everything lies, and how well its pages can be told apart.
+
+        With ``filters`` or ``columns``, the query runs, and the picture shows of each page what ruled it out or that it
+        was read. ``path``: where to write the page, too. A notebook shows the result. docs/pictures.md explains it.
+
+        Reads the page indexes. Without them it reads page headers, of a local file of up to 2,000 column chunks.
+        Raises what :meth:`scan` raises.
+        """
+        asked = filters is not None or columns is not None
+        made = map_file(self._asked(), self.scan(columns, filters) if asked else None)
+        if path is not None:
+            made.save(path)
+        return made
 
     def execute(self, plan: ScanPlan) -> Table:
         """Run a plan and return a table. :meth:`Scan.plan` made the plan for the same file, here or in another process.

@@ -136,6 +136,8 @@ class RowGroupReader:
         if parts is None:
             return None
         self.rows_of_groups |= {s.row_group: s.num_rows for s in selections}
+        if self._columns.trace is not None:
+            self._columns.trace.note_whole(selections, self._projection.leaves.nodes)
         return [self._whole_batch(part, selections[part.places[0]]) for part in parts]
 
     def _whole_batch(self, part: Part, group: Selection) -> Batch:

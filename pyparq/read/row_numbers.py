@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,15 @@ def row_numbers(rows: Any, num_rows: int) -> slice | Int64Array:
         if not 0 <= bad < num_rows:
             raise OptionError(f"row {bad} does not exist: the file has {num_rows} rows, numbered from 0")
     return numbers.astype(np.int64)
+
+
+def random_rows(count: int, num_rows: int, seed: int | None) -> Int64Array:
+    """Numbers of ``count`` of ``num_rows`` rows (all, if there are fewer), chosen at random, rising. Every choice is
+    equally likely. The same seed gives the same rows."""
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise OptionError(f"num_rows must be a whole number of at least 0, not {count!r}")
+    chosen = Random(seed).sample(range(num_rows), min(count, num_rows))
+    return np.sort(np.array(chosen, np.int64))
 
 
 def _shown(rows: Any) -> str:

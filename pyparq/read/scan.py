@@ -20,14 +20,17 @@ from pyparq.errors import (
 )
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
+from pyparq.filters.given import as_expression
 from pyparq.filters.predicate import Constant
-from pyparq.format.types import Schema
+from pyparq.format.types import Schema, schema_view
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
 from pyparq.kernels import arrow_stream
+from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.arrow_stream import ScanStream
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
+from pyparq.read.conversions import Convertible
 from pyparq.read.explain import Explanation, count_pages
 from pyparq.read.footers.arrow_fields import Output
 from pyparq.read.footers.open_file import OpenFile
@@ -36,7 +39,8 @@ from pyparq.read.plan.plan_check import check_reads, check_row_groups, check_sta
 from pyparq.read.plan.prune import Pruner
 from pyparq.read.plan.row_groups import Selection, all_rows
 from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
-from pyparq.read.plan.stage_report import StageReport
+from pyparq.read.plan.stage_report import StageReport, log_stages
+from pyparq.read.plan.trace import Trace
 from pyparq.read.projection import project
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
@@ -50,7 +54,7 @@ BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""
 
 
-class Scan:
+class Scan(Convertible):
     """A lazy read of one file: some ``columns`` of the rows where ``filters`` is true.
 
     :meth:`pyparq.ParquetFile.scan` makes it. It reads nothing until one of its methods needs data.
@@ -77,8 +81,8 @@ class Scan:
         self.projection = project(file.tree, columns, file.fields)
         self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)
-        self.filters = filters
-        self.predicate = bind(filters, file.tree, file.fields.shown)
+        self.filters = as_expression(filters, lambda: file.tree, lambda: Table(file.fields.schema, []))
+        self.predicate = bind(self.filters, file.tree, file.fields.shown)
         self.limit = limit
         self._ask_filters = True
         self._set_up(file, row_groups, rows)
@@ -95,6 +99,7 @@ class Scan:
         self.share_done = 0.0
         """How far :meth:`batches` has come, from 0 to 1."""
         self._selections: list[Selection] | None = None
+        self._trace: Trace | None = None
         self._begun = False
 
     def _read_by(self, reader: ColumnReader) -> None:
@@ -114,6 +119,11 @@ class Scan:
     @printable
     def __repr__(self) -> str:
         return f"<Scan of {self.file.name}: {', '.join(o.field.name for o in self.outputs)} where {self.predicate}>"
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [("filter", str(self.predicate)), ("limit", "none" if self.limit is None else f"{self.limit:,}")]
+        return html_view(f"Scan of {self.file.name}", facts, *schema_view(self.schema))
 
     # ---- what a user calls
 
@@ -405,11 +415,13 @@ class Scan:
                 leaves = self.projection.leaves.nodes
                 pruner = Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
-                    ask_filters=self._ask_filters,
+                    ask_filters=self._ask_filters, trace=self._trace,
                 )  # fmt: skip
                 self._selections = pruner.run()
                 self.reader.account.keep()
                 self.reports = pruner.reports
+                if self.reader.logger is not None:
+                    log_stages(self.reader.logger, self.file.name, self.reports)
                 self.reader.counts.dictionary_pages += pruner.dictionaries_decoded
         return self._selections
 
@@ -427,15 +439,24 @@ class Scan:
 
 
 def same_question(
-    scan: Scan, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True
-) -> Scan:
+    scan: Scan, file: OpenFile, row_groups: Sequence[int] | None, limit: int | None, *, ask_filters: bool = True,
+    rows: Any = None,
+) -> Scan:  # fmt: skip
     """What ``scan`` asks, asked of a file that shares its file's schema tree. ``ask_filters``: the file's Bloom filters
-    have not been asked yet."""
+    have not been asked yet. ``rows``: a slice of the file's rows, or row numbers."""
     other = copy(scan)
     other.limit = limit
     other._ask_filters = ask_filters
-    other._set_up(file, row_groups)
+    other._set_up(file, row_groups, rows)
     return other
+
+
+def traced(scan: Scan) -> Trace:
+    """From now on, note what each stage leaves, every read and every request of ``scan``, which has not run yet."""
+    trace = Trace()
+    scan._trace = scan.reader.trace = trace
+    scan.file.fetcher.log = trace.requests
+    return trace
 
 
 def prune(scan: Scan) -> None:

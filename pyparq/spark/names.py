@@ -19,6 +19,9 @@ from pyparq.filters.expression import (
     IsNan,
     IsNull,
     Not,
+    ValueTest,
+    moved,
+    tested_paths,
     with_literals,
 )
 from pyparq.filters.literal import settled
@@ -70,9 +73,14 @@ class Names:
             changed.children = tuple(self._changed(c, negated) for c in expression.children)  # type: ignore[attr-defined]
         elif isinstance(expression, Not):
             changed.child = self._changed(expression.child, not negated)  # type: ignore[attr-defined]
+        elif isinstance(expression, ValueTest):
+            changed = moved(expression, self._spelled)
+            for path in tested_paths(expression):
+                self._check_plain(path)
         elif hasattr(expression, "path"):
             changed.path = self._spelled(expression.path)  # type: ignore[attr-defined]
-            self._check_plain(changed)
+            if not isinstance(changed, IsNull):
+                self._check_plain(changed.path)  # type: ignore[attr-defined]
             changed = self._as_text(self._in_zone(changed, changed.path))  # type: ignore[attr-defined]
         if isinstance(changed, Contains) and negated and changed.value is not None:
             # In Spark it is unknown whether a list with nulls has what is not found in it.
@@ -81,13 +89,13 @@ class Names:
             return AllOf((changed, Not(IsNull(changed.path))))  # isnan(null) is false in Spark, elsewhere unknown
         return changed
 
-    def _check_plain(self, test: Any) -> None:
+    def _check_plain(self, path: Any) -> None:
         """Raise :class:`UnsupportedError` for a comparison of text that Spark makes by a collation."""
         if self._collated is None:
             self._collated = collated_columns(self._dataset.schema)
-        if not self._collated or isinstance(test, IsNull):
+        if not self._collated:
             return
-        name = self.tree.find(test.path).path[0]
+        name = self.tree.find(path).path[0]
         if name in self._collated:
             raise UnsupportedError(
                 "Spark compares this text by a collation, which pyparq does not know: apply the filter to the "

@@ -92,7 +92,7 @@ def write(
 def check_target(target: str, storage_options: Any) -> None:
     """Raise :class:`UnsupportedError` for a URL that other processes cannot write to, :class:`OptionError` for options
     of none."""
-    check_storage_options(target, storage_options)
+    check_storage_options(storage_options)
     if target.startswith("memory://"):
         raise UnsupportedError(f"each of Spark's workers has a memory of its own: {target} would be lost with them")
 

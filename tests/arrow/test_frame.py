@@ -17,6 +17,7 @@ import pytest
 
 import pyparq
 from pyparq.arrow.to_pandas import frame_of
+from pyparq.runtime.install_hints import requirement
 
 DATE, TIME = dt.date(2020, 2, 29), dt.datetime(2020, 2, 29, 12, 30, 1)
 
@@ -127,10 +128,14 @@ def test_without_pyarrow_and_without_pandas(tmp_path: Path) -> None:
         )
         return done.stdout.splitlines()
 
-    arrow = "to_arrow() needs pyarrow: pip install 'pyparq[pyarrow]'"
-    polars = "to_polars() needs polars: pip install 'pyparq[polars]'"
+    arrow = f"to_arrow() needs pyarrow: pip install {requirement('pyarrow')}"
+    polars = f"to_polars() needs polars: pip install {requirement('polars')}"
     assert told("pyarrow,polars") == [arrow, polars, "to_pandas DataFrame"]
-    assert told("pyarrow,polars,pandas") == [arrow, polars, "to_pandas() needs pandas: pip install 'pyparq[pandas]'"]
+    assert told("pyarrow,polars,pandas") == [
+        arrow,
+        polars,
+        f"to_pandas() needs pandas: pip install {requirement('pandas')}",
+    ]
 
 
 def test_categories_keep_the_order_of_their_dictionary() -> None:

@@ -163,7 +163,7 @@ def test_json_of_pages_where_one_chunk_is_damaged(tmp_path: Path) -> None:
     result = run("pages", path, "--json")
     assert result.exit_code == 1
     damaged, sound = json.loads(result.stdout)
-    assert set(damaged) == {"row_group", "column", "path", "error"}
+    assert set(damaged) == {"row_group", "column", "name", "path", "error"}
     assert damaged["error"].startswith("bad page header")
     assert damaged["error"] in result.stderr
     assert [page["values"] for page in sound["pages"]] == [2]

@@ -93,7 +93,7 @@ def test_help_and_version() -> None:
     text = ok("--help")
     assert all(name in text for name in ("schema", "meta", "pages", "index", "bloom", "head", "query", "explain"))
     assert ok("--version").startswith("pyparq ")
-    assert "LIKE 'prefix%'" in ok("query", "--help")
+    assert "LIKE 'a%b_'" in ok("query", "--help")
     bare = run()
     assert bare.exit_code == 2
     assert "Commands:" in bare.stderr

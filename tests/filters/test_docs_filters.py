@@ -17,7 +17,8 @@ import pyparq
 from pyparq import col
 from pyparq.filters.sql.where import parse_where
 
-TEXT = (Path(__file__).parents[2] / "docs" / "filters.md").read_text()
+WHOLE = (Path(__file__).parents[2] / "docs" / "filters.md").read_text()
+TEXT, COMPUTED = WHOLE.split("## Other forms")[0].split("## Computed values")
 ROWS = {cells[0]: cells[1:] for cells in (row.split(" | ") for row in re.findall(r"^\| (.*) \|$", TEXT, re.MULTILINE))}
 NAMES = {"dt": dt, "np": np, "uuid": uuid, "Decimal": Decimal}
 
@@ -91,3 +92,29 @@ def test_rows_that_are_about_operators(tmp_path: Path) -> None:
     assert lists.scan(filters=col("x").contains(1)).count() == 0
     with pytest.raises(pyparq.FilterError, match="contains"):
         lists.scan(filters=col("x") == 1)
+
+
+COMPUTED_ROWS = re.findall(r"^\| `(.*?)` \| (.*) \|$", COMPUTED.replace("\\|", "|"), re.MULTILINE)
+
+
+@pytest.mark.parametrize(("code", "asked"), COMPUTED_ROWS)
+def test_computed_values(tmp_path: Path, code: str, asked: str) -> None:
+    rows: dict[str, list[Any]] = {
+        "a": [9, -3, 1, None], "b": [-1, 3, 2, 0], "f": [0.25, 0.5, None, 1.0], "s": ["abcd", "ABc", "z", None],
+        "d": [dt.date(2024, 1, 31), dt.date(2023, 1, 1), None, None], "t": [dt.datetime(2024, 1, 31, 12)] + 3 * [None],
+    }  # fmt: skip
+    pyparq.write_table(pa.table(rows), tmp_path / "x.parquet")
+    with pyparq.ParquetFile(tmp_path / "x.parquet") as file:
+        scan = file.scan(filters=eval(code, {"col": col}))
+        shown, test = str(scan.predicate), scan.predicate
+        assert 0 < scan.count() < 4
+        if asked.startswith("`"):
+            assert shown.startswith(asked.strip("`"))
+        else:
+            assert not list(test.tests())
+            (found,) = {len(part.nodes) for part in test.computed()}
+            assert (found == 2) == (asked.startswith("the bounds") or "/" in code)
+
+
+def test_the_table_of_computed_values_is_whole() -> None:
+    assert len(COMPUTED_ROWS) == 16

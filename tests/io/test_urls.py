@@ -350,17 +350,14 @@ def test_writing_with_storage_options() -> None:
         assert pyparq.read_table(f"dir://{name}.parquet", storage_options=options).to_arrow() == TABLE
 
 
-def test_storage_options_are_for_urls(tmp_path: Path) -> None:
+def test_storage_options_of_local_files_are_harmless(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(TABLE, path)
     options = {"key": SECRET}
-    for where in (path, str(path), path.as_uri(), path.read_bytes(), open(path, "rb")):  # noqa: SIM115
-        with pytest.raises(OptionError, match="storage_options apply only to URLs") as caught:
-            pyparq.read_table(where, storage_options=options)
-        assert SECRET not in str(caught.value)
-    with pytest.raises(OptionError, match="storage_options apply only to URLs"):
-        pyparq.write_table(TABLE, tmp_path / "new.parquet", storage_options=options)
-    assert not (tmp_path / "new.parquet").exists()
+    for where in (path, str(path), path.as_uri(), path.read_bytes(), open(path, "rb"), tmp_path):  # noqa: SIM115
+        assert pyparq.read_table(where, storage_options=options).num_rows == ROWS
+    pyparq.write_table(TABLE, tmp_path / "new.parquet", storage_options=options)
+    assert pyparq.dataset(tmp_path, storage_options=options).count() == 2 * ROWS
     with pytest.raises(OptionError, match="must be a dict"):
         pyparq.read_table("memory://x", storage_options=[SECRET])  # type: ignore[arg-type]
     assert pyparq.read_table(path, storage_options={}).num_rows == ROWS

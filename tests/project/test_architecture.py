@@ -21,7 +21,7 @@ SOURCE = Path(__file__).parents[2] / "pyparq"
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
     ["_version", "errors", "limits", "option_help", "runtime"],
-    ["column_names", "kernels"],
+    ["column_names", "kernels", "pictures"],
     ["format", "option_checks", "versions"],
     ["arrow", "encryption", "option_values"],
     ["index", "options"],
@@ -31,7 +31,8 @@ LAYERS = [
     ["read", "write"],
     ["datasets"],
     ["maintenance"],
-    ["api", "polars"],
+    ["api", "parquet", "polars"],
+    ["pandas"],
     ["spark"],
     ["cli"],
     ["__main__"],

@@ -162,7 +162,7 @@ def test_planning_asks_for_all_page_locations_at_once() -> None:
         assert outside.requests == before + 1
         again = scan.plan()
         assert outside.requests == before + 1
-        assert repr(again) == repr(plan)
+        assert repr((again.header, again.row_groups)) == repr((plan.header, plan.row_groups))
     assert all(read.pages is not None for group in plan.row_groups for read in group.output_reads)
 
 
@@ -346,7 +346,7 @@ def test_a_page_that_contradicts_the_plan() -> None:
     shifted = altered(plan, lambda read: with_arrays(
         read, num_rows=lambda a: moved(a, -10), first_rows=lambda a: moved(a, 0, -10)
     ) if read.name == "key" and read.pages is not None else read)  # fmt: skip
-    assert repr(shifted) != repr(plan) or shifted.row_groups != plan.row_groups
+    assert shifted.row_groups != plan.row_groups
     with pyparq.ParquetFile(data()) as file:
         expected = file.execute(plan).to_pydict()
         with pytest.warns(CorruptIndexWarning, match="page indexes cannot be read"):

@@ -117,6 +117,14 @@ def test_parts_are_put_together(shredded: Path) -> None:
         pyparq.read_table(shredded, variants="whole?")
 
 
+def test_a_table_shows_what_they_hold(shredded: Path) -> None:
+    text = repr(pyparq.read_table(shredded))
+    assert "variant" in text
+    assert '{"n": 5}' in text
+    assert '"tags": ["a", 1.5' in text
+    assert "0x" not in text
+
+
 def test_arrow_gets_whole_variants(shredded: Path) -> None:
     """Each row is the metadata as it is stored, and a value that another reader of Variants takes."""
     rows = pyparq.read_table(shredded).to_arrow()["v"]

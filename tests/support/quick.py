@@ -22,6 +22,7 @@ QUICK = frozenset(
         # cli
         "test_cli_datasets",
         "test_cli_inspect",
+        "test_cli_verbs",
         "test_encryption_cli",
         # datasets
         "test_dataset_layouts",
@@ -35,7 +36,9 @@ QUICK = frozenset(
         "test_encryption_corpus",
         "test_encryption_keys",
         # filters
+        "test_computed_filters",
         "test_filter_bind",
+        "test_foreign_filters",
         "test_filter_many",
         "test_nested_filters",
         # format
@@ -83,6 +86,8 @@ QUICK = frozenset(
         "test_docs_links",
         "test_docs_tables",
         "test_status",
+        # pictures
+        "test_file_map",
         # read
         "test_chunk_pages",
         "test_decoder",

@@ -28,7 +28,7 @@ def reading(names: list[str], paths: list[tuple[str, ...]]) -> None:
     pyparq.read_table("f", colums=["a"])  # wrong: "colums"
     pyparq.read_table("f", filter=col("a") > 1)  # wrong: "filter"
     pyparq.read_table("f", columns="a")  # wrong: "columns"
-    pyparq.read_table("f", filters="a > 1")  # wrong: "filters"
+    pyparq.read_table("f", filters=3)  # wrong: "filters"
     pyparq.read_table("f", tail_size="all")  # wrong: "tail_size"
     pyparq.read_schema("f", verify_checksum=False)  # wrong: "verify_checksum"
     pyparq.read_metadata("f", coerce_int96_timestamp_unit="h")  # wrong: "coerce_int96_timestamp_unit"

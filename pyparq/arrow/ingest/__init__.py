@@ -60,6 +60,7 @@ def ingest(
       float column is null then) where pyarrow is not installed. A default index is left out, any other becomes
       columns;
     - a dict of column names to numpy arrays, lists, or Arrow arrays; a list of dicts (rows); a structured array;
+    - a polars LazyFrame, computed piece by piece;
     - an iterable (a generator, say) of any of these, or of dicts as rows, taken piece by piece, with one schema (that
       of the first piece, unless ``schema`` is given). A dict in it is a batch if its values are arrays (some may be
       lists), and a row otherwise; rows gather into pieces of bounded size.
@@ -95,11 +96,13 @@ def ingest(
         return _from_arrow(data, schema, source)
     if are_rows(data):
         return _from_rows(data, schema, source)
+    if _is_lazy(data):
+        return _chained(_frames(data), schema, source)
     if is_run(data):
         return _chained(pieces(data, _is_table), schema, source)
     raise DataError(
         f"a {type(data).__name__} cannot be read as a table. Give an Arrow table or stream, a DataFrame, "
-        "a dict of columns or a list of dicts" + (" (collect() a LazyFrame first)" if _is_lazy(data) else "")
+        "a dict of columns or a list of dicts"
     )
 
 
@@ -113,7 +116,16 @@ def _from_pandas(data: Any, schema: Schema | None, source: list[Schema] | None) 
 
 
 def _is_lazy(data: Any) -> bool:
-    return type(data).__name__ == "LazyFrame"
+    return type(data).__name__ == "LazyFrame" and type(data).__module__.split(".")[0] == "polars"
+
+
+def _frames(lazy: Any) -> Iterator[Any]:
+    """What a LazyFrame of polars computes, piece by piece where its version can. The first has the schema alone."""
+    yield lazy.limit(0).collect()
+    if hasattr(lazy, "collect_batches"):
+        yield from lazy.collect_batches(maintain_order=True)
+    else:
+        yield lazy.collect(engine="streaming")
 
 
 def _is_pandas(data: Any) -> bool:

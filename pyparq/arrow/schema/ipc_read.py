@@ -242,10 +242,16 @@ class HintSchema:
         if root.number(1, "<B") != 1 or header is None:
             raise HintError("the message holds no schema")
         self._data = data
+        self._header = header
         self._fields = header.vector(1)
 
     def __len__(self) -> int:
         return self._fields.count
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The metadata of the schema, in order; keys may repeat."""
+        found = self._header.vector(2)
+        return [(pair.text(0).decode(), pair.text(1).decode()) for pair in found]
 
     def plain(self, index: int) -> PlainHint | None:
         """A field that is nothing but a name and a type; ``None`` for others, and where it is damaged."""

@@ -19,6 +19,7 @@ from pyparq.datasets.read.file_chunks import chunks_of_files
 from pyparq.datasets.read.stored_footer import AT_A_TIME, StoredFooter
 from pyparq.filters.bloom_hashes import probe_hashes
 from pyparq.filters.bounds_tests import evaluate_bounds
+from pyparq.filters.computed import Computed
 from pyparq.filters.predicate import And, Constant, Predicate, Test
 from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.index.bounds import Bounds
@@ -81,8 +82,9 @@ class Together:
     def _combined(self, predicate: Predicate) -> Mask:
         if isinstance(predicate, Test):
             return self._maybe[predicate]
-        if isinstance(predicate, Constant):
-            return np.full(len(next(iter(self._maybe.values()))), predicate.value)
+        if isinstance(predicate, (Constant, Computed)):  # only the file by itself answers tests of computed values
+            value = not isinstance(predicate, Constant) or predicate.value
+            return np.full(len(next(iter(self._maybe.values()))), value)
         children = [self._combined(child) for child in predicate.children]
         join = np.logical_and if isinstance(predicate, And) else np.logical_or
         return np.asarray(join.reduce(children), bool)

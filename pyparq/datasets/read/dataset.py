@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
 from pyparq.datasets.discovery import discover
@@ -13,6 +15,8 @@ from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
 from pyparq.datasets.read.explain import DatasetExplanation
 from pyparq.datasets.read.filename_column import with_filenames
 from pyparq.datasets.read.lookup import key_filter
+from pyparq.datasets.read.picture import map_files
+from pyparq.datasets.read.row_access import at_places, count_rows, rows_by_file
 from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
 from pyparq.errors import OptionError
 from pyparq.format.schema_tree import SchemaTree
@@ -20,6 +24,10 @@ from pyparq.format.types import Schema
 from pyparq.io.retry import Retry
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
+from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.read.conversions import Convertible
+from pyparq.read.picture.file_map import FileMap
+from pyparq.read.row_numbers import random_rows
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.runtime.safe_repr import printable
 
@@ -32,7 +40,7 @@ if TYPE_CHECKING:
 _OWN = ("schema", "partitioning", "filename", "by", "on_error", "progress", "storage_options")
 
 
-class Dataset:
+class Dataset(Convertible):
     """Files that are read as one table: see :func:`pyparq.dataset`, which makes it.
 
     Rows come in the order of the files (:attr:`files`), and within a file in its order, however many threads read. No
@@ -70,6 +78,15 @@ class Dataset:
     @printable
     def __repr__(self) -> str:
         return f"<Dataset {self.root}: {len(self.files):,} files>"
+
+    @viewable
+    def _repr_html_(self) -> str:
+        names = ", ".join(field.name for field in self.partitions) or "none"
+        rows: list[list[Cell]] = [
+            [file.name.removeprefix(self.root).lstrip("/"), file.size] for file in self._files.found.files
+        ]
+        facts = [("files", f"{len(rows):,}"), ("partition columns", names)]
+        return html_view(f"Dataset {self.root}", facts, ["file", "bytes"], rows)
 
     # ---- what there is
 
@@ -164,6 +181,30 @@ class Dataset:
         """The first (matching) rows."""
         return self.scan(columns, filters, limit=num_rows).to_table()
 
+    def read_rows(self, start: int, stop: int | None = None, columns: Names | None = None) -> Table:
+        """Rows ``start`` to ``stop``, counted over all files (to the end when ``None``), with the rules of a Python
+        slice. Reads the footers of all files, and data of those alone that hold these rows."""
+        return self._rows(slice(start, stop), columns)
+
+    def take(self, indices: Any, columns: Names | None = None) -> Table:
+        """The rows with these numbers, in the order given. Rows are counted from 0 over all files and may repeat.
+
+        As :meth:`pyparq.ParquetFile.take`, it reads the pages that hold these rows.
+        Raises :class:`OptionError` for a row that does not exist.
+        """
+        rows, places = np.unique(np.asarray(indices), return_inverse=True)
+        return at_places(self._rows(rows, columns), places.reshape(-1))
+
+    def sample(self, num_rows: int = 10, columns: Names | None = None, *, seed: int | None = None) -> Table:
+        """Rows chosen at random, each at most once, in the order of the files: see
+        :meth:`pyparq.ParquetFile.sample`."""
+        self._files.begin()
+        return self._rows(random_rows(num_rows, count_rows(self._files), seed), columns)
+
+    def _rows(self, rows: Any, columns: Names | None) -> Table:
+        self._files.begin()
+        return DatasetScan(self._files, columns, None, None).rows(rows_by_file(self._files, rows))
+
     def batches(
         self, batch_size: int | None = BATCH_ROWS, columns: Names | None = None, filters: Filters | None = None
     ) -> Generator[Batch]:
@@ -185,6 +226,19 @@ class Dataset:
     ) -> DatasetPlan:
         """What a scan would read, as a value for other processes: see :meth:`DatasetScan.plan`."""
         return self.scan(columns, filters, limit=limit).plan()
+
+    def map(
+        self, path: Any = None, filters: Filters | None = None, columns: Names | None = None, *, most_files: int = 500
+    ) -> FileMap:
+        """A picture of the files as one HTML page, one after the other: see :meth:`pyparq.ParquetFile.map`.
+
+        ``most_files``: the picture shows at most this many files, the first ones. Raises what :meth:`scan` raises.
+        """
+        asked = filters is not None or columns is not None
+        made = map_files(self._files, self.scan(columns, filters) if asked else None, most_files)
+        if path is not None:
+            made.save(path)
+        return made
 
     def __arrow_c_schema__(self) -> object:
         return self.scan().__arrow_c_schema__()

@@ -7,11 +7,13 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from pyparq.datasets.read.file_scans import FileScan
-from pyparq.read.explain import Explanation, stage_table
+from pyparq.pictures.tables import html_view, size_text, viewable
+from pyparq.read.explain import Explanation, stage_table, stage_view
 from pyparq.read.plan.stage_report import StageReport
+from pyparq.runtime.safe_repr import printable
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DatasetExplanation:
     """What one scan of a dataset read and skipped. Bytes and requests include opening the files."""
 
@@ -40,6 +42,26 @@ class DatasetExplanation:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values (for JSON)."""
         return asdict(self)
+
+    @printable
+    def __repr__(self) -> str:
+        rows = self.candidate_rows if self.rows is None else self.rows
+        read = f"{self.pages_decoded:,} pages, {self.bytes_fetched:,} bytes, {self.requests:,} requests"
+        return f"<DatasetExplanation of {self.source} where {self.predicate}: {rows:,} rows, {read}>"
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [
+            ("filter", self.predicate),
+            ("columns", ", ".join(self.columns)),
+            ("files", f"{self.files:,}, of which partitions rule out {self.files - self.files_opened:,}"),
+            ("read", f"{size_text(self.bytes_fetched)} of {size_text(self.file_bytes)}, {self.requests:,} requests, "
+             f"{self.pages_decoded:,} pages"),
+        ]  # fmt: skip
+        if self.rows is not None:
+            facts.append(("rows", f"{self.rows:,}"))
+        rows = sum(part.file_rows for part in self.parts)
+        return html_view(f"DatasetExplanation of {self.source}", facts, *stage_view(self.stages, rows))
 
     def __str__(self) -> str:
         share = f" ({100 * self.bytes_fetched / self.file_bytes:.2f} %)" if self.file_bytes else ""

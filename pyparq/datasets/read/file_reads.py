@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pyparq.arrow.table import Batch
 from pyparq.datasets.read.dataset_files import DatasetFiles
@@ -75,6 +76,13 @@ class FileReads:
                     yield batch
             self.done(number)
         self.share_done = 1.0
+
+    def rows(self, by_file: Iterable[tuple[int, Any]]) -> Iterator[Batch]:
+        """Rows of some files: pairs of a file and its rows (a slice, or row numbers that rise)."""
+        for number, rows in by_file:
+            file_scan = self._scans.of_file(number, None, rows=rows)
+            if file_scan is not None:
+                yield from self._batches_of(file_scan, None)
 
     def count(self) -> int:
         """Number of matching rows of the whole scan, without its limit."""

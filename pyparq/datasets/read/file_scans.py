@@ -102,9 +102,11 @@ class FileScans:
                 alike.setdefault((frame, same), (rest, []))[1].append(number)
         return list(alike.values())
 
-    def of_file(self, number: int, limit: int | None, row_groups: Sequence[int] | None = None) -> FileScan | None:
+    def of_file(
+        self, number: int, limit: int | None, row_groups: Sequence[int] | None = None, rows: Any = None
+    ) -> FileScan | None:
         """The scan of a file. ``None`` if no row of the file matches, or if the file is left out. ``row_groups``: those
-        that can match."""
+        that can match. ``rows``: of a scan without a plan, the only rows to read."""
         file = self._dataset.open(number)
         if file is None:
             return None
@@ -115,7 +117,7 @@ class FileScans:
             model = self._model(file, rest, adapter)
             if model is None:
                 return None
-            scan = same_question(model, file.fork(), row_groups, limit, ask_filters=row_groups is None)
+            scan = same_question(model, file.fork(), row_groups, limit, ask_filters=row_groups is None, rows=rows)
         else:
             question = self._parts.for_file(rest, self._projection, file, self._dataset.matching)
             if isinstance(question, Known) and question.value is not True:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
+from pyparq.arrow.column_operations import take
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.plain_layouts import normalize
 from pyparq.datasets.partitions import Partitions
@@ -17,9 +18,21 @@ from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.filters.bind import bind, tested_leaf
 from pyparq.filters.constant_folding import simplified
-from pyparq.filters.dataset_types import for_leaf
-from pyparq.filters.expression import Compare, Contains, Expression, IsIn, IsNan, IsNull, Known, Not
+from pyparq.filters.dataset_types import check_computed, for_leaf
+from pyparq.filters.expression import (
+    Compare,
+    Contains,
+    Expression,
+    IsIn,
+    IsNan,
+    IsNull,
+    Known,
+    Not,
+    moved,
+    tested_paths,
+)
 from pyparq.filters.row_tests import evaluate_rows
+from pyparq.filters.value_expressions import Literal, NullValue, ValueTest
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -78,21 +91,38 @@ class FilterParts:
     def _mentions(self, expression: Expression) -> bool:
         """Whether any test is one of a partition column."""
         found = []
-        simplified(expression, lambda test: found.append(self._name(test) in self._names) or test)  # type: ignore[func-returns-value]
+        simplified(expression, lambda test: found.extend(self._own(test)) or test)  # type: ignore[func-returns-value]
         return any(found)
 
-    def _name(self, test: Expression) -> Any:
-        path = getattr(test, "path", None)
-        return self._key(path[0] if isinstance(path, tuple) and len(path) == 1 else path)
+    def _own(self, test: Expression) -> list[bool]:
+        """For each column that a test looks at, whether it is a partition column."""
+        return [self._is_partition(path) for path in tested_paths(test)]
+
+    def _is_partition(self, path: Any) -> bool:
+        return self._key(path[0] if isinstance(path, tuple) and len(path) == 1 else path) in self._names
 
     def _key(self, name: Any) -> Any:
         return name if self._case_sensitive or not isinstance(name, str) else name.lower()
 
     def _look(self, test: Expression, combination: int) -> Expression:
-        if self._tree is None or self._name(test) not in self._names:
+        own = self._own(test)
+        if self._tree is None or not any(own):
             return test
+        if not all(own):
+            return self._with_values(test, combination, self._tree)
         _, true, false = self._answered(test, self._tree)
         return Known(True if true[combination] else False if false[combination] else None)
+
+    def _with_values(self, test: Expression, combination: int, tree: SchemaTree) -> Expression:
+        """A test of partition columns and columns of files, with the values of the former."""
+        assert isinstance(test, ValueTest)
+        values: dict[Any, Any] = {}
+        for path in filter(self._is_partition, tested_paths(test)):
+            column = self._partitions.columns[tree.find(path).column]
+            values[path] = take(column, np.array([combination])).to_pylist()[0]
+        if None in values.values():
+            return Known(True if isinstance(test, NullValue) else None)
+        return test.replaced(lambda ref: Literal(values[ref.path]) if ref.path in values else ref)  # type: ignore[attr-defined]
 
     def _answered(self, test: Expression, tree: SchemaTree) -> tuple[Expression, Mask, Mask]:
         found = self._answers.get(id(test))
@@ -114,17 +144,17 @@ def _as_stored(leaf: Node, column: Column) -> Column:
 
 def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: _Counterparts) -> Expression:
     """A test on a column of the dataset as a test on the file's column."""
-    node = projection.tree.find(test.path)  # type: ignore[attr-defined]
-    path = columns.path(node)
-    if path is None:
-        if isinstance(test, IsNull):
+    paths = {path: columns.path(projection.tree.find(path)) for path in tested_paths(test)}
+    if None in paths.values():
+        if isinstance(test, (IsNull, NullValue)):
             return Known(True)
         return Known(False) if isinstance(test, IsIn) and not len(test.values) else Known(None)
-    copy = object.__new__(type(test))
-    slots: tuple[str, ...] = type(test).__slots__
-    for name in slots:
-        setattr(copy, name, getattr(test, name))
-    copy.path = path  # type: ignore[attr-defined]
+    copy = moved(test, lambda path: paths[path])  # type: ignore[arg-type, return-value]
+    if isinstance(copy, ValueTest):
+        for path, own in paths.items():
+            wanted, leaf = projection.tree.find(path), file.tree.find(own)  # type: ignore[arg-type]
+            check_computed(wanted, projection.shown(wanted), leaf, file.fields.shown(leaf))
+        return copy
     if not isinstance(test, (Compare, Contains, IsIn, IsNan)):
         return copy
     wanted, leaf = tested_leaf(projection.tree, test), tested_leaf(file.tree, copy)  # type: ignore[arg-type]

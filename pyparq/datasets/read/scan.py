@@ -8,6 +8,7 @@ plan holds one :class:`FilePlan` per file with rows that can match. Each of thes
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -29,13 +30,16 @@ from pyparq.datasets.read.file_scans import FileScan
 from pyparq.datasets.read.filter import FilterParts
 from pyparq.datasets.read.whole_schema import project_all
 from pyparq.errors import OptionError, ParquetError, PlanError
-from pyparq.filters.tuple_filters import parse_filters
-from pyparq.format.types import Field, Schema
+from pyparq.filters.given import as_expression
+from pyparq.format.types import Field, Schema, schema_view
 from pyparq.kernels import arrow_stream
 from pyparq.options import ReadOptions
+from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.arrow_stream import ScanStream
+from pyparq.read.conversions import Convertible
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
 from pyparq.read.scan import BATCH_ROWS
+from pyparq.runtime.logs import debug_logger
 from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
     from pyparq.column_names import Names
 
 
-class DatasetScan:
+class DatasetScan(Convertible):
     """A lazy read of a dataset: some ``columns`` of the rows where ``filters`` is true.
 
     :meth:`Dataset.scan` makes it. Making it reads no rows: it rules out files by their partitions, and reads footers
@@ -63,11 +67,12 @@ class DatasetScan:
         self._dataset = dataset
         self._plan = plan
         self.columns = columns if columns is None or isinstance(columns, str) else list(columns)
-        self.filters = filters
         self.limit = limit
-        expression = parse_filters(filters)
+        expression = self.filters = as_expression(filters, lambda: dataset.tree, lambda: Table(dataset.schema, []))
         parts = FilterParts(expression, dataset.partition_values, dataset.matching.case_sensitive)
         numbers = parts.files_left() if plan is None else list(range(len(plan.files)))
+        if "logging" in sys.modules and (logger := debug_logger("datasets")) is not None:
+            logger.debug("%s: partitions leave %d of %d files", dataset.root, len(numbers), len(dataset.files))
         projection = project_all(dataset, numbers, self.columns, expression)
         plans = None if plan is None else plan.files
         self._reads = FileReads(dataset, parts, projection, numbers, plans, limit)
@@ -79,6 +84,15 @@ class DatasetScan:
     @printable
     def __repr__(self) -> str:
         return f"<DatasetScan of {self._dataset.found.root}: {', '.join(self.schema.names)} where {self.filters!r}>"
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [
+            ("filter", "true" if self.filters is None else repr(self.filters)),
+            ("limit", "none" if self.limit is None else f"{self.limit:,}"),
+            ("files", f"partitions leave {len(self._reads.numbers):,} of {len(self._dataset.files):,}"),
+        ]
+        return html_view(f"DatasetScan of {self._dataset.root}", facts, *schema_view(self.schema))
 
     @property
     def schema(self) -> Schema:
@@ -120,6 +134,10 @@ class DatasetScan:
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         yield from self._reads.batches(batch_size)
+
+    def rows(self, by_file: Iterable[tuple[int, Any]]) -> Table:
+        """Rows of some files, whatever the filter: pairs of a file and its rows."""
+        return Table(*widen_columns(self.schema, list(self._reads.rows(by_file))))
 
     def count(self) -> int:
         """Number of rows that match. Reads no column where footers and indexes give the answer."""
@@ -165,6 +183,12 @@ class DatasetScan:
     def _stream(self) -> ScanStream:
         again = DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)
         return ScanStream(again, self._dataset.root)
+
+
+def file_scans_of(scan: DatasetScan) -> list[FileScan]:
+    """The scans of the files that partitions leave, each with all its row groups, in the order of the files. They have
+    not run."""
+    return scan._reads.file_scans(together=False)
 
 
 class Planner:
@@ -257,7 +281,7 @@ class DatasetPlanHeader:
         return _header, (DATASET_PLAN_VERSION, state)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DatasetPlan:
     """A pruned scan of a dataset as a plain value: it can be printed, pickled, and split into parts that run elsewhere.
 
@@ -357,6 +381,10 @@ class DatasetPlan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _plan, (DATASET_PLAN_VERSION, self.header, self.values, self.files)
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<DatasetPlan for {self.source}: {len(self.files):,} files, at most {self.num_bytes:,} bytes>"
 
     def __str__(self) -> str:
         groups = sum(len(file.row_groups) for file in self.files)

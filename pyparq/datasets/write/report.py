@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.runtime.safe_repr import printable
 
 
@@ -37,6 +38,16 @@ class WriteReport:
     def num_bytes(self) -> int:
         """Bytes of all new files."""
         return sum(file.num_bytes for file in self.files)
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [
+            ("rows", f"{self.num_rows:,}"),
+            ("bytes", f"{self.num_bytes:,}"),
+            ("replaced", f"{len(self.replaced):,}"),
+        ]
+        rows: list[list[Cell]] = [[file.path, file.num_rows, file.num_bytes] for file in self.files]
+        return html_view(f"WriteReport {self.path}", facts, ["file", "rows", "bytes"], rows)
 
     @printable
     def __repr__(self) -> str:

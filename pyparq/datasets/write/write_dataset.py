@@ -293,7 +293,7 @@ def _target(path: Any, mode: str, storage_options: Mapping[str, Any] | None, for
     where = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else None
     if not where:
         raise OptionError(f"the target must be a folder's path or URL, not {path!r}")
-    check_storage_options(where, storage_options)
+    check_storage_options(storage_options)
     if is_url(where):
         return RemoteTarget(where, mode, storage_options, force)
     return LocalTarget(local_path(where) or where, mode, force)

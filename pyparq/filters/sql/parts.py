@@ -23,7 +23,7 @@ def shown(node: sql.Expression) -> str:
 
 
 def unsupported(node: sql.Expression, why: str = "") -> FilterError:
-    return FilterError(f"--where does not support {shown(node)}: {why or LISTED}")
+    return FilterError(f"the condition does not support {shown(node)}: {why or LISTED}")
 
 
 def only(node: sql.Expression, *names: str) -> None:

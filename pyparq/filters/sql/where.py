@@ -18,7 +18,8 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters.bind import items_leaf
-from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, IsNan, IsNull, Not, StartsWith
+from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, IsNan, IsNull, Not
+from pyparq.filters.sql.computed import computed, is_computed, literal
 from pyparq.filters.sql.intervals import kept_whole
 from pyparq.filters.sql.parts import (
     DIALECT,
@@ -32,12 +33,15 @@ from pyparq.filters.sql.parts import (
     unsupported,
     value_of,
 )
+from pyparq.filters.value_expressions import CompareValues, Matches, Value
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 
 _COMPARISONS: dict[type, str] = {
     sql.EQ: "==", sql.NEQ: "!=", sql.LT: "<", sql.LTE: "<=", sql.GT: ">", sql.GTE: ">=",
 }  # fmt: skip
+_TEXT_TESTS = {"regexp_matches": "matches", "suffix": "ends_with", "prefix": "starts_with"}
+"""DuckDB's names."""
 _FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -50,9 +54,9 @@ def parse_where(text: str, tree: SchemaTree) -> Expression:
     try:
         return _Builder(tree).condition(_parsed(text, tree))
     except sqlglot.errors.SqlglotError as error:
-        raise FilterError(f"--where cannot be parsed: {_reason(error, text, tree)}") from None
+        raise FilterError(f"the condition cannot be parsed: {_reason(error, text, tree)}") from None
     except RecursionError:
-        raise FilterError("--where is nested too deeply") from None
+        raise FilterError("the condition is nested too deeply") from None
 
 
 def _parsed(text: str, tree: SchemaTree) -> Any:
@@ -132,20 +136,19 @@ class _Builder:
             sql.And: self._junction, sql.Or: self._junction, sql.Not: self._not, sql.Paren: self._paren,
             sql.In: self._in, sql.Between: self._between, sql.Is: self._is, sql.Like: self._like,
             sql.Escape: self._like, sql.IsNan: self._isnan, sql.StartsWith: self._starts_with,
-            sql.ArrayContains: self._array_contains, sql.Anonymous: self._function,
+            sql.ILike: self._like, sql.RegexpLike: self._matches, sql.EndsWith: self._matches,
+            sql.Contains: self._matches, sql.ArrayContains: self._array_contains, sql.Anonymous: self._function,
             sql.Column: self._bare_column, sql.Dot: self._bare_column,
         }  # fmt: skip
         return handlers.get(type(node), self._refuse)
 
     def _refuse(self, node: Any) -> Expression:
         if isinstance(node, sql.Alias):
-            raise FilterError(f"--where has {node.alias!r} after {shown(node.this)}: is AND or OR missing?")
+            raise FilterError(f"the condition has {node.alias!r} after {shown(node.this)}: is AND or OR missing?")
         if isinstance(node, sql.Literal) and node.is_string:
             raise unsupported(node, "the whole condition is in quotes: remove them")
         if isinstance(node, (sql.Literal, sql.Boolean, sql.Null)):
             raise unsupported(node, "a condition must compare a column with a value")
-        if isinstance(node, sql.ILike):
-            raise unsupported(node, "use LIKE 'prefix%', which is case-sensitive")
         if isinstance(node, sql.Select):
             raise unsupported(node, "subqueries are not supported. Write only the condition that follows WHERE")
         if isinstance(node, (sql.Exists, sql.Subquery)):
@@ -177,18 +180,29 @@ class _Builder:
         op, left, right = _COMPARISONS[type(node)], bare(node.this), bare(node.expression)
         if op == "==" and isinstance(right, sql.Any):
             return self._contains(bare(right.this), left, node)
+        if is_computed(left) or is_computed(right):
+            return self._computed_comparison(node, op, left, right)
         if not is_column(left):
             left, right, op = right, left, _FLIPPED[op]
         if not is_column(left):
             raise unsupported(node, "one side must be a column and the other a value")
         if is_column(right) and special_float(right) is None:
             self._check_text(node, left, right)
-            raise unsupported(node, "it compares two columns, but one side must be a value")
+            return CompareValues(self._column(left)[0], op, self._column(right)[0])
         ref, column = self._column(left)
         value = value_of(right, column)
         if value is None:
             raise unsupported(node, "a comparison with NULL is never true; write IS NULL or IS NOT NULL")
         return Compare(ref.path, op, value)
+
+    def _computed_comparison(self, node: Any, op: str, left: Any, right: Any) -> Expression:
+        if isinstance(left, sql.Null) or isinstance(right, sql.Null):
+            raise unsupported(node, "a comparison with NULL is never true; write IS NULL or IS NOT NULL")
+        return CompareValues(self._value(left), op, self._value(right))
+
+    def _value(self, node: Any) -> Value:
+        """A column, or what is computed from columns."""
+        return computed(node, lambda column: self._column(column)[0])
 
     def _check_text(self, node: Any, left: Any, right: Any) -> None:
         """Raise an error for ``city = "Lima"``: double quotes mean a column name, and there is none with this name."""
@@ -211,12 +225,20 @@ class _Builder:
         if node.args.get("query") is not None:
             raise unsupported(node, "IN takes a list of values, subqueries are not supported")
         only(node, "this", "expressions", "negate")
+        if is_computed(node.this):
+            items = [None if isinstance(bare(item), sql.Null) else literal(item) for item in node.expressions]
+            return _negated(self._value(node.this).isin(items), node)
         ref, column = self._column(node.this)
         values = [value_of(bare(item), column) for item in node.expressions]
         return _negated(IsIn(ref.path, values), node)
 
     def _between(self, node: Any) -> Expression:
         only(node, "this", "low", "high", "negate")
+        if any(is_computed(part) or is_column(bare(part)) for part in (node.args["low"], node.args["high"])) or (
+            is_computed(node.this)
+        ):
+            low, high = (self._value(node.args[name]) for name in ("low", "high"))
+            return _negated(self._value(node.this).between(low, high), node)
         ref, column = self._column(node.this)
         ends = [value_of(bare(node.args[name]), column) for name in ("low", "high")]
         if None in ends:
@@ -225,8 +247,10 @@ class _Builder:
 
     def _is(self, node: Any) -> Expression:
         only(node, "this", "expression", "negate")
-        ref, _ = self._column(node.this)
         what = node.expression
+        if is_computed(node.this) and isinstance(what, sql.Null):
+            return _negated(self._value(node.this).is_null(), node)
+        ref, _ = self._column(node.this)
         found: Expression
         if isinstance(what, sql.Null):
             found = IsNull(ref.path)
@@ -245,14 +269,23 @@ class _Builder:
 
     def _starts_with(self, node: Any) -> Expression:
         only(node, "this", "expression")
-        return StartsWith(self._column(node.this)[0].path, text_of(node.expression, node))
+        return self._value(node.this).starts_with(text_of(node.expression, node))
+
+    def _matches(self, node: Any) -> Expression:
+        only(node, "this", "expression")
+        kind = {sql.RegexpLike: "matches", sql.EndsWith: "ends_with", sql.Contains: "contains"}[type(node)]
+        return Matches(self._value(node.this), kind, text_of(node.expression, node))
 
     def _array_contains(self, node: Any) -> Expression:
         only(node, "this", "expression")
         return self._contains(node.this, node.expression, node)
 
     def _function(self, node: Any) -> Expression:
-        if str(node.this).lower() != "list_contains" or len(node.expressions) != 2:
+        name = str(node.this).lower()
+        if name in _TEXT_TESTS and len(node.expressions) == 2:
+            value, pattern = node.expressions
+            return Matches(self._value(value), _TEXT_TESTS[name], text_of(pattern, node))
+        if name != "list_contains" or len(node.expressions) != 2:
             return self._refuse(node)
         return self._contains(node.expressions[0], node.expressions[1], node)
 
@@ -269,14 +302,14 @@ class _Builder:
         if isinstance(node, sql.Escape):
             only(node, "this", "expression")
             escape, outer, node = text_of(node.expression, node), node, node.this
-            if not isinstance(node, sql.Like) or len(escape) != 1:
+            if not isinstance(node, (sql.Like, sql.ILike)) or len(escape) != 1:
                 raise unsupported(outer, "ESCAPE belongs to LIKE and takes one character")
         only(node, "this", "expression", "negate")
-        ref, _ = self._column(node.this)
-        prefix, is_prefix = _pattern(text_of(node.expression, node), escape, node)
-        if not is_prefix:
-            return _negated(Compare(ref.path, "==", prefix), node)
-        return _negated(StartsWith(ref.path, prefix), node)
+        pattern = text_of(node.expression, node)
+        if not escape and ("\\%" in pattern or "\\_" in pattern):
+            raise unsupported(node, "the backslash needs an ESCAPE clause: LIKE '…' ESCAPE '\\'")
+        kind = "ilike" if isinstance(node, sql.ILike) else "like"
+        return _negated(Matches(self._value(node.this), kind, pattern, escape), node)
 
     def _bare_column(self, node: Any) -> Expression:
         return Compare(self._column(node)[0].path, "==", True)
@@ -299,27 +332,3 @@ class _Builder:
 
 def _negated(found: Expression, node: Any) -> Expression:
     return Not(found) if node.args.get("negate") else found
-
-
-def _pattern(pattern: str, escape: str, node: Any) -> tuple[str, bool]:
-    """(text, whether anything may follow it) of a LIKE pattern."""
-    if not escape and ("\\%" in pattern or "\\_" in pattern):
-        raise unsupported(node, "the backslash needs an ESCAPE clause: LIKE '…' ESCAPE '\\'")
-    text, at = "", 0
-    while at < len(pattern):
-        char = pattern[at]
-        if escape and char == escape:
-            at += 1
-            if at == len(pattern):
-                raise unsupported(node, "the pattern ends with its escape character")
-            char = pattern[at]
-        elif char == "%":
-            if pattern[at:].strip("%"):
-                raise unsupported(node, "LIKE supports only prefixes, with % at the end")
-            return text, True
-        elif char == "_":
-            raise unsupported(
-                node, "_ means any character, which is not supported. Write an underscore as '\\_' … ESCAPE '\\'"
-            )
-        text, at = text + char, at + 1
-    return text, False

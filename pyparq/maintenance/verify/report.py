@@ -8,6 +8,7 @@ from typing import Any
 
 from pyparq.maintenance.verify.chunk_check import ChunkResult
 from pyparq.maintenance.verify.findings import Finding
+from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.runtime.safe_repr import printable
 from pyparq.runtime.terminal_text import visible
 
@@ -159,6 +160,15 @@ class VerificationReport:
             "files": [file.to_dict() for file in self.files],
         }  # fmt: skip
 
+    @viewable
+    def _repr_html_(self) -> str:
+        parts = [html_view(self.summary(), (), *_plain(*self.column_table()))]
+        if not self.ok:
+            parts.append(html_view("Findings", (), *_plain(*self.finding_table())))
+        if self.not_checked:
+            parts.append(html_view("Not checked", [("", reason) for reason in self.not_checked]))
+        return "".join(parts)
+
     @printable
     def __repr__(self) -> str:
         return f"<VerificationReport of {self.source}: {len(self.files)} files, {len(self.findings)} findings>"
@@ -227,3 +237,8 @@ def aligned(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]
         cells = zip(row, widths, right, strict=True)
         lines.append("  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in cells).rstrip())
     return lines
+
+
+def _plain(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[Cell]]]:
+    """A table without the marks of its headings."""
+    return [heading.lstrip(">") for heading in headings], [list(row) for row in rows]

@@ -13,6 +13,7 @@ from pyparq.format.encodings import encoding_name
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.statistics import bounds_from_statistics
+from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.known_schemas import to_bytes
 from pyparq.read.footers.open_file import OpenFile
@@ -24,6 +25,16 @@ class FileMetaData:
 
     def __init__(self, file: OpenFile) -> None:
         self._file = file
+
+    @property
+    def raw(self) -> Any:
+        """The footer's own FileMetaData, with all row groups."""
+        return self._file.footer.full()
+
+    @property
+    def serialized_size(self) -> int:
+        """Bytes of the footer as it is stored."""
+        return len(self._file.footer.stored)
 
     @property
     def num_rows(self) -> int:
@@ -62,6 +73,20 @@ class FileMetaData:
                 f"row group {k} does not exist: the file has {self.num_row_groups} row groups, numbered from 0"
             )
         return RowGroupMetaData(self._file, k)
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [
+            ("file", f"{self.num_rows:,} rows, {self.num_row_groups:,} row groups, {self.num_columns:,} columns"),
+            ("created by", self.created_by or "(not stated)"),
+            ("format version", str(self.format_version)),
+        ]
+        groups = [self.row_group(k) for k in range(self.num_row_groups)]
+        rows: list[list[Cell]] = [
+            [g.index, g.num_rows, g.total_byte_size, ", ".join(name for name, _, _ in g.sorting_columns)]
+            for g in groups
+        ]
+        return html_view("FileMetaData", facts, ["row group", "rows", "bytes, uncompressed", "sorted by"], rows)
 
     @printable
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from pyparq.filters.computed import Computed
 from pyparq.filters.predicate import And, Constant, Predicate, Test
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.schema_node import Node
@@ -34,7 +35,11 @@ class Candidates:
         self.selections: list[Selection] = []
         """The row groups that are left."""
         self.groups = RowGroups(file, row_groups, within)
-        self.answers = {test: Answers(len(row_groups)) for test in self.tests}
+        self.computed = list(predicate.computed())
+        """The tests of computed values. Only bounds answer them."""
+        self.answers: dict[Test | Computed, Answers] = {
+            test: Answers(len(row_groups)) for test in (*self.tests, *self.computed)
+        }
         self.bounds: dict[Node, Bounds] = {}
         """The statistics of all row groups, for each tested leaf."""
         self.asked: set[tuple[int, int]] = set()
@@ -87,7 +92,10 @@ class Candidates:
 
     def numbers(self, node: Node) -> ChunkNumbers:
         """The numbers of a tested leaf's chunks in all row groups."""
-        return self.groups.numbers([test.node for test in self.tests], node)
+        nodes = [test.node for test in self.tests]
+        if self.computed:
+            nodes += [other for computed in self.computed for other in computed.nodes]
+        return self.groups.numbers(nodes, node)
 
     def settle(self) -> None:
         """Combine the rows of the tests by the predicate, where a stage has learned something. Drop row groups without
@@ -113,7 +121,7 @@ class Candidates:
 
     def _of_whole_groups(self, predicate: Predicate) -> tuple[Mask, Mask]:
         """Two masks over row groups: those in which some row can match, and those in which all rows do."""
-        if isinstance(predicate, Test):
+        if isinstance(predicate, (Test, Computed)):
             answers = self.answers[predicate]
             return answers.some, answers.every
         if isinstance(predicate, Constant):
@@ -124,7 +132,7 @@ class Candidates:
         return join.reduce(maybe), join.reduce(sure)
 
     def _combine(self, predicate: Predicate, selection: Selection) -> tuple[RowRanges, RowRanges]:
-        if isinstance(predicate, Test):
+        if isinstance(predicate, (Test, Computed)):
             return self.answers[predicate].rows(selection)
         if isinstance(predicate, Constant):
             rows, none = RowRanges.all(selection.num_rows), RowRanges.none(selection.num_rows)

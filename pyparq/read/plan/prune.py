@@ -28,6 +28,7 @@ from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges,
 from pyparq.read.plan.row_groups import Selection
 from pyparq.read.plan.stage_report import StageReport
 from pyparq.read.plan.statistics_stage import StatisticsStage
+from pyparq.read.plan.trace import Trace
 
 MOST_CHUNKS = 1000
 """Maximum number of column chunks whose metadata and page locations are looked at before they are known to be
@@ -47,10 +48,11 @@ class Pruner:
         outputs: Sequence[Node] = (),
         *,
         ask_filters: bool = True,
+        trace: Trace | None = None,
     ) -> None:
         """``within``: the requested rows of each row group of which not all are requested. ``account`` counts the
         decoded dictionaries. ``outputs``: the columns that will be read for the rows that are left. ``ask_filters``:
-        whether to ask Bloom filters."""
+        whether to ask Bloom filters. ``trace``: where to note what each stage leaves."""
         self.file = file
         self.options = file.options
         self._rows = Candidates(file, predicate, row_groups, within or {})
@@ -60,6 +62,7 @@ class Pruner:
         self._dictionaries = DictionaryStage(self._rows, Account(file.options.limits) if account is None else account)
         self._pages = ColumnIndexStage(self._rows)
         self.reports: list[StageReport] = []
+        self._trace = trace
         self._not_reported = 0, 0
         """Requests and bytes that belong to the stages to come."""
 
@@ -157,12 +160,16 @@ class Pruner:
             early, self._not_reported = self._not_reported, (0, 0)
             took = counts.requests - requests + early[0], counts.bytes - size + early[1]
             left = len(rows.selections), rows.rows_left()
+            if self._trace is not None:
+                self._trace.note_stage(name, rows.asked, rows.selections)
             self.reports.append(
                 StageReport(name, len(rows.asked), groups, left[0], rows_before, left[1], *pages, *took)
             )
 
     def _by_statistics(self) -> None:
         asked, groups = self._statistics.run(), self._rows.groups
+        if self._trace is not None:
+            self._trace.note_stage("statistics", set(), self._rows.selections)
         if asked:
             before, left = (len(groups), groups.num_asked), (len(self._rows.selections), self._rows.rows_left())
             self.reports.append(StageReport("statistics", asked, before[0], left[0], before[1], left[1], 0, 0, 0, 0))

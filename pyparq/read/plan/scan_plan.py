@@ -20,6 +20,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import FileState
 from pyparq.read.plan.packed_integers import pack_ranges, unpack_ranges
 from pyparq.read.plan.page_reads import ColumnRead, Pages
+from pyparq.runtime.safe_repr import printable
 
 PLAN_VERSION = 1
 """Must grow with every change in the contents or the meaning of a pickled plan."""
@@ -84,7 +85,7 @@ class PlanHeader:
         return _header, (PLAN_VERSION, state)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ScanPlan:
     """A pruned scan as a plain value: it can be printed, pickled, and split into parts that run elsewhere.
 
@@ -170,6 +171,10 @@ class ScanPlan:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _plan, (PLAN_VERSION, self.header, self.row_groups)
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<ScanPlan for {self.source}: {len(self.row_groups):,} row groups, at most {self.num_bytes:,} bytes>"
 
     def __str__(self) -> str:
         lines = [

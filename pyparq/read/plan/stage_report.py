@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logging import Logger
 
 
 @dataclass(slots=True)
@@ -20,3 +25,13 @@ class StageReport:
     pages_after: int
     requests: int
     bytes: int
+
+
+def log_stages(logger: Logger, source: str, reports: Sequence[StageReport]) -> None:
+    """Write a debug line for each stage."""
+    for stage in reports:
+        logger.debug(
+            "%s: pruned by %s: row groups %d -> %d, rows %d -> %d, %d indexes asked, %d requests, %d bytes",
+            source, stage.name, stage.row_groups_before, stage.row_groups_after, stage.rows_before, stage.rows_after,
+            stage.asked, stage.requests, stage.bytes,
+        )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyparq.filters.bounds_tests import evaluate_bounds
+from pyparq.filters.computed_bounds import can_pass
 from pyparq.filters.predicate import Test
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
@@ -25,6 +26,11 @@ class StatisticsStage:
                 bounds_of[test.node] = self._chunk_bounds(test.node)
             bounds = bounds_of[test.node]
             self._rows.answers[test].take(*evaluate_bounds(test, bounds), kept_shares(test, bounds))
+        for computed in self._rows.computed:
+            for node in computed.nodes:
+                if node not in bounds_of:
+                    bounds_of[node] = self._chunk_bounds(node)
+            self._rows.answers[computed].some = can_pass(computed, bounds_of)
         self._rows.select()
         return len(bounds_of) * len(self._rows.groups)
 

@@ -1,5 +1,6 @@
 // Columns and schemas on the way out: structs of Arrow's C data interface over the buffers of pyparq's columns, a whole
 // batch in one call. Nothing is copied.
+#include "arrow/calls.hpp"
 #include "arrow/export.hpp"
 
 #include "base/bits.hpp"
@@ -111,7 +112,7 @@ std::string_view text(const nb::handle& object) {
 // The items of a tuple or list.
 class Items {
   public:
-    explicit Items(nb::object given) : items_(nb::steal(PySequence_Tuple(given.ptr()))) {
+    explicit Items(const nb::handle& given) : items_(nb::steal(PySequence_Tuple(given.ptr()))) {
         if (!items_.is_valid()) throw nb::python_error();
     }
     size_t size() const { return static_cast<size_t>(PyTuple_Size(items_.ptr())); }
@@ -243,6 +244,8 @@ ArrowArray export_array(const nb::handle& given) {
 
 constexpr int64_t kOrdered = 1, kNullable = 2, kKeysSorted = 4;
 
+}  // namespace
+
 struct SchemaNode {
     std::string format, name;
     std::optional<std::string> metadata;
@@ -250,6 +253,8 @@ struct SchemaNode {
     std::vector<SchemaNode> children;
     std::unique_ptr<SchemaNode> dictionary;
 };
+
+namespace {
 
 // Keys and values as the C data interface has them: their number, then the size and the bytes of each.
 std::optional<std::string> encoded(const nb::handle& metadata) {
@@ -346,16 +351,17 @@ ArrowSchema given(const std::shared_ptr<const SchemaNode>& root, const SchemaNod
     return made;
 }
 
-// A field and all below it, in the form that is given away: as often as it is asked for.
-struct ArrowField {
-    std::shared_ptr<const SchemaNode> root;
-};
+}  // namespace
 
-ArrowField arrow_field(const nb::handle& field) {
-    auto root = std::make_shared<SchemaNode>();
-    fill_field(*root, field, 0);
-    return {std::move(root)};
+ArrowField::ArrowField(const nb::object& field) {
+    auto made = std::make_shared<SchemaNode>();
+    fill_field(*made, field, 0);
+    root = std::move(made);
 }
+
+nb::object ArrowField::capsule() const { return capsule_of(given(root, *root), kSchemaCapsule); }
+
+namespace {
 
 // ---- streams --------------------------------------------------------------------------------------------
 
@@ -374,6 +380,8 @@ struct ArrayQueue {
 };
 
 ArrayQueue* queue_of(ArrowArrayStream* stream) { return static_cast<ArrayQueue*>(stream->private_data); }
+
+}  // namespace
 
 nb::object arrow_arrays(const ArrowField& field, const nb::object& arrays) {
     auto queue = std::make_unique<ArrayQueue>();
@@ -403,19 +411,11 @@ nb::object arrow_arrays(const ArrowField& field, const nb::object& arrays) {
         self->release = nullptr;
     };
     stream.private_data = queue.release();
-    return capsule_of(std::move(stream), kStreamCapsule);
+    return capsule_of(ArrowArrayStream{stream}, kStreamCapsule);
 }
 
-}  // namespace
+nb::object arrow_array(const nb::object& array) { return capsule_of(export_array(array), kArrayCapsule); }
+
+void begin_export() { names = new Names; }
+
 }  // namespace pyparq
-
-void bind_arrow_export(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    names = new Names;
-    nb::class_<ArrowField>(m, "ArrowField")
-        .def("__init__", [](ArrowField* self, const nb::object& field) { new (self) ArrowField(arrow_field(field)); }, "field"_a)
-        .def("capsule", [](const ArrowField& self) { return capsule_of(given(self.root, *self.root), kSchemaCapsule); });
-    m.def("arrow_array", [](const nb::object& array) { return capsule_of(export_array(array), kArrayCapsule); }, "array"_a);
-    m.def("arrow_arrays", &arrow_arrays, "field"_a, "arrays"_a);
-}

@@ -40,4 +40,14 @@ class ArrayParts {
     void place(const void* data);
 };
 
+struct SchemaNode;
+
+// A field and all below it, in the form that is given away: as often as it is asked for.
+struct ArrowField {
+    std::shared_ptr<const SchemaNode> root;
+
+    explicit ArrowField(const nb::object& field);
+    nb::object capsule() const;
+};
+
 }  // namespace pyparq

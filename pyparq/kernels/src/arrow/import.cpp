@@ -129,7 +129,7 @@ nb::object metadata_of(const char* at) {
         const nb::bytes key = bytes();
         found[key] = bytes();
     }
-    return std::move(found);
+    return found;
 }
 
 nb::object text_of(const char* text) {
@@ -299,11 +299,23 @@ void take(const nb::object& capsule, const char* name, T& out) {
     found->release = nullptr;
 }
 
-// The arrays of a stream, or one array.
-class ArrowImport {
-  public:
-    // The capsules of `__arrow_c_array__`, or None and that of `__arrow_c_stream__`.
-    ArrowImport(const nb::object& schema, const nb::object& arrays) : capsule_(arrays), single_(!schema.is_none()) {
+}  // namespace
+
+void bind_imported_buffer(nb::module_& m) {
+    nb::class_<ImportedBuffer>(m, "ImportedBuffer", nb::type_slots(kBufferSlots));
+}
+
+nb::object ImportedArray::python_validity() const {
+    return validity.data == nullptr ? nb::object(nb::none()) : python_buffer(owner, validity);
+}
+
+nb::tuple ImportedArray::python_buffers() const {
+    const nb::object values = python_buffer(owner, first);
+    return offset_width > 0 ? nb::make_tuple(values, python_buffer(owner, second)) : nb::make_tuple(values);
+}
+
+struct ArrowImport::State {
+    State(const nb::object& schema, const nb::object& arrays) : capsule_(arrays), single_(!schema.is_none()) {
         if (single_) {
             take(schema, kSchemaCapsule, schema_.value);
             known_ = read_type(schema_.value, type_);
@@ -322,10 +334,8 @@ class ArrowImport {
         if (!known_) give_back(arrays, kStreamCapsule, stream_.value);
     }
 
-    // None where some type is not known here: the capsules hold what they held.
     nb::object schema() const { return known_ ? described(schema_.value) : nb::object(nb::none()); }
 
-    // The next array, or None.
     nb::object next() {
         if (!known_) fail("a type of the arrays is not known");
         auto owner = std::make_shared<Owned<ArrowArray>>();
@@ -370,28 +380,9 @@ class ArrowImport {
     Type type_;
 };
 
-}  // namespace
-}  // namespace pyparq
+ArrowImport::ArrowImport(const nb::object& schema, const nb::object& arrays) : state_(std::make_unique<State>(schema, arrays)) {}
+ArrowImport::~ArrowImport() = default;
+nb::object ArrowImport::schema() const { return state_->schema(); }
+nb::object ArrowImport::next() { return state_->next(); }
 
-void bind_arrow_import(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    nb::class_<ImportedBuffer>(m, "ImportedBuffer", nb::type_slots(kBufferSlots));
-    const auto or_none = [](const Owner& owner, const ImportedArray::Bytes& bytes) {
-        return bytes.data == nullptr ? nb::object(nb::none()) : python_buffer(owner, bytes);
-    };
-    nb::class_<ImportedArray>(m, "ImportedArray")
-        .def_ro("length", &ImportedArray::length)
-        .def_ro("offset", &ImportedArray::offset)
-        .def_ro("null_count", &ImportedArray::nulls)
-        .def_prop_ro("num_bytes", &ImportedArray::num_bytes)
-        .def_prop_ro("validity", [or_none](const ImportedArray& self) { return or_none(self.owner, self.validity); })
-        .def_prop_ro("buffers", [](const ImportedArray& self) {
-        const nb::object first = python_buffer(self.owner, self.first);
-        return self.offset_width > 0 ? nb::make_tuple(first, python_buffer(self.owner, self.second)) : nb::make_tuple(first);
-    });
-    nb::class_<ArrowImport>(m, "ArrowImport")
-        .def(nb::init<const nb::object&, const nb::object&>(), "schema"_a.none(), "arrays"_a)
-        .def("schema", &ArrowImport::schema)
-        .def("next", &ArrowImport::next);
-}
+}  // namespace pyparq

@@ -33,6 +33,9 @@ struct ImportedArray {
     int64_t offset_width;           // of byte arrays; 0 for others
     Bytes validity, first, second;  // values, or offsets and bytes
 
+    nb::object python_validity() const;  // or None
+    nb::tuple python_buffers() const;
+
     // Bytes that its elements take: of byte arrays with four for each offset.
     int64_t num_bytes() const {
         if (length == 0) return 0;
@@ -41,6 +44,26 @@ struct ImportedArray {
         const int64_t begin = at(offset), end = at(offset + length);
         return 4 * length + std::max<int64_t>(end - std::max<int64_t>(begin, 0), 0);
     }
+};
+
+// Registers the type of `python_buffers`, which has the buffer protocol.
+void bind_imported_buffer(nb::module_& m);
+
+// The arrays of a stream, or one array.
+class ArrowImport {
+  public:
+    // The capsules of `__arrow_c_array__`, or None and that of `__arrow_c_stream__`.
+    ArrowImport(const nb::object& schema, const nb::object& arrays);
+    ~ArrowImport();
+
+    // None where some type is not known here: the capsules hold what they held.
+    nb::object schema() const;
+    // The next array, or None.
+    nb::object next();
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
 };
 
 }  // namespace pyparq

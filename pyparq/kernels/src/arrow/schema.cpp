@@ -1,6 +1,7 @@
 // The fields of an Arrow schema in FlatBuffers (Arrow's Schema.fbs) that are nothing but a name and a type: for
 // ARROW:schema metadata of wide files. Bytes from outside: every offset is checked, and a field that is in any way more
 // (children, metadata, a dictionary) or damaged is left to pyparq/arrow/schema/ipc_read.py, which says what is wrong.
+#include "arrow/calls.hpp"
 #include "base/common.hpp"
 
 #include <optional>
@@ -165,6 +166,8 @@ nb::object plain_field(const Flat& flat, size_t at) {
     return nb::make_tuple(nb::steal(text), nb::str(format->data(), format->size()));
 }
 
+}  // namespace
+
 nb::object arrow_schema_field(const RawIn& data, int64_t offset, int64_t index) {
     const Flat flat{data.data, data.size};
     const size_t start = checked_count(offset, "offset"), wanted = checked_count(index, "index");
@@ -174,12 +177,4 @@ nb::object arrow_schema_field(const RawIn& data, int64_t offset, int64_t index) 
     return flat.follow(start + 4 + 4 * wanted, at) ? plain_field(flat, at) : nb::object(nb::none());
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_arrow_schema(nb::module_& m) {
-    using namespace pyparq;
-    m.def("arrow_schema_field", &arrow_schema_field, nb::arg("data"), nb::arg("offset"), nb::arg("index"),
-          "Name and C data interface format of a field in the FlatBuffers vector at that offset, where it has no more "
-          "than these, else None.");
-}

@@ -1,5 +1,6 @@
 // A lazy ArrowArrayStream (Arrow C stream interface): Python makes each array when the consumer asks for it. The consumer
 // may call from any thread, with or without the GIL, and may release the stream at any time.
+#include "arrow/calls.hpp"
 #include "arrow/c_data.hpp"
 
 #include <atomic>
@@ -165,20 +166,20 @@ extern "C" void stream_release(ArrowArrayStream* stream) {
     if (interrupted) PyErr_SetInterrupt();
 }
 
+}  // namespace
+
 nb::object arrow_stream(nb::object producer) {
     auto* const run = new Run{producer.release().ptr(), {}};
     return capsule_of(
         ArrowArrayStream{stream_get_schema, stream_get_next, stream_get_last_error, stream_release, run}, kStreamCapsule);
 }
 
-}  // namespace
-}  // namespace pyparq
-
-void bind_arrow_stream(nb::module_& m) {
-    m.def("arrow_stream", &pyparq::arrow_stream, nb::arg("producer"));
-    pyparq::gone = false;
-    nb::module_::import_("atexit").attr("register")(nb::cpp_function(&pyparq::close_streams));
+void begin_streams() {
+    gone = false;
+    nb::module_::import_("atexit").attr("register")(nb::cpp_function(&close_streams));
     nb::module_ os = nb::module_::import_("os");
     if (nb::hasattr(os, "register_at_fork"))  // a child has none of the threads that were inside
-        os.attr("register_at_fork")(nb::arg("after_in_child") = nb::cpp_function([] { pyparq::inside = 0; }));
+        os.attr("register_at_fork")(nb::arg("after_in_child") = nb::cpp_function([] { inside = 0; }));
 }
+
+}  // namespace pyparq

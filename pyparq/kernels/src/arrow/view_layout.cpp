@@ -1,4 +1,5 @@
 // String views of other libraries laid out as offsets and bytes (Arrow columnar format, "Variable-size Binary View Layout").
+#include "arrow/calls.hpp"
 #include "values/checks.hpp"
 
 #include <vector>
@@ -22,6 +23,8 @@ Source source_of(const uint8_t* view, int32_t length, const Source& views, const
     if (offset < 0 || int64_t{offset} + length > found.end - found.begin) fail("a string view points outside of its buffer");
     return {found.begin + offset, found.end};
 }
+
+}  // namespace
 
 nb::object lay_out_views(const RawIn& views, const Valid& valid, const nb::list& given) {
     if (views.size % kView != 0) fail("views of " + str(views.size) + " bytes are not whole ones");
@@ -64,10 +67,4 @@ nb::object lay_out_views(const RawIn& views, const Valid& valid, const nb::list&
     return nb::make_tuple(offsets.object, data.object);
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_view_layout(nb::module_& m) {
-    using namespace nb::literals;
-    m.def("lay_out_views", &pyparq::lay_out_views, "views"_a, "valid"_a.none(), "buffers"_a);
-}

@@ -1,4 +1,5 @@
 // Columns of strings as views of their bytes.
+#include "arrow/calls.hpp"
 #include "arrow/views.hpp"
 
 #include <vector>
@@ -55,6 +56,8 @@ void fill(const O* offsets, size_t n, const RawIn& data, Views& views) {
     views.any_long = any_long != 0;
 }
 
+}  // namespace
+
 nb::object string_views(const Offsets& offsets, const RawIn& data, const Valid& validity, int64_t first_bit,
                         int64_t most, const RawOut& out) {
     if (offsets.size == 0) fail("offsets are empty (n values need n + 1 offsets)");
@@ -77,12 +80,4 @@ nb::object string_views(const Offsets& offsets, const RawIn& data, const Valid& 
     return starts;
 }
 
-}  // namespace
-
 }  // namespace pyparq
-
-void bind_views(nb::module_& m) {
-    using namespace nb::literals;
-    m.def("string_views", &pyparq::string_views, "offsets"_a, "data"_a, "validity"_a.none(), "first_bit"_a, "most"_a,
-          "out"_a);
-}

@@ -11,12 +11,18 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #if defined(__GLIBC__)
 #include <cxxabi.h>
 #include <unistd.h>
+#endif
+
+#if defined(__SSE2__) && !defined(PYPARQ_NO_SIMD)
+#define PYPARQ_SSE2 1
+#include <emmintrin.h>
 #endif
 
 static_assert(std::endian::native == std::endian::little,
@@ -238,6 +244,8 @@ nb::object call(const nb::object& function, const Args&... args) {
     return result;
 }
 
+inline nb::bytes python_bytes(std::string_view bytes) { return nb::bytes(bytes.data(), bytes.size()); }
+
 // A memoryview for the length of a call: nothing keeps alive what it looks at.
 inline nb::object passing_view(const uint8_t* data, size_t size) {
     auto* const bytes = const_cast<char*>(reinterpret_cast<const char*>(data));
@@ -378,47 +386,3 @@ template <bool W>
 struct type_caster<pyparq::OffsetArray<W>> : pyparq_buffer_caster<pyparq::OffsetArray<W>> {};
 
 }  // namespace nanobind::detail
-
-// One per source file; module.cpp calls them all.
-void bind_arrow_export(nb::module_& m);
-void bind_arrow_import(nb::module_& m);
-void bind_arrow_schema(nb::module_& m);
-void bind_arrow_stream(nb::module_& m);
-void bind_decoded_column(nb::module_& m);
-void bind_engine(nb::module_& m);
-void bind_engine_chunks(nb::module_& m);
-void bind_chunk_bounds(nb::module_& m);
-void bind_rle(nb::module_& m);
-void bind_fixed(nb::module_& m);
-void bind_binary(nb::module_& m);
-void bind_bounds(nb::module_& m);
-void bind_dictionary(nb::module_& m);
-void bind_many_filters(nb::module_& m);
-void bind_many_footers(nb::module_& m);
-void bind_many_ranges(nb::module_& m);
-void bind_mask_bits(nb::module_& m);
-void bind_mask_keep(nb::module_& m);
-void bind_memory(nb::module_& m);
-void bind_mask_match(nb::module_& m);
-void bind_minmax(nb::module_& m);
-void bind_hash(nb::module_& m);
-void bind_codecs(nb::module_& m);
-void bind_codes(nb::module_& m);
-void bind_delta(nb::module_& m);
-void bind_split(nb::module_& m);
-void bind_levels(nb::module_& m);
-void bind_number_text(nb::module_& m);
-void bind_page_index(nb::module_& m);
-void bind_page_reader(nb::module_& m);
-void bind_pread(nb::module_& m);
-void bind_writeback(nb::module_& m);
-void bind_seal(nb::module_& m);
-void bind_crc(nb::module_& m);
-void bind_thrift_footer(nb::module_& m);
-void bind_thrift_rules(nb::module_& m);
-void bind_thrift_split(nb::module_& m);
-void bind_view_layout(nb::module_& m);
-void bind_variant(nb::module_& m);
-void bind_views(nb::module_& m);
-void bind_write(nb::module_& m);
-void bind_workers(nb::module_& m);

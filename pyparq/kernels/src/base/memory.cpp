@@ -1,5 +1,7 @@
 #include "base/memory.hpp"
 
+#include "base/calls.hpp"
+
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
@@ -55,7 +57,7 @@ Area map(size_t room) {
     if (found == MAP_FAILED) throw std::bad_alloc();
     const auto begin = reinterpret_cast<uintptr_t>(found), aligned = round_up(begin, kLargePage);
     if (aligned > begin) munmap(found, aligned - begin);
-    auto* const data = reinterpret_cast<uint8_t*>(aligned);
+    auto* const data = static_cast<uint8_t*>(found) + (aligned - begin);
     if (aligned + room < begin + whole) munmap(data + room, begin + whole - aligned - room);
     want_large_pages({data, room});
     return {data, room};
@@ -218,32 +220,34 @@ void give_area(Area area) noexcept {
 nb::capsule owner_of(Area area, size_t used) {
     auto held = std::make_unique<Area>(area);
     nb::capsule owner(held.get(), give_owned);
-    held.release();
+    static_cast<void>(held.release());  // the capsule has it
     PyTraceMalloc_Track(kNumpyDomain, reinterpret_cast<uintptr_t>(area.data), used);
     return owner;
 }
 
-}  // namespace pyparq
-
-void bind_memory(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
+void begin_memory() {
     idle = new Idle;
 #ifndef _WIN32
     pthread_atfork([] { idle->lock().lock(); }, [] { idle->lock().unlock(); }, [] { idle->lock().unlock(); });
 #endif
-    m.def("take_memory", [](int64_t size) {
-        const size_t n = checked_count(size, "size");
-        Area area;
-        try {
-            area = take_area(n);
-        } catch (const std::bad_alloc&) {  // other modules may have their own ideas of what that is in Python
-            PyErr_NoMemory();
-            throw nb::python_error();
-        }
-        return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(area.data, {n}, owner_of(area, n)));
-    }, "size"_a);
-    nb::borrow<nb::module_>(m.attr("probes")).def("idle_memory", [] { return idle->total(); });
-    m.def("release_idle_memory", [] { idle->clear(); });
-    m.def("keep_idle_memory", [](int64_t most) { idle->set_most(checked_count(most, "most")); }, "most"_a);
 }
+
+nb::object take_memory(int64_t size) {
+    const size_t n = checked_count(size, "size");
+    Area area;
+    try {
+        area = take_area(n);
+    } catch (const std::bad_alloc&) {  // other modules may have their own ideas of what that is in Python
+        PyErr_NoMemory();
+        throw nb::python_error();
+    }
+    return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(area.data, {n}, owner_of(area, n)));
+}
+
+size_t idle_memory() { return idle->total(); }
+
+void release_idle_memory() { idle->clear(); }
+
+void keep_idle_memory(int64_t most) { idle->set_most(checked_count(most, "most")); }
+
+}  // namespace pyparq

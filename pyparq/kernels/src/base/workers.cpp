@@ -1,7 +1,7 @@
 // The kernels' own threads. They start at first use and end with the interpreter. A forked child starts new ones.
 #include "base/workers.hpp"
 
-#include "base/common.hpp"
+#include "base/calls.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -196,6 +196,12 @@ bool all_done() {
     return pool->running.empty();
 }
 
+#ifndef _WIN32
+void begin_anew() { pool = new Pool; }
+#endif
+
+}  // namespace
+
 // Called before the interpreter exits. Work that other Python threads have requested and that is not done then fails.
 void close_pool() {
     std::vector<std::thread> threads;
@@ -216,12 +222,6 @@ void close_pool() {
     while (!all_done() && Clock::now() < until) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-#ifndef _WIN32
-void begin_anew() { pool = new Pool; }
-#endif
-
-}  // namespace
-
 bool stop_requested() {
     if (current == nullptr) return false;
     if (!current->stop && time_to_look(*current)) look_around(*current);
@@ -234,27 +234,19 @@ void run_parallel(size_t tasks, size_t threads, const std::function<void(size_t)
     for (size_t task = 0; task < tasks && !stop_requested(); ++task) run(task);
 }
 
-}  // namespace pyparq
-
-void bind_workers(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
+void begin_workers() {
     pool = new Pool;
 #ifndef _WIN32
     pthread_atfork(nullptr, nullptr, begin_anew);
 #endif
     nb::module_::import_("atexit").attr("register")(nb::cpp_function(&close_pool));
-    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
-    probes.def("run_parallel",
-               [](int64_t tasks, int64_t threads, const nb::callable& run) {
-        run_parallel(checked_count(tasks, "tasks"), checked_count(threads, "threads"), [&](size_t task) {
-            const nb::gil_scoped_acquire gil;
-            run(task);
-        });
-    },
-               "tasks"_a, "threads"_a, "run"_a);
-    probes.def("stop_requested", [] {
-        const nb::gil_scoped_release nogil;
-        return stop_requested();
+}
+
+void run_parallel_python(int64_t tasks, int64_t threads, const nb::callable& run) {
+    run_parallel(checked_count(tasks, "tasks"), checked_count(threads, "threads"), [&](size_t task) {
+        const nb::gil_scoped_acquire gil;
+        run(task);
     });
 }
+
+}  // namespace pyparq

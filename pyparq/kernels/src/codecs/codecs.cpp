@@ -79,29 +79,3 @@ int64_t deflate_native(int codec, int level, const uint8_t* in, size_t n, uint8_
 }
 
 }  // namespace pyparq
-
-void bind_libraries(nb::module_& m);  // libraries.cpp
-
-void bind_codecs(nb::module_& m) {
-    using namespace pyparq;
-    bind_libraries(m);
-    using namespace nb::literals;
-    m.def("codec_writes_native", &codec_writes_native, "codec"_a);
-    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
-    probes.def("codec_is_native", &codec_is_native, "codec"_a);
-    probes.def("inflate",
-               [](int codec, const RawIn& data, const RawOut& out, int64_t wanted) {
-        const size_t most = wanted < 0 ? out.size : static_cast<size_t>(wanted);
-        const NoGil nogil(data.size + out.size);
-        return inflate_native(codec, data.data, data.size, out.data, out.size, most);
-    },
-               "codec"_a, "data"_a, "out"_a, "wanted"_a = -1);
-    probes.def("deflate_bound", [](int codec, int64_t size) { return deflate_bound(codec, checked_count(size, "size")); },
-               "codec"_a, "size"_a);
-    probes.def("deflate",
-               [](int codec, int level, const RawIn& data, const RawOut& out) {
-        const NoGil nogil(data.size + out.size);
-        return deflate_native(codec, level, data.data, data.size, out.data, out.size);
-    },
-               "codec"_a, "level"_a, "data"_a, "out"_a);
-}

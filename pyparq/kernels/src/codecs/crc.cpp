@@ -1,5 +1,6 @@
 // CRC-32 (that of zlib and of pages) by carry-less multiplication, 64 bytes at a time: "Fast CRC Computation for Generic
 // Polynomials Using PCLMULQDQ Instruction", Intel, 2009. The constants are those of its reflected form.
+#include "codecs/calls.hpp"
 #include "codecs/crc.hpp"
 
 #ifdef PYPARQ_AVX2
@@ -66,13 +67,3 @@ size_t fold_crc(uint32_t&, const uint8_t*, size_t) { return 0; }
 #endif
 
 }  // namespace pyparq
-
-void bind_crc(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    nb::class_<Crc32>(m, "Crc32")
-        .def(nb::init<nb::object, bool>(), "function"_a, "use_library"_a = true)
-        .def_prop_ro("native", &Crc32::native)
-        .def("of", [](const Crc32& crc, const RawIn& data, uint32_t before) { return crc.more(before, data.data, data.size); },
-             "data"_a, "before"_a = 0);
-}

@@ -1,3 +1,4 @@
+#include "codecs/calls.hpp"
 #include "codecs/libraries.hpp"
 
 #include "base/common.hpp"
@@ -172,16 +173,13 @@ const Zstd* zstd() { return zstd_library.get(); }
 const Brotli* brotli() { return brotli_library.get(); }
 const Crypto* crypto() { return crypto_library.get(); }
 
-}  // namespace pyparq
-
-void bind_libraries(nb::module_& m) {
-    using namespace pyparq;
-    m.def("library_report", [] {
-        nb::list rows;
-        report(rows, zlib_library);
-        report(rows, zstd_library);
-        report(rows, brotli_library);
-        report(rows, crypto_library);
-        return rows;
-    });
+nb::list library_report() {
+    nb::list rows;
+    report(rows, zlib_library);
+    report(rows, zstd_library);
+    report(rows, brotli_library);
+    report(rows, crypto_library);
+    return rows;
 }
+
+}  // namespace pyparq

@@ -36,7 +36,8 @@ AesContext::~AesContext() {
 bool AesContext::begin(bool ctr, const AesKey& key, const uint8_t* start, bool encrypts) {
     const Crypto& c = *crypto();
     One& one = by_mode_[ctr];
-    if (one.context == nullptr && (one.context = c.CTX_new()) == nullptr) return false;
+    if (one.context == nullptr) one.context = c.CTX_new();
+    if (one.context == nullptr) return false;
     if (one.key == key.number()) return c.CipherInit_ex(one.context, nullptr, nullptr, nullptr, start, encrypts) == 1;
     one.key = 0;
     if (c.CipherInit_ex(one.context, c.ciphers[ctr][key.kind()], nullptr, key.bytes(), start, encrypts) != 1) return false;

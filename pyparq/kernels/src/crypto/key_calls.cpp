@@ -1,4 +1,5 @@
 // What Python asks of a key: modules that are not sealed or opened with their pages, such as footers and indexes.
+#include "crypto/calls.hpp"
 #include "crypto/cipher.hpp"
 
 #include <climits>
@@ -60,6 +61,8 @@ nb::object bytes_of(size_t size, uint8_t*& data) {
     return out;
 }
 
+}  // namespace
+
 nb::object encrypt(const AesKey& key, const nb::bytes& nonce, const RawIn& text, const nb::object& aad) {
     check_size(text.size);
     uint8_t* data = nullptr;
@@ -99,18 +102,4 @@ void run_ctr(const AesKey& key, const nb::bytes& nonce, const RawIn& text, const
     if (!fine) fail("libcrypto refused to run AES-CTR");
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_key(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    nb::class_<AesKey>(m, "AesKey")
-        .def(nb::init<nb::bytes>(), "key"_a)
-        .def("encrypt", &encrypt, "nonce"_a, "text"_a, "aad"_a.none())
-        .def("encrypt_into", &encrypt_into, "nonce"_a, "text"_a, "aad"_a.none(), "out"_a)
-        .def("decrypt", &decrypt, "nonce"_a, "sealed"_a, "aad"_a.none())
-        .def("decrypt_into", &decrypt_into, "nonce"_a, "sealed"_a, "aad"_a.none(), "out"_a)
-        .def("run_ctr", &run_ctr, "nonce"_a, "text"_a, "out"_a);
-    m.def("aes_is_native", &aes_is_native);
-}

@@ -36,6 +36,7 @@ struct DecodedColumn {
     SharedBytes validity;                  // none where nothing is null
     SharedBytes values, offsets;           // the bytes of byte arrays are their values
     SharedBytes def, rep;                  // a byte per entry
+    nb::object python_offsets() const;     // or None
     size_t buffer_size() const { return validity.size() + values.size() + offsets.size(); }
     size_t size() const { return buffer_size() + def.size() + rep.size(); }
 };

@@ -1,4 +1,5 @@
 // The decoder of column chunks: bytes in, Arrow buffers out, on threads of its own and without Python in between.
+#include "decode/calls.hpp"
 #include "codecs/crc.hpp"
 #include "codecs/codecs.hpp"
 #include "decode/decoder.hpp"
@@ -33,13 +34,13 @@ struct Libraries {
 };
 Libraries* libraries = nullptr;  // never freed: threads may outlive the module
 
+}  // namespace
+
 void set_libraries(nb::object crc_function, nb::object decoders) {
     if (libraries == nullptr) libraries = new Libraries;
     libraries->crc.emplace(std::move(crc_function), true);
     libraries->decoders = std::move(decoders);
 }
-
-}  // namespace
 
 uint32_t crc32_of(const uint8_t* data, size_t size) {
     if (libraries == nullptr || !libraries->crc) fail("the decoder has no CRC-32");
@@ -135,8 +136,6 @@ nb::object refusal_of(Faults& faults) {
                           nb::bytes(text.data(), text.size()), fault.job, fault.place.piece, fault.place.page, error);
 }
 
-namespace {
-
 // jobs: (leaf, pieces) each. limits: as PageLimits. Returns (results, facts, None), or (None, None, what is wrong).
 nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits, size_t threads, int64_t room) {
     Held held;
@@ -165,12 +164,4 @@ nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits, size_t 
     return nb::make_tuple(results, facts_of(decoder.jobs), nb::none());
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_engine(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    m.def("set_libraries", &set_libraries, "crc32"_a, "decode"_a);
-    m.def("decode_columns", &decode_columns, "jobs"_a, "limits"_a, "threads"_a, "room"_a);
-}

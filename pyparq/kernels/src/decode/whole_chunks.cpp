@@ -1,5 +1,6 @@
 // Whole column chunks in the clear, described by arrays: one call decodes those of many row groups and columns, and joins
 // the chunks of a column where row groups are read together.
+#include "decode/calls.hpp"
 #include "decode/decoder.hpp"
 
 namespace pyparq {
@@ -41,6 +42,8 @@ class Stretches {
     std::deque<Buffer> buffers_;
     std::vector<Stretch> found_;
 };
+
+}  // namespace
 
 // leaves: one per column. runs: how many row groups are joined, one run after another. All other arrays have a number per
 // chunk, row group by row group; num_rows one per row group. read: (offset in the file, bytes) each.
@@ -101,11 +104,4 @@ nb::tuple decode_chunks(const nb::list& leaves, const In<int64_t>& runs, const I
     return nb::make_tuple(found, nb::make_tuple(data_pages, dictionary_pages, held, early), nb::none());
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_engine_chunks(nb::module_& m) {
-    using namespace nb::literals;
-    m.def("decode_chunks", &pyparq::decode_chunks, "leaves"_a, "runs"_a, "num_rows"_a, "codec"_a, "num_values"_a,
-          "has_dictionary"_a, "start"_a, "size"_a, "read"_a, "limits"_a, "threads"_a, "room"_a);
-}

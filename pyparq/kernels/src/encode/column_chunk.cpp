@@ -422,6 +422,7 @@ void write_metadata(ThriftOut& out, const ChunkFacts& chunk, int64_t base, bool 
     const int64_t start = base + chunk.start;
     out.i32(1, column.physical);
     std::vector<int> used;
+    used.reserve(chunk.encoding_stats.size() + 1);
     for (const auto& stats : chunk.encoding_stats) used.push_back(stats[1]);
     if (column.max_def > 0 || column.max_rep > 0) used.push_back(kRle);
     std::sort(used.begin(), used.end());

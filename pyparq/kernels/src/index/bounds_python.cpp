@@ -1,16 +1,15 @@
 // Bounds as Python has them: lists of bytes, None where there is none.
+#include "index/calls.hpp"
 #include "index/bounds.hpp"
 #include "values/checks.hpp"
 
 namespace pyparq {
 namespace {
 
-nb::bytes to_bytes(std::string_view v) { return nb::bytes(v.data(), v.size()); }
-
 nb::list cells(const std::vector<std::string>& all, const std::vector<uint8_t>& filled) {
     nb::list out;
     for (size_t k = 0; k < all.size(); ++k) {
-        if (filled[k]) out.append(to_bytes(all[k]));
+        if (filled[k]) out.append(python_bytes(all[k]));
         else out.append(nb::none());
     }
     return out;
@@ -66,6 +65,8 @@ nb::object segments(const LeafOrder& order, const Values& values, const In<int64
     return bounds_of(order, found);
 }
 
+}  // namespace
+
 nb::object segments_fixed(const LeafOrder& order, const RawIn& data, const In<int64_t>& edges) {
     Values v;
     v.width = checked_value_width(static_cast<int64_t>(order.width)), v.count = checked_items(data.size, v.width, "values");
@@ -83,6 +84,14 @@ nb::object segments_binary(const LeafOrder& order, const Offsets& offsets, const
     return segments(order, byte_arrays(offsets, data), edges);
 }
 
+nb::bytes shorter_min_python(const LeafOrder& order, const nb::bytes& value, int64_t length) {
+    return python_bytes(shorter_min(order, text(value.ptr()), length));
+}
+
+nb::bytes shorter_max_python(const LeafOrder& order, const nb::bytes& value, int64_t length) {
+    return python_bytes(shorter_max(order, text(value.ptr()), length));
+}
+
 nb::bytes statistics(const LeafOrder& order, const nb::sequence& mins, const nb::sequence& maxs, int64_t null_count,
                      int64_t nan_count, int64_t distinct_count, int64_t truncate) {
     SegmentBounds pages = from_python(order, mins, maxs);
@@ -91,7 +100,7 @@ nb::bytes statistics(const LeafOrder& order, const nb::sequence& mins, const nb:
     options.null_count = null_count, options.distinct_count = distinct_count, options.truncate = truncate;
     ThriftOut out;
     write_statistics(out, order, pages, options);
-    return to_bytes(out.bytes);
+    return python_bytes(out.bytes);
 }
 
 nb::object index_of_pages(const LeafOrder& order, const nb::sequence& mins, const nb::sequence& maxs, const nb::sequence& null_counts,
@@ -103,22 +112,7 @@ nb::object index_of_pages(const LeafOrder& order, const nb::sequence& mins, cons
     if (counts.nulls.size() != pages.size() || counts.values.size() != pages.size() || pages.nans.size() != pages.size())
         fail("there are not as many counts as pages");
     const auto found = column_index(order, pages, counts, truncate, longest);
-    return found ? nb::object(to_bytes(*found)) : nb::object(nb::none());
+    return found ? nb::object(python_bytes(*found)) : nb::object(nb::none());
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_bounds(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    nb::class_<LeafOrder>(m, "LeafOrder")
-        .def(nb::init<int64_t, int64_t, bool, bool, bool>(), "domain"_a, "width"_a, "total"_a, "cut"_a, "text"_a);
-    m.def("segment_bounds_fixed", &segments_fixed, "order"_a, "values"_a, "edges"_a);
-    m.def("segment_bounds_binary", &segments_binary, "order"_a, "offsets"_a, "data"_a, "edges"_a);
-    m.def("shorter_min", [](const LeafOrder& o, const nb::bytes& v, int64_t n) { return to_bytes(shorter_min(o, text(v.ptr()), n)); });
-    m.def("shorter_max", [](const LeafOrder& o, const nb::bytes& v, int64_t n) { return to_bytes(shorter_max(o, text(v.ptr()), n)); });
-    m.def("statistics", &statistics, "order"_a, "mins"_a, "maxs"_a, "null_count"_a, "nan_count"_a, "distinct_count"_a, "truncate"_a);
-    m.def("column_index", &index_of_pages, "order"_a, "mins"_a, "maxs"_a, "null_counts"_a, "value_counts"_a, "nan_counts"_a, "definition"_a,
-          "repetition"_a, "truncate"_a, "longest"_a);
-}

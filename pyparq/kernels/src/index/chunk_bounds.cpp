@@ -1,4 +1,5 @@
 // What the footer says of many column chunks, held against the schema and the file, and their statistics as numbers.
+#include "index/calls.hpp"
 #include "index/stored_numbers.hpp"
 #include "thrift/chunk_numbers.hpp"
 
@@ -8,34 +9,6 @@ namespace pyparq {
 namespace {
 
 constexpr int64_t kMagicSize = 4, kTrailerSize = 8;
-
-// The numbers of chunks by kind, row group and column; the rows of each row group, and the size of its file (one for all,
-// or one for each). Returns the start and size of each chunk, and whether it is unusual: its numbers must not be used
-// then.
-nb::tuple check_chunks(const In<int64_t>& stack, const In<int64_t>& types, const In<uint8_t>& repeated,
-                       const In<int64_t>& num_rows, const In<int64_t>& file_sizes) {
-    const size_t columns = types.size, groups = num_rows.size;
-    const size_t n = checked_mul(columns, groups);
-    if (repeated.size != columns || stack.size != checked_mul(n, kChunkNumbers)) fail("arrays that do not fit");
-    if (file_sizes.size != 1 && file_sizes.size != groups) fail("a size of all files, or one for each row group");
-    Fresh<int64_t> start(n), size(n);
-    Fresh<bool> odd(n);
-    const auto of = [&](ChunkNumber kind) { return stack.data + static_cast<size_t>(kind) * n; };
-    const int64_t *flags = of(kFlags), *type = of(kType), *values = of(kNumValues), *stored = of(kCompressedSize),
-                  *data = of(kDataPage), *dictionary = of(kDictionaryPage);
-    for (size_t i = 0, k = 0; i < groups; ++i) {
-        const int64_t rows = num_rows.data[i], end = file_sizes.data[file_sizes.size == 1 ? 0 : i] - kTrailerSize;
-        for (size_t j = 0; j < columns; ++j, ++k) {
-            const bool first = dictionary[k] > 0 && (dictionary[k] < data[k] || data[k] <= 0);
-            const int64_t at = first ? dictionary[k] : data[k];
-            start.data[k] = at, size.data[k] = stored[k];
-            const bool counted = values[k] == rows || (repeated.data[j] != 0 && values[k] >= 0);
-            odd.data[k] = (flags[k] & kOdd) != 0 || type[k] != types.data[j] || !counted || at < kMagicSize ||
-                          stored[k] <= 0 || at >= end || stored[k] > end - at;
-        }
-    }
-    return nb::make_tuple(std::move(start.object), std::move(size.object), std::move(odd.object));
-}
 
 // Where bounds are stored: buffers, and of each chunk the number of its buffer, which stands in an array, or above some
 // bits of the place.
@@ -69,6 +42,36 @@ bool in_order(int64_t low, int64_t high, int kind) {
     if (kind == kFloating) return std::bit_cast<double>(low) <= std::bit_cast<double>(high);
     if (kind == kUnsigned) return static_cast<uint64_t>(low) <= static_cast<uint64_t>(high);
     return low <= high;
+}
+
+}  // namespace
+
+// The numbers of chunks by kind, row group and column; the rows of each row group, and the size of its file (one for all,
+// or one for each). Returns the start and size of each chunk, and whether it is unusual: its numbers must not be used
+// then.
+nb::tuple check_chunks(const In<int64_t>& stack, const In<int64_t>& types, const In<uint8_t>& repeated,
+                       const In<int64_t>& num_rows, const In<int64_t>& file_sizes) {
+    const size_t columns = types.size, groups = num_rows.size;
+    const size_t n = checked_mul(columns, groups);
+    if (repeated.size != columns || stack.size != checked_mul(n, kChunkNumbers)) fail("arrays that do not fit");
+    if (file_sizes.size != 1 && file_sizes.size != groups) fail("a size of all files, or one for each row group");
+    Fresh<int64_t> start(n), size(n);
+    Fresh<bool> odd(n);
+    const auto of = [&](ChunkNumber kind) { return stack.data + static_cast<size_t>(kind) * n; };
+    const int64_t *flags = of(kFlags), *type = of(kType), *values = of(kNumValues), *stored = of(kCompressedSize),
+                  *data = of(kDataPage), *dictionary = of(kDictionaryPage);
+    for (size_t i = 0, k = 0; i < groups; ++i) {
+        const int64_t rows = num_rows.data[i], end = file_sizes.data[file_sizes.size == 1 ? 0 : i] - kTrailerSize;
+        for (size_t j = 0; j < columns; ++j, ++k) {
+            const bool first = dictionary[k] > 0 && (dictionary[k] < data[k] || data[k] <= 0);
+            const int64_t at = first ? dictionary[k] : data[k];
+            start.data[k] = at, size.data[k] = stored[k];
+            const bool counted = values[k] == rows || (repeated.data[j] != 0 && values[k] >= 0);
+            odd.data[k] = (flags[k] & kOdd) != 0 || type[k] != types.data[j] || !counted || at < kMagicSize ||
+                          stored[k] <= 0 || at >= end || stored[k] > end - at;
+        }
+    }
+    return nb::make_tuple(std::move(start.object), std::move(size.object), std::move(odd.object));
 }
 
 // The bounds of the chunks of one leaf of numbers, as 64-bit numbers of their kind, and where they can be used. `stack`
@@ -123,14 +126,4 @@ nb::tuple chunk_counts(const In<int64_t>& stack, bool has_nan) {
                           std::move(all_null.object));
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_chunk_bounds(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    m.def("check_chunks", &check_chunks, "stack"_a, "types"_a, "repeated"_a, "num_rows"_a, "file_sizes"_a);
-    m.def("number_bounds", &number_bounds, "buffers"_a, "of"_a, "shift"_a, "stack"_a, "modern"_a, "old"_a, "width"_a,
-          "kind"_a);
-    m.def("chunk_counts", &chunk_counts, "stack"_a, "has_nan"_a);
-}

@@ -1,4 +1,5 @@
 // XXH64 with seed 0 over whole columns, and split block Bloom filters (BloomFilter.md).
+#include "index/calls.hpp"
 #include "index/sbbf.hpp"
 #include "values/checks.hpp"
 
@@ -50,31 +51,6 @@ inline uint64_t xxh64(const uint8_t* p, size_t n) {
     return avalanche(h);
 }
 
-nb::object xxh64_fixed(const RawIn& values, int64_t width_) {
-    const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");
-    Fresh<uint64_t> out(n);
-    NoGil nogil(n * 16);
-    const uint8_t* p = values.data;
-    if (width == 8)
-        for (size_t i = 0; i < n; ++i) out.data[i] = avalanche(take8(kP5 + 8, load<uint64_t>(p + 8 * i)));
-    else if (width == 4)
-        for (size_t i = 0; i < n; ++i) out.data[i] = avalanche(take4(kP5 + 4, load<uint32_t>(p + 4 * i)));
-    else
-        for (size_t i = 0; i < n; ++i) out.data[i] = xxh64(p + i * width, width);
-    return std::move(out.object);
-}
-
-nb::object xxh64_binary(const Offsets& offsets, const RawIn& data) {
-    return offsets.visit([&](const auto* o) {
-        check_offsets(o, offsets.size, data.size);
-        const size_t n = offsets.size - 1;
-        Fresh<uint64_t> out(n);
-        NoGil nogil(n * 16);
-        for (size_t i = 0; i < n; ++i) out.data[i] = xxh64(data.data + o[i], static_cast<size_t>(o[i + 1] - o[i]));
-        return std::move(out.object);
-    });
-}
-
 // ---- split block Bloom filter ---------------------------------------------------------------------------
 
 constexpr size_t kAhead = 16;
@@ -122,6 +98,33 @@ PYPARQ_TARGET_AVX2 void check_avx2(const uint8_t* bits, uint64_t blocks, const u
 }
 #endif
 
+}  // namespace
+
+nb::object xxh64_fixed(const RawIn& values, int64_t width_) {
+    const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");
+    Fresh<uint64_t> out(n);
+    NoGil nogil(n * 16);
+    const uint8_t* p = values.data;
+    if (width == 8)
+        for (size_t i = 0; i < n; ++i) out.data[i] = avalanche(take8(kP5 + 8, load<uint64_t>(p + 8 * i)));
+    else if (width == 4)
+        for (size_t i = 0; i < n; ++i) out.data[i] = avalanche(take4(kP5 + 4, load<uint32_t>(p + 4 * i)));
+    else
+        for (size_t i = 0; i < n; ++i) out.data[i] = xxh64(p + i * width, width);
+    return std::move(out.object);
+}
+
+nb::object xxh64_binary(const Offsets& offsets, const RawIn& data) {
+    return offsets.visit([&](const auto* o) {
+        check_offsets(o, offsets.size, data.size);
+        const size_t n = offsets.size - 1;
+        Fresh<uint64_t> out(n);
+        NoGil nogil(n * 16);
+        for (size_t i = 0; i < n; ++i) out.data[i] = xxh64(data.data + o[i], static_cast<size_t>(o[i + 1] - o[i]));
+        return std::move(out.object);
+    });
+}
+
 void sbbf_insert(const RawOut& bitset, const In<uint64_t>& hashes) {
     const uint64_t blocks = checked_blocks(bitset.size);
     NoGil nogil(hashes.size * 8);
@@ -147,14 +150,4 @@ nb::object sbbf_check(const RawIn& bitset, const In<uint64_t>& hashes) {
     return std::move(out.object);
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_hash(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    m.def("xxh64_fixed", &xxh64_fixed, "values"_a, "width"_a);
-    m.def("xxh64_binary", &xxh64_binary, "offsets"_a, "data"_a);
-    m.def("sbbf_insert", &sbbf_insert, "bitset"_a, "hashes"_a);
-    m.def("sbbf_check", &sbbf_check, "bitset"_a, "hashes"_a);
-}

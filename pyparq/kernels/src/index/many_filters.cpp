@@ -1,4 +1,5 @@
 // Bloom filters of many local files, or many of one file, asked in one call, with as few bytes as the answers need.
+#include "index/calls.hpp"
 #include "index/sbbf.hpp"
 #include "io/files.hpp"
 #include "thrift/wire.hpp"
@@ -7,9 +8,10 @@
 #include <limits>
 
 namespace pyparq {
-namespace {
 
 #ifdef PYPARQ_PREAD
+
+namespace {
 
 constexpr int64_t kHead = 64;  // bytes that hold any header; a standard one is under 32
 constexpr int64_t kLeastHead = 8;
@@ -119,26 +121,7 @@ uint8_t ask(OpenFilters& file, const Filter& filter, const Question& asked, std:
     return kAbsent;
 }
 
-// Filters of one open file: their answers, and the requests and bytes that they took. `tail` is the end of the file.
-nb::tuple probe_open_filters(int fd, int64_t file_size, const RawIn& tail, const In<int64_t>& offsets,
-                             const In<int64_t>& lengths, const In<uint64_t>& hashes, int64_t most) {
-    const size_t count = offsets.size;
-    if (lengths.size != count || file_size < 0 || tail.size > static_cast<uint64_t>(file_size))
-        fail("arrays that do not fit");
-    const Question asked{hashes.data, hashes.size, most};
-    OpenFilters file{fd, file_size};
-    if (tail.size > 0) {
-        file.tail = reinterpret_cast<const char*>(tail.data);
-        file.tail_start = file_size - static_cast<int64_t>(tail.size);
-    }
-    Fresh<uint8_t> out(count);
-    {
-        NoGil nogil(size_t{1} << 20);
-        std::string room;
-        for (size_t k = 0; k < count; ++k) out.data[k] = ask(file, {offsets.data[k], lengths.data[k]}, asked, room);
-    }
-    return nb::make_tuple(std::move(out.object), file.requests, file.bytes);
-}
+}  // namespace
 
 nb::object probe_filters(const nb::list& paths, const In<int64_t>& statuses, const In<int64_t>& files,
                          const In<int64_t>& offsets, const In<int64_t>& lengths, const In<uint64_t>& hashes,
@@ -172,20 +155,27 @@ nb::object probe_filters(const nb::list& paths, const In<int64_t>& statuses, con
     return std::move(out.object);
 }
 
-#endif
-
-}  // namespace
-}  // namespace pyparq
-
-void bind_many_filters(nb::module_& m) {
-#ifdef PYPARQ_PREAD
-    using namespace nb::literals;
-    m.def("probe_filters", &pyparq::probe_filters, "paths"_a, "statuses"_a, "files"_a, "offsets"_a, "lengths"_a,
-          "hashes"_a, "most"_a);
-    m.def("probe_open_filters", &pyparq::probe_open_filters, "fd"_a, "size"_a, "tail"_a, "offsets"_a, "lengths"_a,
-          "hashes"_a, "most"_a);
-#else
-    m.attr("probe_filters") = nb::none();
-    m.attr("probe_open_filters") = nb::none();
-#endif
+// Filters of one open file: their answers, and the requests and bytes that they took. `tail` is the end of the file.
+nb::tuple probe_open_filters(int fd, int64_t file_size, const RawIn& tail, const In<int64_t>& offsets,
+                             const In<int64_t>& lengths, const In<uint64_t>& hashes, int64_t most) {
+    const size_t count = offsets.size;
+    if (lengths.size != count || file_size < 0 || tail.size > static_cast<uint64_t>(file_size))
+        fail("arrays that do not fit");
+    const Question asked{hashes.data, hashes.size, most};
+    OpenFilters file{fd, file_size};
+    if (tail.size > 0) {
+        file.tail = reinterpret_cast<const char*>(tail.data);
+        file.tail_start = file_size - static_cast<int64_t>(tail.size);
+    }
+    Fresh<uint8_t> out(count);
+    {
+        NoGil nogil(size_t{1} << 20);
+        std::string room;
+        for (size_t k = 0; k < count; ++k) out.data[k] = ask(file, {offsets.data[k], lengths.data[k]}, asked, room);
+    }
+    return nb::make_tuple(std::move(out.object), file.requests, file.bytes);
 }
+
+#endif
+
+}  // namespace pyparq

@@ -1,4 +1,5 @@
 // One literal against every value, in the orders of byte strings.
+#include "index/calls.hpp"
 #include "index/ranges.hpp"
 
 namespace pyparq {
@@ -11,6 +12,8 @@ nb::object compare_all(size_t n, Get&& get, Order&& order) {
     for (size_t i = 0; i < n; ++i) out.data[i] = static_cast<int8_t>(order(get(i)));
     return std::move(out.object);
 }
+
+}  // namespace
 
 nb::object compare_binary(const Offsets& offsets, const RawIn& data, const RawIn& literal) {
     return offsets.visit([&](const auto* o) {
@@ -46,13 +49,4 @@ nb::object compare_flba(const RawIn& data, int64_t width_, bool signed_be, const
     return compare_all(n, get, [&](const Bytes& v) { return compare_bytes(v.data, v.size, wanted.data, wanted.size); });
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_minmax(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    m.def("compare_binary", &compare_binary, "offsets"_a, "data"_a, "literal"_a);
-    m.def("compare_binary_decimal", &compare_binary_decimal, "offsets"_a, "data"_a, "literal"_a);
-    m.def("compare_flba", &compare_flba, "data"_a, "width"_a, "signed_be"_a, "literal"_a);
-}

@@ -1,13 +1,12 @@
 // Local files that are open for as long as one call looks at them, and the Python lists that name them.
 #pragma once
 
-#include "base/common.hpp"
+#include "io/calls.hpp"
 
 #include <string_view>
 #include <vector>
 
-#if defined(__unix__) || defined(__APPLE__)
-#define PYPARQ_PREAD 1
+#ifdef PYPARQ_PREAD
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

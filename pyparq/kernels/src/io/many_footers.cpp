@@ -1,5 +1,6 @@
 // Footers of many files in one call: read from local files, each opened, looked at and closed again without the
 // interpreter, and compared without decoding each.
+#include "io/calls.hpp"
 #include "io/files.hpp"
 #include "thrift/wire.hpp"
 
@@ -50,29 +51,6 @@ void read_end(std::string_view path, size_t tail, size_t most, std::string& room
 nb::tuple stored_end(const End& end, const std::string& footer) {
     return nb::make_tuple(end.status.size, end.status.mtime_ns, end.status.inode, end.encrypted,
                           nb::bytes(footer.data(), footer.size()), end.requests, end.bytes);
-}
-
-nb::list read_footers(const nb::list& paths, size_t tail, size_t most) {
-    if (tail < kTrailer || tail > size_t{1} << 30) fail("a tail of " + str(uint64_t{tail}) + " bytes");
-    const BytesList given(paths);
-    std::vector<End> ends(given.items.size());
-    std::vector<std::string> footers(ends.size());
-    {
-        NoGil nogil(size_t{1} << 20);
-        std::string room(tail, '\0');
-        for (size_t k = 0; k < ends.size(); ++k) {
-            read_end(given.items[k], tail, most, room, ends[k]);
-            footers[k].assign(ends[k].footer);
-        }
-    }
-    nb::list found;
-    for (size_t k = 0; k < ends.size(); ++k) {
-        if (ends[k].good)
-            found.append(stored_end(ends[k], footers[k]));
-        else
-            found.append(nb::none());
-    }
-    return found;
 }
 
 #endif
@@ -174,28 +152,6 @@ Frame frame_or_none(std::string_view footer) {
     }
 }
 
-nb::tuple footer_frames(const nb::list& footers) {
-    const BytesList given(footers);
-    const size_t n = given.items.size();
-    Fresh<int64_t> frames(n), rows(n);
-    {
-        NoGil nogil(n << 10);
-        std::vector<Frame> found(n);
-        std::unordered_map<std::string, size_t> known;
-        size_t last = n;
-        for (size_t k = 0; k < n; ++k) {
-            frames.data[k] = rows.data[k] = -1;
-            found[k] = frame_or_none(given.items[k]);
-            if (!found[k].good) continue;
-            rows.data[k] = found[k].rows;
-            if (last == n || !alike(given.items[last], found[last], given.items[k], found[k]))
-                last = known.try_emplace(kept(given.items[k], found[k]), k).first->second;
-            frames.data[k] = static_cast<int64_t>(last);
-        }
-    }
-    return nb::make_tuple(frames.object, rows.object);
-}
-
 #ifdef PYPARQ_PREAD
 
 // The first file of each kind among files that are alike but for rows and row groups.
@@ -218,6 +174,35 @@ class Kinds {
     Frame last_frame_;
     bool have_last_ = false;
 };
+
+#endif
+
+}  // namespace
+
+#ifdef PYPARQ_PREAD
+
+nb::list read_footers(const nb::list& paths, size_t tail, size_t most) {
+    if (tail < kTrailer || tail > size_t{1} << 30) fail("a tail of " + str(uint64_t{tail}) + " bytes");
+    const BytesList given(paths);
+    std::vector<End> ends(given.items.size());
+    std::vector<std::string> footers(ends.size());
+    {
+        NoGil nogil(size_t{1} << 20);
+        std::string room(tail, '\0');
+        for (size_t k = 0; k < ends.size(); ++k) {
+            read_end(given.items[k], tail, most, room, ends[k]);
+            footers[k].assign(ends[k].footer);
+        }
+    }
+    nb::list found;
+    for (size_t k = 0; k < ends.size(); ++k) {
+        if (ends[k].good)
+            found.append(stored_end(ends[k], footers[k]));
+        else
+            found.append(nb::none());
+    }
+    return found;
+}
 
 nb::tuple footer_kinds(const nb::list& paths, const In<int64_t>& statuses, size_t tail, size_t most) {
     if (tail < kTrailer || tail > size_t{1} << 30) fail("a tail of " + str(uint64_t{tail}) + " bytes");
@@ -252,17 +237,26 @@ nb::tuple footer_kinds(const nb::list& paths, const In<int64_t>& statuses, size_
 
 #endif
 
-}  // namespace
-}  // namespace pyparq
-
-void bind_many_footers(nb::module_& m) {
-    using namespace nb::literals;
-#ifdef PYPARQ_PREAD
-    m.def("read_footers", &pyparq::read_footers, "paths"_a, "tail"_a, "most"_a);
-    m.def("footer_kinds", &pyparq::footer_kinds, "paths"_a, "statuses"_a, "tail"_a, "most"_a);
-#else
-    m.attr("read_footers") = nb::none();
-    m.attr("footer_kinds") = nb::none();
-#endif
-    m.def("footer_frames", &pyparq::footer_frames, "footers"_a);
+nb::tuple footer_frames(const nb::list& footers) {
+    const BytesList given(footers);
+    const size_t n = given.items.size();
+    Fresh<int64_t> frames(n), rows(n);
+    {
+        NoGil nogil(n << 10);
+        std::vector<Frame> found(n);
+        std::unordered_map<std::string, size_t> known;
+        size_t last = n;
+        for (size_t k = 0; k < n; ++k) {
+            frames.data[k] = rows.data[k] = -1;
+            found[k] = frame_or_none(given.items[k]);
+            if (!found[k].good) continue;
+            rows.data[k] = found[k].rows;
+            if (last == n || !alike(given.items[last], found[last], given.items[k], found[k]))
+                last = known.try_emplace(kept(given.items[k], found[k]), k).first->second;
+            frames.data[k] = static_cast<int64_t>(last);
+        }
+    }
+    return nb::make_tuple(frames.object, rows.object);
 }
+
+}  // namespace pyparq

@@ -1,8 +1,8 @@
 // Byte ranges of many local files in one call, each file opened, compared with what it was, read and closed again.
+#include "io/calls.hpp"
 #include "io/files.hpp"
 
 namespace pyparq {
-namespace {
 
 #ifdef PYPARQ_PREAD
 
@@ -41,15 +41,4 @@ size_t read_many_ranges(const nb::list& paths, const In<int64_t>& statuses, cons
 
 #endif
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_many_ranges(nb::module_& m) {
-#ifdef PYPARQ_PREAD
-    using namespace nb::literals;
-    m.def("read_many_ranges", &pyparq::read_many_ranges, "paths"_a, "statuses"_a, "files"_a, "offsets"_a, "lengths"_a,
-          "out"_a);
-#else
-    m.attr("read_many_ranges") = nb::none();
-#endif
-}

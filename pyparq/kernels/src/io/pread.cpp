@@ -1,8 +1,7 @@
 // Many ranges of an open file in one call: between two reads nothing waits for the interpreter. What the system has in
 // memory is copied, about as fast as a thread can: so two are quicker than one.
-#include "base/common.hpp"
+#include "io/calls.hpp"
 #include "base/workers.hpp"
-#include "io/held_file.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,15 +9,15 @@
 #include <limits>
 #include <vector>
 
-#if defined(__unix__) || defined(__APPLE__)
-#define PYPARQ_PREAD 1
+#ifdef PYPARQ_PREAD
 #include <unistd.h>
 #endif
 
 namespace pyparq {
-namespace {
 
 #ifdef PYPARQ_PREAD
+
+namespace {
 
 constexpr size_t kPiece = size_t{1} << 20;   // bytes that a thread reads at a time
 constexpr size_t kShared = size_t{2} << 20;  // and from which on it takes more than one
@@ -40,6 +39,8 @@ size_t read_piece(int fd, const Piece& piece, uint8_t* out, std::atomic<int>& er
     }
     return done;
 }
+
+}  // namespace
 
 // Reads the ranges, one behind the other in `out`, on several threads where they are large; returns how many bytes came.
 size_t pread_ranges(int fd, const In<int64_t>& offsets, const In<int64_t>& lengths, const RawOut& out, size_t threads) {
@@ -75,17 +76,4 @@ size_t pread_ranges(int fd, const In<int64_t>& offsets, const In<int64_t>& lengt
 
 #endif
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_pread(nb::module_& m) {
-    nb::class_<pyparq::HeldFile>(m, "HeldFile")
-        .def(nb::init<int>(), nb::arg("number"))
-        .def_ro("number", &pyparq::HeldFile::number);
-#ifdef PYPARQ_PREAD
-    using namespace nb::literals;
-    m.def("pread_ranges", &pyparq::pread_ranges, "fd"_a, "offsets"_a, "lengths"_a, "out"_a, "threads"_a = 1);
-#else
-    m.attr("pread_ranges") = nb::none();
-#endif
-}

@@ -1,4 +1,5 @@
 // Dictionary codes page by page: which entries each page uses, and what these weigh together.
+#include "select/calls.hpp"
 #include "base/common.hpp"
 
 #include <vector>
@@ -45,6 +46,8 @@ size_t tally_page(const int32_t* codes, size_t n, uint8_t* stamps, size_t entrie
     return found;
 }
 
+}  // namespace
+
 nb::tuple tally_codes(const In<int32_t>& codes, const In<int64_t>& edges, int64_t num_entries,
                       const Array<int32_t, false, true>& weights) {
     if (edges.size == 0) fail("edges are one more than pages");
@@ -80,11 +83,4 @@ nb::tuple tally_codes(const In<int32_t>& codes, const In<int64_t>& edges, int64_
     return nb::make_tuple(std::move(all.object), std::move(used_edges.object), std::move(sums.object));
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_codes(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    m.def("tally_codes", &tally_codes, "codes"_a, "edges"_a, "num_entries"_a, "weights"_a.none());
-}

@@ -1,4 +1,5 @@
 // Sets of rows as bitmaps: counting, runs, and the way to ranges and back.
+#include "select/calls.hpp"
 #include "base/bits.hpp"
 
 namespace pyparq {
@@ -33,8 +34,6 @@ Fresh<uint64_t> zeros(size_t bits) {
     return out;
 }
 
-size_t mask_count(const In<uint64_t>& words) { return count_bits(words.data, words.size); }
-
 [[gnu::always_inline]] inline size_t count_runs(const uint64_t* words, size_t n) {
     size_t starts = 0;
     uint64_t last = 0;  // the bit before
@@ -49,6 +48,10 @@ size_t mask_count(const In<uint64_t>& words) { return count_bits(words.data, wor
 #if PYPARQ_AVX2
 PYPARQ_TARGET_AVX2 size_t count_runs_avx2(const uint64_t* words, size_t n) { return count_runs(words, n); }
 #endif
+
+}  // namespace
+
+size_t mask_count(const In<uint64_t>& words) { return count_bits(words.data, words.size); }
 
 // Runs of set bits.
 size_t mask_runs(const In<uint64_t>& words) {
@@ -177,19 +180,4 @@ nb::object mask_of_bits(const RawIn& bitmap, int64_t offset, int64_t length) {
     return std::move(out.object);
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_mask_bits(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    m.def("mask_count", &mask_count, "words"_a);
-    m.def("mask_runs", &mask_runs, "words"_a);
-    m.def("mask_to_ranges", &mask_to_ranges, "words"_a, "num_rows"_a, "join"_a = 0);
-    m.def("mask_from_ranges", &mask_from_ranges, "starts"_a, "ends"_a, "num_rows"_a);
-    m.def("mask_rows", &mask_rows, "words"_a);
-    m.def("mask_head", &mask_head, "words"_a, "count"_a);
-    m.def("mask_within", &mask_within, "words"_a, "num_rows"_a, "starts"_a, "ends"_a);
-    m.def("mask_spread", &mask_spread, "words"_a, "starts"_a, "ends"_a, "num_rows"_a);
-    m.def("mask_of_bits", &mask_of_bits, "bitmap"_a, "offset"_a, "length"_a);
-}

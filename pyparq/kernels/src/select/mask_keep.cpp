@@ -1,4 +1,5 @@
 // Keep the values whose rows are set in a bitmap: one pass into an output of the final size.
+#include "select/calls.hpp"
 #include "base/bits.hpp"
 #include "values/checks.hpp"
 
@@ -25,28 +26,6 @@ struct Sixteen {
     uint64_t parts[2];
 };
 
-// `values` holds items of `width` bytes, as many as the bitmap has bits; `out` has room for those that are set.
-void keep_fixed(const In<uint64_t>& words, const RawIn& values, int64_t width_, const RawOut& out) {
-    const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");
-    check_words(words, n);
-    NoGil nogil(values.size);
-    const size_t kept = count_bits(words.data, words.size);
-    if (out.size != kept * width)
-        fail("out has " + str(out.size) + " bytes, " + str(kept) + " values of " + str(width) + " are kept");
-    switch (width) {
-        case 1: return keep_typed<uint8_t>(words.data, words.size, values.data, out.data);
-        case 2: return keep_typed<uint16_t>(words.data, words.size, values.data, out.data);
-        case 4: return keep_typed<uint32_t>(words.data, words.size, values.data, out.data);
-        case 8: return keep_typed<uint64_t>(words.data, words.size, values.data, out.data);
-        case 16: return keep_typed<Sixteen>(words.data, words.size, values.data, out.data);
-    }
-    uint8_t* w = out.data;
-    for_runs(words.data, words.size, [&](size_t first, size_t count) {
-        std::memcpy(w, values.data + first * width, count * width);
-        w += count * width;
-    });
-}
-
 #if PYPARQ_AVX2
 PYPARQ_TARGET_AVX2 void extract_all_avx2(const uint64_t* words, size_t n, const uint8_t* bits, size_t size, size_t at,
                                          BitWriter& writer) {
@@ -69,6 +48,30 @@ void extract_all(const uint64_t* words, size_t n, const uint8_t* bits, size_t si
         const uint64_t x = load_bits(bits, size, at + 64 * i);
         writer.append(w == ~uint64_t{0} ? x : extract_bits(x, w), static_cast<size_t>(std::popcount(w)));
     }
+}
+
+}  // namespace
+
+// `values` holds items of `width` bytes, as many as the bitmap has bits; `out` has room for those that are set.
+void keep_fixed(const In<uint64_t>& words, const RawIn& values, int64_t width_, const RawOut& out) {
+    const size_t width = checked_value_width(width_), n = checked_items(values.size, width, "values");
+    check_words(words, n);
+    NoGil nogil(values.size);
+    const size_t kept = count_bits(words.data, words.size);
+    if (out.size != kept * width)
+        fail("out has " + str(out.size) + " bytes, " + str(kept) + " values of " + str(width) + " are kept");
+    switch (width) {
+        case 1: return keep_typed<uint8_t>(words.data, words.size, values.data, out.data);
+        case 2: return keep_typed<uint16_t>(words.data, words.size, values.data, out.data);
+        case 4: return keep_typed<uint32_t>(words.data, words.size, values.data, out.data);
+        case 8: return keep_typed<uint64_t>(words.data, words.size, values.data, out.data);
+        case 16: return keep_typed<Sixteen>(words.data, words.size, values.data, out.data);
+    }
+    uint8_t* w = out.data;
+    for_runs(words.data, words.size, [&](size_t first, size_t count) {
+        std::memcpy(w, values.data + first * width, count * width);
+        w += count * width;
+    });
 }
 
 // The bits of a bitmap (from bit `offset` on, `length` of them) that a mask of as many bits keeps, as words.
@@ -180,16 +183,4 @@ nb::object mask_slots(const In<uint64_t>& words, const In<uint8_t>& def_levels, 
     return first_items(std::move(out.object), words.size, words_for(slots));
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_mask_keep(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    m.def("keep_fixed", &keep_fixed, "words"_a, "values"_a, "width"_a, "out"_a);
-    m.def("keep_bits", &keep_bits, "words"_a, "bitmap"_a, "offset"_a, "length"_a);
-    m.def("kept_bytes", &kept_bytes, "words"_a, "offsets"_a);
-    m.def("keep_binary", &keep_binary, "words"_a, "offsets"_a, "data"_a, "out_offsets"_a, "out_data"_a);
-    m.def("mask_entries", &mask_entries, "words"_a, "num_rows"_a, "rep_levels"_a);
-    m.def("mask_slots", &mask_slots, "words"_a, "def_levels"_a, "level"_a);
-}

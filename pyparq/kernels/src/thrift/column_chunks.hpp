@@ -9,7 +9,6 @@
 #include <array>
 
 namespace pyparq {
-namespace {
 
 using ChunkRow = std::array<int64_t, kChunkNumbers>;
 
@@ -348,5 +347,4 @@ inline nb::list bytes_at(const nb::list& buffers, const In<int64_t>& of, const I
     return found;
 }
 
-}  // namespace
 }  // namespace pyparq

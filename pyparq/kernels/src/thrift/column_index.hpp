@@ -5,7 +5,6 @@
 #include "thrift/wire.hpp"
 
 namespace pyparq {
-namespace {
 
 // Fields of a ColumnIndex by their ids.
 struct ColumnIndexFields {
@@ -85,5 +84,4 @@ nb::tuple column_index(const Rules& rules, const RawIn& data, size_t kind, size_
                           numbers[3]);
 }
 
-}  // namespace
 }  // namespace pyparq

@@ -1,5 +1,6 @@
 // The index of a footer: where its row groups and column chunks lie. Nothing is decoded here; it lets the generated
 // code decode single chunks.
+#include "thrift/calls.hpp"
 #include "thrift/wire.hpp"
 
 #include <algorithm>
@@ -85,6 +86,8 @@ void index_footer(Cursor& c, FooterIndex& out) {
     out.first.push_back(static_cast<int64_t>(out.chunks.size()));
 }
 
+}  // namespace
+
 nb::tuple index_footer_py(const RawIn& data) {
     Cursor c = cursor(data, 0);
     FooterIndex index;
@@ -97,13 +100,4 @@ nb::tuple index_footer_py(const RawIn& data) {
                           int64_array(index.first), int64_array(index.chunks));
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_thrift_footer(nb::module_& m) {
-    using namespace pyparq;
-    m.def("thrift_index_footer", &index_footer_py, nb::arg("data"),
-          "Where things lie in a serialized FileMetaData: (its end, the schema list, the row group list; five "
-          "numbers per row group: start, end, start and end of its column list, its rows; per row group where its chunks "
-          "begin in the last array; starts of the chunks and, per row group, the end of the last).");
-}

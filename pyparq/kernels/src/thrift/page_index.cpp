@@ -1,4 +1,5 @@
 // What page locations must fulfil before anything is read by them.
+#include "thrift/calls.hpp"
 #include "base/common.hpp"
 
 namespace pyparq {
@@ -8,6 +9,8 @@ enum Fault : int { NONE = 0,
                    ROWS = 1,
                    OUTSIDE = 2,
                    OVERLAP = 3 };
+
+}  // namespace
 
 // `pages` holds the offsets of n > 0 pages, then their sizes, then their first rows.
 int check_page_locations(const In<int64_t>& pages, int64_t num_rows, int64_t start, int64_t end) {
@@ -27,11 +30,4 @@ int check_page_locations(const In<int64_t>& pages, int64_t num_rows, int64_t sta
     return NONE;
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_page_index(nb::module_& m) {
-    using namespace pyparq;
-    m.def("check_page_locations", &check_page_locations, nb::arg("pages"), nb::arg("num_rows"), nb::arg("start"),
-          nb::arg("end"));
-}

@@ -1,11 +1,14 @@
 // One level of a serialized Thrift value taken apart: where its fields or elements lie, whatever they mean. What is
 // known of no field can so be put together again to the same bytes.
+#include "thrift/calls.hpp"
 #include "thrift/wire.hpp"
 
 namespace pyparq {
 namespace {
 
 constexpr size_t kMaxFields = 32767;
+
+}  // namespace
 
 nb::tuple split_struct_py(const RawIn& data, int64_t offset) {
     Cursor c = cursor(data, offset);
@@ -35,15 +38,4 @@ nb::tuple split_list_py(const RawIn& data, int64_t offset) {
     return nb::make_tuple(int{element}, int64_array(places));
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_thrift_split(nb::module_& m) {
-    using namespace pyparq;
-    m.def("thrift_split_struct", &split_struct_py, nb::arg("data"), nb::arg("offset"),
-          "The end of the struct that starts there, and four numbers per field: its id, its type, where its header "
-          "starts and where its value does.");
-    m.def("thrift_split_list", &split_list_py, nb::arg("data"), nb::arg("offset"),
-          "The type of the elements of the list or set that starts there, and where each of them starts, then the end "
-          "of the last.");
-}

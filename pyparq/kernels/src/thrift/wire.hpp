@@ -15,7 +15,6 @@ struct ThriftTruncated : KernelError {
 };
 
 // Every file has its own copy of what follows: the compiler then knows all callers, and inlines accordingly.
-namespace {
 
 enum Wire : uint8_t {
     kStop = 0,
@@ -128,10 +127,10 @@ struct Cursor {
     }
 };
 
-void skip_struct(Cursor& c, int depth);
+inline void skip_struct(Cursor& c, int depth);
 
 // One value outside a field header, where a bool takes a byte.
-void skip_value(Cursor& c, uint8_t type, int depth) {
+inline void skip_value(Cursor& c, uint8_t type, int depth) {
     switch (type) {
         case kTrue:
         case kFalse:
@@ -166,11 +165,11 @@ void skip_value(Cursor& c, uint8_t type, int depth) {
     }
 }
 
-void skip_field(Cursor& c, uint8_t type, int depth) {
+inline void skip_field(Cursor& c, uint8_t type, int depth) {
     if (type != kTrue && type != kFalse) skip_value(c, type, depth);  // a bool is its own header
 }
 
-void skip_struct(Cursor& c, int depth) {
+inline void skip_struct(Cursor& c, int depth) {
     if (depth > kMaxDepth) c.fail("nested too deeply");
     while (true) {
         const uint8_t head = c.byte();
@@ -191,16 +190,15 @@ void skip_struct(Cursor& c, int depth) {
 
 // ---- between Python and a cursor ---------------------------------------------------------------------
 
-[[maybe_unused]] Cursor cursor(const RawIn& bytes, int64_t offset) {
+inline Cursor cursor(const RawIn& bytes, int64_t offset) {
     if (offset < 0 || static_cast<uint64_t>(offset) > bytes.size) fail("Thrift: offset outside the bytes");
     return {bytes.data, bytes.data + offset, bytes.data + bytes.size};
 }
 
-nb::object int64_array(const std::vector<int64_t>& values) {
+inline nb::object int64_array(const std::vector<int64_t>& values) {
     Fresh<int64_t> out(values.size());
     if (!values.empty()) std::memcpy(out.data, values.data(), values.size() * sizeof(int64_t));
     return std::move(out.object);
 }
 
-}  // namespace
 }  // namespace pyparq

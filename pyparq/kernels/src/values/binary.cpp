@@ -1,4 +1,5 @@
 // Byte arrays: PLAIN both ways, offsets over nulls, gathers and row selection, UTF-8.
+#include "values/calls.hpp"
 #include "base/utf8.hpp"
 #include "encode/encoders.hpp"
 #include "values/checks.hpp"
@@ -48,6 +49,24 @@ size_t plain_decode(const RawIn& data, size_t n, O* offsets, const RawOut& out, 
     return static_cast<size_t>(p - data.data);
 }
 
+// ---- offsets ------------------------------------------------------------------------------------------
+
+// ---- gathers --------------------------------------------------------------------------------------------
+
+// ---- UTF-8 ----------------------------------------------------------------------------------------------
+
+bool all_ascii(const uint8_t* p, size_t n) {
+    for (size_t from = 0; from < n; from += 65536) {
+        const size_t to = std::min(n, from + 65536);
+        uint8_t any = 0;
+        for (size_t i = from; i < to; ++i) any |= p[i];
+        if (any & 0x80) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
 size_t plain_binary_decode(const RawIn& data, int64_t count, const OffsetsOut& out_offsets, const RawOut& out_data,
                            int64_t base) {
     const size_t n = checked_count(count, "count");
@@ -66,8 +85,6 @@ nb::object plain_binary_encode(const Offsets& offsets, const RawIn& data) {
     return std::move(out.object);
 }
 
-// ---- offsets ------------------------------------------------------------------------------------------
-
 nb::object narrow_offsets(const In<int64_t>& offsets) {
     check_offsets(offsets.data, offsets.size, std::numeric_limits<int32_t>::max());
     Fresh<int32_t> out(offsets.size);
@@ -75,8 +92,6 @@ nb::object narrow_offsets(const In<int64_t>& offsets) {
     for (size_t i = 0; i < offsets.size; ++i) out.data[i] = static_cast<int32_t>(offsets.data[i]);
     return std::move(out.object);
 }
-
-// ---- gathers --------------------------------------------------------------------------------------------
 
 int64_t gather_binary_offsets(const Offsets& dict_offsets, const In<int32_t>& indices, const OffsetsOut& out_offsets,
                               int64_t base) {
@@ -195,24 +210,10 @@ nb::object compact_binary(const Offsets& offsets, const RawIn& data, const Valid
     });
 }
 
-// ---- UTF-8 ----------------------------------------------------------------------------------------------
-
-bool all_ascii(const uint8_t* p, size_t n) {
-    for (size_t from = 0; from < n; from += 65536) {
-        const size_t to = std::min(n, from + 65536);
-        uint8_t any = 0;
-        for (size_t i = from; i < to; ++i) any |= p[i];
-        if (any & 0x80) return false;
-    }
-    return true;
-}
-
 int64_t utf8_validate(const Offsets& offsets, const RawIn& data) {
     NoGil nogil(data.size + offsets.size);
     return first_invalid_utf8(byte_arrays(offsets, data));
 }
-
-}  // namespace
 
 int64_t first_invalid_utf8(const Values& v) {
     return v.visit([&](const auto* o) -> int64_t {
@@ -254,19 +255,3 @@ void plain_binary_into(const Values& v, uint8_t* out) {
 }
 
 }  // namespace pyparq
-
-void bind_binary(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
-    probes.def("plain_binary_decode", &plain_binary_decode, "data"_a, "count"_a, "out_offsets"_a, "out_data"_a,
-               "base"_a = 0);
-    m.def("plain_binary_encode", &plain_binary_encode, "offsets"_a, "data"_a);
-    m.def("narrow_offsets", &narrow_offsets, "offsets"_a);
-    m.def("gather_binary_offsets", &gather_binary_offsets, "dict_offsets"_a, "indices"_a, "out_offsets"_a,
-          "base"_a = 0);
-    m.def("gather_binary_bytes", &gather_binary_bytes, "dict_offsets"_a, "dict_data"_a, "indices"_a, "out_data"_a);
-    m.def("take_binary", &take_binary, "offsets"_a, "data"_a, "rows"_a);
-    m.def("compact_binary", &compact_binary, "offsets"_a, "data"_a, "valid"_a.none());
-    m.def("utf8_validate", &utf8_validate, "offsets"_a, "data"_a);
-}

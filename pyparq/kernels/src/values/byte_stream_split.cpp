@@ -1,4 +1,5 @@
 // BYTE_STREAM_SPLIT (Encodings.md): byte k of every value together, for each k in turn.
+#include "values/calls.hpp"
 #include "encode/encoders.hpp"
 #include "values/checks.hpp"
 
@@ -74,6 +75,8 @@ template <size_t W>
 size_t split_sse2(const uint8_t*, size_t, uint8_t*) { return 0; }
 #endif
 
+}  // namespace
+
 void byte_stream_split_decode(const RawIn& data, int64_t width_, const RawOut& out) {
     const size_t width = checked_value_width(width_), n = checked_items(data.size, width, "streams");
     if (out.size != data.size) fail("out has " + str(out.size) + " bytes, but needs " + str(data.size));
@@ -88,8 +91,6 @@ nb::object byte_stream_split_encode(const RawIn& values, int64_t width_) {
     split_into(values.data, n, width, out.data);
     return std::move(out.object);
 }
-
-}  // namespace
 
 void join_streams(const uint8_t* streams, size_t n, size_t width, uint8_t* out) {
     size_t done = 0;
@@ -108,11 +109,3 @@ void split_into(const uint8_t* values, size_t n, size_t width, uint8_t* out) {
 }
 
 }  // namespace pyparq
-
-void bind_split(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
-    probes.def("byte_stream_split_decode", &byte_stream_split_decode, "data"_a, "width"_a, "out"_a);
-    probes.def("byte_stream_split_encode", &byte_stream_split_encode, "values"_a, "width"_a);
-}

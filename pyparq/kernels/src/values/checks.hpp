@@ -5,11 +5,6 @@
 
 #include <algorithm>
 
-#if defined(__SSE2__) && !defined(PYPARQ_NO_SIMD)
-#define PYPARQ_SSE2 1
-#include <emmintrin.h>
-#endif
-
 namespace pyparq {
 
 // Eight bytes, 1 where the byte is not zero.

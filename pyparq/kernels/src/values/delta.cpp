@@ -1,4 +1,5 @@
 // DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY, both ways (Encodings.md).
+#include "values/calls.hpp"
 #include "decode/delta_binary_packed.hpp"
 #include "encode/encoders.hpp"
 #include "values/checks.hpp"
@@ -25,51 +26,6 @@ void check_header(const RawIn& data, size_t count) {
     if (count == 0 && data.size == 0) return;
     Reader in{data.data, data.data + data.size};
     read_header(in, count);
-}
-
-size_t delta_length_decode(const RawIn& data, int64_t count_, const OffsetsOut& out_offsets, const RawOut& out_data,
-                           int64_t base) {
-    const size_t count = checked_count(count_, "count");
-    if (out_offsets.size == 0 || out_offsets.size - 1 != count) fail("out_offsets needs one item more than values");
-    if (base < 0 || base > std::numeric_limits<int64_t>::max() / 4) fail("base is out of range: " + str(base));
-    check_header(data, count);
-    NoGil nogil(data.size);
-    Reader in{data.data, data.data + data.size};
-    const auto lengths = decode_lengths(in, count, "byte array");
-    uint64_t total = 0;
-    for (size_t i = 0; i < count; ++i) total += lengths[i];
-    if (total > in.left()) fail("byte arrays declare " + str(total) + " bytes, " + str(in.left()) + " are left");
-    if (total > out_data.size) fail("out_data is too small: " + str(total) + " bytes are needed");
-    out_offsets.visit([&](auto* o) {
-        using O = std::remove_pointer_t<decltype(o)>;
-        if (static_cast<uint64_t>(base) + total > static_cast<uint64_t>(std::numeric_limits<O>::max()))
-            fail("offsets do not fit in " + str(uint64_t{8 * sizeof(O)}) + " bits");
-        O at = static_cast<O>(base);
-        o[0] = at;
-        for (size_t i = 0; i < count; ++i) o[i + 1] = at = static_cast<O>(at + static_cast<O>(lengths[i]));
-    });
-    if (total > 0) std::memcpy(out_data.data, in.p, total);
-    return static_cast<size_t>(in.p - data.data) + total;
-}
-
-nb::object delta_byte_array_decode(const RawIn& data, int64_t count_, int64_t max_bytes) {
-    const size_t count = checked_count(count_, "count"), most = checked_count(max_bytes, "max_bytes");
-    check_header(data, count);
-    Fresh<int64_t> offsets(count + 1);
-    Prefixed found;
-    {
-        NoGil nogil(data.size);
-        found = read_prefixed({data.data, data.data + data.size}, count, most);
-        int64_t at = offsets.data[0] = 0;
-        for (size_t i = 0; i < count; ++i) offsets.data[i + 1] = at += found.length(i);
-    }
-    Fresh<uint8_t> out(found.total);
-    const uint8_t* end;
-    {
-        NoGil nogil(found.total);
-        end = spell_prefixed(found, count, out.data);
-    }
-    return nb::make_tuple(offsets.object, out.object, static_cast<size_t>(end - data.data));
 }
 
 // ---- writing --------------------------------------------------------------------------------------------
@@ -169,6 +125,48 @@ uint32_t checked_length(const O* o, size_t i) {
     return static_cast<uint32_t>(len);
 }
 
+uint32_t common_prefix(const uint8_t* a, const uint8_t* b, size_t n) {
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const uint64_t differ = load<uint64_t>(a + i) ^ load<uint64_t>(b + i);
+        if (differ != 0) return static_cast<uint32_t>(i + static_cast<size_t>(std::countr_zero(differ)) / 8);
+    }
+    while (i < n && a[i] == b[i]) ++i;
+    return static_cast<uint32_t>(i);
+}
+
+}  // namespace
+
+size_t delta_decode_i32(const RawIn& data, const Out<int32_t>& out, int64_t count) { return delta_decode(data, out, count); }
+size_t delta_decode_i64(const RawIn& data, const Out<int64_t>& out, int64_t count) { return delta_decode(data, out, count); }
+nb::object delta_encode_i32(const In<int32_t>& values) { return delta_encode(values); }
+nb::object delta_encode_i64(const In<int64_t>& values) { return delta_encode(values); }
+
+size_t delta_length_decode(const RawIn& data, int64_t count_, const OffsetsOut& out_offsets, const RawOut& out_data,
+                           int64_t base) {
+    const size_t count = checked_count(count_, "count");
+    if (out_offsets.size == 0 || out_offsets.size - 1 != count) fail("out_offsets needs one item more than values");
+    if (base < 0 || base > std::numeric_limits<int64_t>::max() / 4) fail("base is out of range: " + str(base));
+    check_header(data, count);
+    NoGil nogil(data.size);
+    Reader in{data.data, data.data + data.size};
+    const auto lengths = decode_lengths(in, count, "byte array");
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; ++i) total += lengths[i];
+    if (total > in.left()) fail("byte arrays declare " + str(total) + " bytes, " + str(in.left()) + " are left");
+    if (total > out_data.size) fail("out_data is too small: " + str(total) + " bytes are needed");
+    out_offsets.visit([&](auto* o) {
+        using O = std::remove_pointer_t<decltype(o)>;
+        if (static_cast<uint64_t>(base) + total > static_cast<uint64_t>(std::numeric_limits<O>::max()))
+            fail("offsets do not fit in " + str(uint64_t{8 * sizeof(O)}) + " bits");
+        O at = static_cast<O>(base);
+        o[0] = at;
+        for (size_t i = 0; i < count; ++i) o[i + 1] = at = static_cast<O>(at + static_cast<O>(lengths[i]));
+    });
+    if (total > 0) std::memcpy(out_data.data, in.p, total);
+    return static_cast<size_t>(in.p - data.data) + total;
+}
+
 nb::object delta_length_encode(const Offsets& offsets, const RawIn& data) {
     const Values v = byte_arrays(offsets, data);
     Scratch out(delta_length_bound(v));
@@ -180,14 +178,24 @@ nb::object delta_length_encode(const Offsets& offsets, const RawIn& data) {
     return out.finish(used);
 }
 
-uint32_t common_prefix(const uint8_t* a, const uint8_t* b, size_t n) {
-    size_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        const uint64_t differ = load<uint64_t>(a + i) ^ load<uint64_t>(b + i);
-        if (differ != 0) return static_cast<uint32_t>(i + static_cast<size_t>(std::countr_zero(differ)) / 8);
+nb::object delta_byte_array_decode(const RawIn& data, int64_t count_, int64_t max_bytes) {
+    const size_t count = checked_count(count_, "count"), most = checked_count(max_bytes, "max_bytes");
+    check_header(data, count);
+    Fresh<int64_t> offsets(count + 1);
+    Prefixed found;
+    {
+        NoGil nogil(data.size);
+        found = read_prefixed({data.data, data.data + data.size}, count, most);
+        int64_t at = offsets.data[0] = 0;
+        for (size_t i = 0; i < count; ++i) offsets.data[i + 1] = at += found.length(i);
     }
-    while (i < n && a[i] == b[i]) ++i;
-    return static_cast<uint32_t>(i);
+    Fresh<uint8_t> out(found.total);
+    const uint8_t* end;
+    {
+        NoGil nogil(found.total);
+        end = spell_prefixed(found, count, out.data);
+    }
+    return nb::make_tuple(offsets.object, out.object, static_cast<size_t>(end - data.data));
 }
 
 nb::object delta_byte_array_encode(const Offsets& offsets, const RawIn& data) {
@@ -200,8 +208,6 @@ nb::object delta_byte_array_encode(const Offsets& offsets, const RawIn& data) {
     }
     return out.finish(used);
 }
-
-}  // namespace
 
 size_t delta_bound(size_t n, size_t width) { return width == 4 ? encode_bound<uint32_t>(n) : encode_bound<uint64_t>(n); }
 
@@ -254,18 +260,3 @@ size_t delta_byte_array_into(const Values& v, uint8_t* out, size_t room) {
 }
 
 }  // namespace pyparq
-
-void bind_delta(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
-    probes.def("delta_decode_i32", &delta_decode<int32_t>, "data"_a, "out"_a, "count"_a);
-    probes.def("delta_decode_i64", &delta_decode<int64_t>, "data"_a, "out"_a, "count"_a);
-    probes.def("delta_encode_i32", &delta_encode<int32_t>, "values"_a);
-    probes.def("delta_encode_i64", &delta_encode<int64_t>, "values"_a);
-    probes.def("delta_length_decode", &delta_length_decode, "data"_a, "count"_a, "out_offsets"_a, "out_data"_a,
-               "base"_a = 0);
-    probes.def("delta_length_encode", &delta_length_encode, "offsets"_a, "data"_a);
-    probes.def("delta_byte_array_decode", &delta_byte_array_decode, "data"_a, "count"_a, "max_bytes"_a);
-    probes.def("delta_byte_array_encode", &delta_byte_array_encode, "offsets"_a, "data"_a);
-}

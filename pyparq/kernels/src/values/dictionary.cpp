@@ -1,4 +1,5 @@
 // Hash tables: dictionary building, set membership, counting distinct hashes.
+#include "values/calls.hpp"
 #include "encode/encoders.hpp"
 #include "values/checks.hpp"
 
@@ -207,6 +208,84 @@ Encoded encode_binary(const Values& v, size_t most, int32_t* indices) {
     });
 }
 
+// ---- distinct hashes ------------------------------------------------------------------------------------
+
+// Distinct values among n mixed hashes; `table` has a power of two > n slots, 0 marks an empty one.
+size_t distinct_in(const uint64_t* h, size_t n, std::vector<uint64_t>& table) {
+    const uint64_t slots = std::bit_ceil(uint64_t{2} * n + 2);
+    if (table.size() < slots) table.resize(slots);
+    std::fill_n(table.begin(), slots, 0);
+    size_t count = 0, zero = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (h[i] == 0) {
+            zero = 1;
+            continue;
+        }
+        uint64_t k = h[i] & (slots - 1);
+        while (table[k] != 0 && table[k] != h[i]) k = (k + 1) & (slots - 1);
+        count += table[k] == 0;
+        table[k] = h[i];
+    }
+    return count + zero;
+}
+
+// Scattered by their upper bits into parts whose tables stay in the cache.
+size_t count_distinct(const uint64_t* h, size_t n) {
+    const uint64_t s = seed();
+    std::vector<uint64_t> table;
+    const auto mixed = std::make_unique_for_overwrite<uint64_t[]>(n);
+    const int bits = n <= 4096 ? 0 : std::min(10, static_cast<int>(std::bit_width(n >> 12)));
+    std::vector<size_t> at((size_t{1} << bits) + 1, 0);
+    // A bijection: distinct stays distinct.
+    const auto part = [bits](uint64_t x) { return bits == 0 ? 0 : static_cast<size_t>(x >> (64 - bits)); };
+    for (size_t i = 0; i < n; ++i) ++at[part(mix(h[i] ^ s)) + 1];
+    for (size_t p = 1; p < at.size(); ++p) at[p] += at[p - 1];
+    std::vector<size_t> next(at.begin(), at.end() - 1);
+    for (size_t i = 0; i < n; ++i) {
+        const uint64_t x = mix(h[i] ^ s);
+        mixed[next[part(x)]++] = x;
+    }
+    size_t count = 0;
+    for (size_t p = 0; p + 1 < at.size(); ++p) count += distinct_in(mixed.get() + at[p], at[p + 1] - at[p], table);
+    return count;
+}
+
+// Linear counting: how many of so many slots stay empty when every value falls on one.
+double estimate_distinct(const uint64_t* h, size_t n) {
+    const uint64_t s = seed();
+    const int bits = std::max(10, static_cast<int>(std::bit_width(n)) + 1);
+    std::vector<uint64_t> filled(size_t{1} << (bits - 6), 0);
+    for (size_t i = 0; i < n; ++i) {
+        const uint64_t slot = mix(h[i] ^ s) >> (64 - bits);
+        filled[slot >> 6] |= uint64_t{1} << (slot & 63);
+    }
+    size_t there = 0;
+    for (const uint64_t word : filled) there += static_cast<size_t>(std::popcount(word));
+    const double slots = std::ldexp(1.0, bits);
+    return -slots * std::log1p(-static_cast<double>(there) / slots);
+}
+
+// Places of values that stand for all: half of them on their own, half in runs. Ascending.
+std::vector<size_t> sampled(size_t n, size_t wanted) {
+    constexpr size_t kRun = 32;
+    std::vector<size_t> places;
+    places.reserve(wanted);
+    uint64_t x = 0;
+    const auto next = [&](size_t below) { return static_cast<size_t>(mix(x += kMul2) % below); };
+    while (places.size() < wanted / 2) places.push_back(next(n));
+    while (places.size() < wanted) {
+        const size_t start = next(n - kRun);
+        for (size_t k = 0; k < kRun; ++k) places.push_back(start + k);
+    }
+    std::sort(places.begin(), places.end());
+    places.erase(std::unique(places.begin(), places.end()), places.end());
+    return places;
+}
+
+}  // namespace
+
+void draw_seed() { seed(); }
+
 nb::object dict_encode_fixed(const RawIn& values, int64_t width_, int64_t max_entries) {
     Values v;
     v.width = checked_value_width(width_), v.count = checked_items(values.size, v.width, "values");
@@ -271,61 +350,9 @@ nb::object isin_binary(const Offsets& offsets, const RawIn& data, const Offsets&
     return offsets.visit([&](const auto* o) { return set_offsets.visit([&](const auto* so) { return run(o, so); }); });
 }
 
-// ---- distinct hashes ------------------------------------------------------------------------------------
-
-// Distinct values among n mixed hashes; `table` has a power of two > n slots, 0 marks an empty one.
-size_t distinct_in(const uint64_t* h, size_t n, std::vector<uint64_t>& table) {
-    const uint64_t slots = std::bit_ceil(uint64_t{2} * n + 2);
-    if (table.size() < slots) table.resize(slots);
-    std::fill_n(table.begin(), slots, 0);
-    size_t count = 0, zero = 0;
-    for (size_t i = 0; i < n; ++i) {
-        if (h[i] == 0) {
-            zero = 1;
-            continue;
-        }
-        uint64_t k = h[i] & (slots - 1);
-        while (table[k] != 0 && table[k] != h[i]) k = (k + 1) & (slots - 1);
-        count += table[k] == 0;
-        table[k] = h[i];
-    }
-    return count + zero;
-}
-
-// Scattered by their upper bits into parts whose tables stay in the cache.
-size_t count_distinct(const uint64_t* h, size_t n) {
-    const uint64_t s = seed();
-    std::vector<uint64_t> table;
-    const auto mixed = std::make_unique_for_overwrite<uint64_t[]>(n);
-    const int bits = n <= 4096 ? 0 : std::min(10, static_cast<int>(std::bit_width(n >> 12)));
-    std::vector<size_t> at((size_t{1} << bits) + 1, 0);
-    // A bijection: distinct stays distinct.
-    const auto part = [bits](uint64_t x) { return bits == 0 ? 0 : static_cast<size_t>(x >> (64 - bits)); };
-    for (size_t i = 0; i < n; ++i) ++at[part(mix(h[i] ^ s)) + 1];
-    for (size_t p = 1; p < at.size(); ++p) at[p] += at[p - 1];
-    std::vector<size_t> next(at.begin(), at.end() - 1);
-    for (size_t i = 0; i < n; ++i) {
-        const uint64_t x = mix(h[i] ^ s);
-        mixed[next[part(x)]++] = x;
-    }
-    size_t count = 0;
-    for (size_t p = 0; p + 1 < at.size(); ++p) count += distinct_in(mixed.get() + at[p], at[p + 1] - at[p], table);
-    return count;
-}
-
-// Linear counting: how many of so many slots stay empty when every value falls on one.
-double estimate_distinct(const uint64_t* h, size_t n) {
-    const uint64_t s = seed();
-    const int bits = std::max(10, static_cast<int>(std::bit_width(n)) + 1);
-    std::vector<uint64_t> filled(size_t{1} << (bits - 6), 0);
-    for (size_t i = 0; i < n; ++i) {
-        const uint64_t slot = mix(h[i] ^ s) >> (64 - bits);
-        filled[slot >> 6] |= uint64_t{1} << (slot & 63);
-    }
-    size_t there = 0;
-    for (const uint64_t word : filled) there += static_cast<size_t>(std::popcount(word));
-    const double slots = std::ldexp(1.0, bits);
-    return -slots * std::log1p(-static_cast<double>(there) / slots);
+size_t count_distinct_u64(const In<uint64_t>& hashes) {
+    NoGil nogil(hashes.size * 8);
+    return count_distinct(hashes.data, hashes.size);
 }
 
 double estimate_distinct_u64(const In<uint64_t>& hashes) {
@@ -333,30 +360,6 @@ double estimate_distinct_u64(const In<uint64_t>& hashes) {
     NoGil nogil(hashes.size * 8);
     return estimate_distinct(hashes.data, hashes.size);
 }
-
-size_t count_distinct_u64(const In<uint64_t>& hashes) {
-    NoGil nogil(hashes.size * 8);
-    return count_distinct(hashes.data, hashes.size);
-}
-
-// Places of values that stand for all: half of them on their own, half in runs. Ascending.
-std::vector<size_t> sampled(size_t n, size_t wanted) {
-    constexpr size_t kRun = 32;
-    std::vector<size_t> places;
-    places.reserve(wanted);
-    uint64_t x = 0;
-    const auto next = [&](size_t below) { return static_cast<size_t>(mix(x += kMul2) % below); };
-    while (places.size() < wanted / 2) places.push_back(next(n));
-    while (places.size() < wanted) {
-        const size_t start = next(n - kRun);
-        for (size_t k = 0; k < kRun; ++k) places.push_back(start + k);
-    }
-    std::sort(places.begin(), places.end());
-    places.erase(std::unique(places.begin(), places.end()), places.end());
-    return places;
-}
-
-}  // namespace
 
 bool may_repeat(const Values& v, size_t most) {
     constexpr size_t kSample = 4096;
@@ -392,14 +395,3 @@ size_t dictionary_of(const Values& v, size_t most, int32_t* indices, std::vector
 }
 
 }  // namespace pyparq
-
-void bind_dictionary(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    seed();  // now: a process that is forked while a thread is about to draw it would wait for that thread for ever
-    m.def("dict_encode_fixed", &dict_encode_fixed, "values"_a, "width"_a, "max_entries"_a);
-    m.def("dict_encode_binary", &dict_encode_binary, "offsets"_a, "data"_a, "max_bytes"_a);
-    m.def("isin_binary", &isin_binary, "offsets"_a, "data"_a, "set_offsets"_a, "set_data"_a);
-    m.def("count_distinct_u64", &count_distinct_u64, "hashes"_a);
-    m.def("estimate_distinct_u64", &estimate_distinct_u64, "hashes"_a);
-}

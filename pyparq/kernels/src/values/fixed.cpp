@@ -1,4 +1,5 @@
 // Values of fixed width: dictionary gather, spreading over nulls and back.
+#include "values/calls.hpp"
 #include "base/widths.hpp"
 #include "decode/rle_bitpacked.hpp"
 #include "values/checks.hpp"
@@ -99,8 +100,6 @@ void check_indices(const int32_t* indices, size_t n, size_t limit) {
              str(limit) + " entries");
 }
 
-namespace {
-
 void gather_fixed(const RawIn& dict, int64_t width_, const In<int32_t>& indices, const RawOut& out) {
     const size_t width = checked_value_width(width_), entries = checked_items(dict.size, width, "dictionary");
     const size_t n = indices.size;
@@ -147,12 +146,4 @@ nb::object compact_fixed(const RawIn& values, int64_t width_, const Valid& valid
     return std::move(out.object);
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_fixed(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    m.def("gather_fixed", &gather_fixed, "dictionary"_a, "width"_a, "indices"_a, "out"_a);
-    m.def("compact_fixed", &compact_fixed, "values"_a, "width"_a, "valid"_a.none());
-}

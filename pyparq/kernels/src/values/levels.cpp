@@ -1,4 +1,5 @@
 // Nested data: between repetition and definition levels and list offsets (README.md, "Nested Encoding").
+#include "values/calls.hpp"
 #include "values/checks.hpp"
 
 namespace pyparq {
@@ -83,6 +84,54 @@ size_t checked_slots(const Entries& in, int64_t slots_) {
     return slots;
 }
 
+bool goes_deeper(const Entries& in, unsigned rep) {
+    unsigned most = 0;
+    if (in.rep)
+        for (size_t e = 0; e < in.count; ++e) most = std::max<unsigned>(most, in.rep[e]);
+    return most > rep;
+}
+
+// ---- writing --------------------------------------------------------------------------------------------
+
+struct Lists {
+    const int64_t *starts, *lengths;
+    size_t count;
+};
+
+struct Sizes {
+    size_t items = 0, empty = 0;
+    int64_t first = 0;
+    bool in_a_row = true;  // the items of all lists follow each other
+};
+
+Sizes check_lists(const Lists& lists, int64_t num_items) {
+    Sizes sizes;
+    int64_t end = -1;
+    for (size_t j = 0; j < lists.count; ++j) {
+        const int64_t from = lists.starts[j], len = lists.lengths[j];
+        if (from < 0 || len < 0 || from > num_items || len > num_items - from)
+            fail("list " + str(uint64_t{j}) + " lies outside of its " + str(num_items) + " items");
+        sizes.items += static_cast<size_t>(len);
+        if (sizes.items > size_t{1} << 40) fail("too many list items");
+        if (len == 0) {
+            ++sizes.empty;
+            continue;
+        }
+        if (end < 0) sizes.first = from;
+        sizes.in_a_row &= end < 0 || from == end;
+        end = from + len;
+    }
+    return sizes;
+}
+
+size_t count_live(const Valid& defs, size_t slots) {
+    if (defs.none()) return slots;
+    if (defs.size != slots) fail("levels are not one per slot");
+    return static_cast<size_t>(std::count(defs.data, defs.data + slots, kLiveSlot));
+}
+
+}  // namespace
+
 // Offsets and presence of the lists in a position, from the levels of any leaf below it.
 nb::object list_slots(const Valid& def_levels, const Valid& rep_levels, int64_t entries, int64_t slots_, int64_t rep,
                       int64_t item, int64_t item_rep, int64_t item_def, int64_t def_level) {
@@ -139,13 +188,6 @@ nb::object slot_validity(const Valid& def_levels, const Valid& rep_levels, int64
     return first_items(valid.object, slots + 1, slots);
 }
 
-bool goes_deeper(const Entries& in, unsigned rep) {
-    unsigned most = 0;
-    if (in.rep)
-        for (size_t e = 0; e < in.count; ++e) most = std::max<unsigned>(most, in.rep[e]);
-    return most > rep;
-}
-
 // Whether two leaves below one position tell the same of it and of what is around it: of the entries that do not go
 // on with a list further down, the repetition levels, and the definition levels as far as `def_level`.
 bool levels_agree(const Valid& def_a, const Valid& rep_a, int64_t entries_a, const Valid& def_b, const Valid& rep_b,
@@ -178,47 +220,6 @@ bool levels_agree(const Valid& def_a, const Valid& rep_a, int64_t entries_a, con
     return i == a.count && j == b.count;
 }
 
-// ---- writing --------------------------------------------------------------------------------------------
-
-constexpr uint8_t LIVE = 255;  // stands in for the definition level of slots that go on further down
-
-struct Lists {
-    const int64_t *starts, *lengths;
-    size_t count;
-};
-
-struct Sizes {
-    size_t items = 0, empty = 0;
-    int64_t first = 0;
-    bool in_a_row = true;  // the items of all lists follow each other
-};
-
-Sizes check_lists(const Lists& lists, int64_t num_items) {
-    Sizes sizes;
-    int64_t end = -1;
-    for (size_t j = 0; j < lists.count; ++j) {
-        const int64_t from = lists.starts[j], len = lists.lengths[j];
-        if (from < 0 || len < 0 || from > num_items || len > num_items - from)
-            fail("list " + str(uint64_t{j}) + " lies outside of its " + str(num_items) + " items");
-        sizes.items += static_cast<size_t>(len);
-        if (sizes.items > size_t{1} << 40) fail("too many list items");
-        if (len == 0) {
-            ++sizes.empty;
-            continue;
-        }
-        if (end < 0) sizes.first = from;
-        sizes.in_a_row &= end < 0 || from == end;
-        end = from + len;
-    }
-    return sizes;
-}
-
-size_t count_live(const Valid& defs, size_t slots) {
-    if (defs.none()) return slots;
-    if (defs.size != slots) fail("levels are not one per slot");
-    return static_cast<size_t>(std::count(defs.data, defs.data + slots, LIVE));
-}
-
 // One slot per list item; an empty list keeps its slot, which ends there with `empty_def`. Slots that ended stay.
 nb::object expand_lists(int64_t slots_, const Valid& reps, const Valid& defs, const In<int64_t>& starts,
                         const In<int64_t>& lengths, int64_t num_items, int64_t item_rep, int64_t empty_def) {
@@ -237,15 +238,15 @@ nb::object expand_lists(int64_t slots_, const Valid& reps, const Valid& defs, co
         NoGil nogil(total * 16);
         // Most entries are alike: set all of them at once, then those that differ.
         std::memset(out_reps.data, deeper, total);
-        if (!all_live) std::memset(out_defs.data, LIVE, total);
+        if (!all_live) std::memset(out_defs.data, kLiveSlot, total);
         size_t t = 0, e = 0, j = 0;
         for (size_t s = 0; s < slots; ++s) {
-            const uint8_t def = defs.none() ? LIVE : defs.data[s];
-            const bool has_list = def == LIVE;
+            const uint8_t def = defs.none() ? kLiveSlot : defs.data[s];
+            const bool has_list = def == kLiveSlot;
             const size_t len = has_list ? static_cast<size_t>(lists.lengths[j]) : 0;
             out_reps.data[t] = reps.none() ? 0 : reps.data[s];
-            if (!all_live) out_defs.data[t] = len ? LIVE : has_list ? ended
-                                                                    : def;
+            if (!all_live) out_defs.data[t] = len ? kLiveSlot : has_list ? ended
+                                                                         : def;
             if (!sizes.in_a_row)
                 for (size_t i = 0; i < len; ++i) elements.data[e++] = lists.starts[j] + static_cast<int64_t>(i);
             t += len ? len : 1;
@@ -268,8 +269,8 @@ nb::object settle_slots(int64_t slots_, const Valid& defs, const Valid& present,
         NoGil nogil(slots);
         if (present.none()) {
             for (size_t s = 0; s < slots; ++s) {
-                const uint8_t def = defs.none() ? LIVE : defs.data[s];
-                out.data[s] = def == LIVE ? there : def;
+                const uint8_t def = defs.none() ? kLiveSlot : defs.data[s];
+                out.data[s] = def == kLiveSlot ? there : def;
             }
         } else if (defs.none()) {
             for (size_t s = 0; s < slots; ++s) out.data[s] = present.data[s] ? there : absent;
@@ -279,28 +280,12 @@ nb::object settle_slots(int64_t slots_, const Valid& defs, const Valid& present,
             size_t k = 0;  // no branch on the data: behind the last live slot, its presence is read for nothing
             for (size_t s = 0; s < slots; ++s) {
                 const uint8_t def = defs.data[s], level = present.data[std::min(k, live - 1)] ? there : absent;
-                out.data[s] = def == LIVE ? level : def;
-                k += def == LIVE;
+                out.data[s] = def == kLiveSlot ? level : def;
+                k += def == kLiveSlot;
             }
         }
     }
     return std::move(out.object);
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_levels(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    m.def("list_slots", &list_slots, "def_levels"_a.none(), "rep_levels"_a.none(), "entries"_a, "slots"_a, "rep"_a,
-          "item"_a, "item_rep"_a, "item_def"_a, "def_level"_a);
-    m.def("slot_validity", &slot_validity, "def_levels"_a.none(), "rep_levels"_a.none(), "entries"_a, "slots"_a,
-          "rep"_a, "item"_a, "def_level"_a);
-    m.def("levels_agree", &levels_agree, "def_a"_a.none(), "rep_a"_a.none(), "entries_a"_a, "def_b"_a.none(),
-          "rep_b"_a.none(), "entries_b"_a, "rep"_a, "def_level"_a);
-    m.def("expand_lists", &expand_lists, "slots"_a, "reps"_a.none(), "defs"_a.none(), "starts"_a, "lengths"_a,
-          "num_items"_a, "item_rep"_a, "empty_def"_a);
-    m.def("settle_slots", &settle_slots, "slots"_a, "defs"_a.none(), "present"_a.none(), "absent"_a, "there"_a);
-    m.attr("LIVE_SLOT") = static_cast<int>(LIVE);
-}

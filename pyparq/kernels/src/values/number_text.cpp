@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "values/calls.hpp"
 #include "base/common.hpp"
 
 namespace pyparq {
@@ -48,6 +49,8 @@ size_t write_all(const T* values, size_t n, int64_t* offsets, uint8_t* out) {
     return at;
 }
 
+}  // namespace
+
 nb::tuple number_texts(const AnyArray<false>& values) {
     const size_t n = values.size;
     Fresh<int64_t> offsets(n + 1);
@@ -82,9 +85,4 @@ nb::tuple number_texts(const AnyArray<false>& values) {
     return nb::make_tuple(std::move(offsets.object), first_items(std::move(out.object), out.size, used));
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_number_text(nb::module_& m) {
-    m.def("number_texts", &pyparq::number_texts, nb::arg("values"));
-}

@@ -1,4 +1,5 @@
 // The RLE / bit-packed hybrid, both ways, and the deprecated BIT_PACKED levels.
+#include "values/calls.hpp"
 #include "decode/rle_bitpacked.hpp"
 #include "encode/encoders.hpp"
 #include "values/checks.hpp"
@@ -50,34 +51,6 @@ size_t decode(const RawIn& data, unsigned w, int64_t count, const Out<T>& out, u
         return 0;
     }
     return decode_hybrid(data.data, data.size, w, n, out.data, last);
-}
-
-size_t rle_decode_u8(const RawIn& data, int64_t bit_width, int64_t count, const Out<uint8_t>& out,
-                     int64_t max_value) {
-    const unsigned w = checked_width(bit_width, 8);
-    int64_t last = (int64_t{1} << w) - 1;
-    if (max_value >= 0) last = std::min(last, max_value);
-    return decode(data, w, count, out, static_cast<uint32_t>(last));
-}
-
-size_t rle_decode_i32(const RawIn& data, int64_t bit_width, int64_t count, const Out<int32_t>& out,
-                      int64_t limit) {
-    const unsigned w = checked_width(bit_width, 32);
-    if (limit < 0 || limit > int64_t{1} << 31) fail("limit is not in 0..2^31: " + str(limit));
-    if (limit == 0) {
-        if (count > 0) fail("RLE value 0 is beyond an empty range");
-        return 0;
-    }
-    const int64_t widest = (int64_t{1} << w) - 1;
-    return decode(data, w, count, out, static_cast<uint32_t>(std::min(limit - 1, widest)));
-}
-
-size_t bit_packed_decode_u8(const RawIn& data, int64_t bit_width, int64_t count, const Out<uint8_t>& out) {
-    const unsigned w = checked_width(bit_width, 8);
-    const size_t n = checked_count(count, "count");
-    if (n > out.size) fail("out has " + str(out.size) + " items, " + str(n) + " are needed");
-    NoGil nogil(n);
-    return unpack_old_levels(data.data, data.size, w, n, out.data);
 }
 
 // ---- writing --------------------------------------------------------------------------------------------
@@ -202,6 +175,36 @@ nb::object encode(const In<T>& values, unsigned w) {
     return out.finish(used);
 }
 
+}  // namespace
+
+size_t rle_decode_u8(const RawIn& data, int64_t bit_width, int64_t count, const Out<uint8_t>& out,
+                     int64_t max_value) {
+    const unsigned w = checked_width(bit_width, 8);
+    int64_t last = (int64_t{1} << w) - 1;
+    if (max_value >= 0) last = std::min(last, max_value);
+    return decode(data, w, count, out, static_cast<uint32_t>(last));
+}
+
+size_t rle_decode_i32(const RawIn& data, int64_t bit_width, int64_t count, const Out<int32_t>& out,
+                      int64_t limit) {
+    const unsigned w = checked_width(bit_width, 32);
+    if (limit < 0 || limit > int64_t{1} << 31) fail("limit is not in 0..2^31: " + str(limit));
+    if (limit == 0) {
+        if (count > 0) fail("RLE value 0 is beyond an empty range");
+        return 0;
+    }
+    const int64_t widest = (int64_t{1} << w) - 1;
+    return decode(data, w, count, out, static_cast<uint32_t>(std::min(limit - 1, widest)));
+}
+
+size_t bit_packed_decode_u8(const RawIn& data, int64_t bit_width, int64_t count, const Out<uint8_t>& out) {
+    const unsigned w = checked_width(bit_width, 8);
+    const size_t n = checked_count(count, "count");
+    if (n > out.size) fail("out has " + str(out.size) + " items, " + str(n) + " are needed");
+    NoGil nogil(n);
+    return unpack_old_levels(data.data, data.size, w, n, out.data);
+}
+
 nb::object rle_encode_u8(const In<uint8_t>& values, int64_t bit_width) {
     return encode(values, checked_width(bit_width, 8));
 }
@@ -209,8 +212,6 @@ nb::object rle_encode_u8(const In<uint8_t>& values, int64_t bit_width) {
 nb::object rle_encode_i32(const In<int32_t>& values, int64_t bit_width) {
     return encode(values, checked_width(bit_width, 32));
 }
-
-}  // namespace
 
 size_t hybrid_bound(size_t n, unsigned w) {
     const size_t groups = n / 8 + 1;
@@ -226,14 +227,3 @@ size_t hybrid_into(const int32_t* v, size_t n, unsigned w, uint8_t* out, size_t 
 }
 
 }  // namespace pyparq
-
-void bind_rle(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
-    probes.def("rle_decode_u8", &rle_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a, "max_value"_a = -1);
-    probes.def("rle_decode_i32", &rle_decode_i32, "data"_a, "bit_width"_a, "count"_a, "out"_a, "limit"_a);
-    probes.def("bit_packed_decode_u8", &bit_packed_decode_u8, "data"_a, "bit_width"_a, "count"_a, "out"_a);
-    probes.def("rle_encode_u8", &rle_encode_u8, "values"_a, "bit_width"_a);
-    probes.def("rle_encode_i32", &rle_encode_i32, "values"_a, "bit_width"_a);
-}

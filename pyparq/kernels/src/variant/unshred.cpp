@@ -2,6 +2,7 @@
 #include <memory>
 #include <unordered_set>
 
+#include "variant/calls.hpp"
 #include "variant/encoding.hpp"
 
 namespace pyparq::variant {
@@ -205,6 +206,8 @@ class Rebuilder {
     }
 };
 
+}  // namespace
+
 nb::tuple variant_unshred(const nb::tuple& metadata_parts, const nb::tuple& tree, const Valid& rows, size_t slots) {
     Texts metadata;
     metadata.offsets = taken<Offsets>(metadata_parts[0], "offsets");
@@ -235,10 +238,4 @@ nb::tuple variant_unshred(const nb::tuple& metadata_parts, const nb::tuple& tree
     return nb::make_tuple(std::move(offsets.object), std::move(data.object));
 }
 
-}  // namespace
 }  // namespace pyparq::variant
-
-void bind_variant(nb::module_& m) {
-    m.def("variant_unshred", &pyparq::variant::variant_unshred, nb::arg("metadata"), nb::arg("tree"), nb::arg("rows").none(),
-          nb::arg("slots"));
-}

@@ -1,18 +1,14 @@
 // Serialized structs held against what is known of them (pyparq/format/generated/rules.py): what gets past cannot
 // make the decoder crash, over-allocate or hide a missing field. Small structs of numbers are read here at once.
+#pragma once
 #include "base/utf8.hpp"
 #include "thrift/column_chunks.hpp"
 #include "thrift/column_index.hpp"
 #include "thrift/wire.hpp"
 
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
 #include <tuple>
 
 namespace pyparq {
-namespace {
 
 enum Flag : uint8_t { kRequired = 1,
                       kText = 2,
@@ -45,7 +41,9 @@ class Rules {
                 const bool holds_struct = wire == kStruct || element == kStruct;
                 if (id < 1 || id > 63 || wire < 1 || wire > kUuid || element < 0 || element > kUuid ||
                     holds_struct != (child >= 0 && child < static_cast<int>(rows.size()))) {
-                    throw KernelError("Thrift rules: bad field " + name + "." + field_name);
+                    std::string what = "Thrift rules: bad field ";
+                    what.append(name).append(".").append(field_name);
+                    throw KernelError(what);
                 }
                 if (s.fields.size() <= static_cast<size_t>(id)) s.fields.resize(static_cast<size_t>(id) + 1);
                 s.fields[static_cast<size_t>(id)] = {static_cast<uint8_t>(wire), static_cast<uint8_t>(element),
@@ -195,13 +193,13 @@ class Rules {
 };
 
 // The GIL stays: a page header is checked in less time than giving it back takes.
-nb::tuple check_py(const Rules& rules, const RawIn& data, int64_t offset, size_t kind) {
+inline nb::tuple check_struct_python(const Rules& rules, const RawIn& data, int64_t offset, size_t kind) {
     Cursor c = cursor(data, offset);
     const bool raw = rules.check(c, kind);
     return nb::make_tuple(c.at(), raw);
 }
 
-nb::tuple lists_py(const Rules& rules, const RawIn& data, int64_t offset, size_t kind) {
+inline nb::tuple lists_of_struct(const Rules& rules, const RawIn& data, int64_t offset, size_t kind) {
     Cursor c = cursor(data, offset);
     uint64_t there;
     const auto found = rules.lists(c, kind, there);
@@ -212,28 +210,4 @@ nb::tuple lists_py(const Rules& rules, const RawIn& data, int64_t offset, size_t
     return nb::make_tuple(c.at(), lists);
 }
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_thrift_rules(nb::module_& m) {
-    using namespace pyparq;
-    nb::exception<ThriftTruncated>(m, "ThriftTruncated", nb::object(m.attr("KernelError")));
-    nb::class_<Rules>(m, "ThriftRules", "What a byte check knows of the structs: format/generated/rules.py.")
-        .def(nb::init<const std::vector<StructRow>&>(), nb::arg("rows"))
-        .def("check", &check_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
-             "(end, whether a text that may be raw bytes is not UTF-8) of the struct at offset.")
-        .def("lists", &lists_py, nb::arg("data"), nb::arg("offset"), nb::arg("kind"),
-             "(end, lists by field) of a struct of nothing but lists of integers, or of structs of required integers: "
-             "int64 arrays, None for absent ones; structs with all of their first field, then all of the next.")
-        .def("column_index", &column_index<Rules>, nb::arg("data"), nb::arg("kind"), nb::arg("width"),
-             nb::arg("number_kind"),
-             "(null pages, lower and upper bounds, boundary order, null counts, repetition and definition histograms, NaN "
-             "counts) of a ColumnIndex; None for absent lists.")
-        .def("chunk_numbers", &chunk_numbers<Rules>, nb::arg("data"), nb::arg("starts"), nb::arg("kind"),
-             nb::arg("paths"), "What format/chunk_numbers.py has of the ColumnChunks that start there in data.")
-        .def("chunks_of_footers", &chunks_of_footers<Rules>, nb::arg("footers"), nb::arg("columns"), nb::arg("kind"),
-             nb::arg("paths"), nb::arg("leaves"),
-             "(row groups before each footer and their number, rows of each, the numbers of their chunks).");
-    m.def("bytes_at", &bytes_at, nb::arg("buffers"), nb::arg("of"), nb::arg("starts"), nb::arg("sizes"),
-          "Bytes of buffers: buffer number, start (-1: None) and size of each.");
-}

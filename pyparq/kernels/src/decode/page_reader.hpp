@@ -1,5 +1,6 @@
 // The pages of one column chunk for those who look at them one by one (verify, add_indexes): headers, entries of the
 // dictionary, and of each page its levels, codes and values without nulls.
+#pragma once
 #include "decode/decoder.hpp"
 #include "decode/rle_bitpacked.hpp"
 #include "decode/values.hpp"
@@ -7,7 +8,6 @@
 #include <nanobind/stl/pair.h>
 
 namespace pyparq {
-namespace {
 
 constexpr int64_t kAllPresent = -1, kAllNull = -2;  // in place of where the levels of a page begin
 
@@ -306,21 +306,4 @@ class PageReader {
     size_t lent_ = 0;  // bytes of the run that was given out last
 };
 
-}  // namespace
 }  // namespace pyparq
-
-void bind_page_reader(nb::module_& m) {
-    using namespace pyparq;
-    using namespace nb::literals;
-    nb::class_<PageReader>(m, "PageReader")
-        .def(nb::init<const nb::tuple&, const nb::tuple&, const nb::tuple&>(), "leaf"_a, "piece"_a, "limits"_a)
-        .def("list_pages", &PageReader::list, "to_the_end"_a, "more"_a, "beyond"_a)
-        .def("pages", &PageReader::pages)
-        .def("dictionary", &PageReader::dictionary)
-        .def("entries", &PageReader::entries, "more"_a, "beyond"_a)
-        .def("decode", &PageReader::decode, "first"_a, "last"_a, "window"_a, "entries"_a, "with_values"_a,
-             "more"_a, "beyond"_a)
-        .def_prop_ro("num_values", &PageReader::num_values)
-        .def_prop_ro("end", &PageReader::end)
-        .def_prop_ro("uncompressed", &PageReader::uncompressed);
-}

@@ -1,0 +1,1 @@
+"""A table's schema as others write it: ``pyparq schema --as``."""

@@ -1,0 +1,123 @@
+"""Exact arithmetic on arrays of numbers. Integers that may not fit 64 bits become Python's, so nothing ever wraps."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[Any]
+"""int64, or Python's integers as objects."""
+Flags = npt.NDArray[np.bool_]
+
+_LIMIT = 1 << 63
+_WHOLE = 1 << 53
+"""Up to this, every integer is a double."""
+
+
+class Exact(NamedTuple):
+    """``num / den``, with ``den > 0``. Both are arrays, or 0-d where all rows have the same."""
+
+    num: Ints
+    den: Ints
+
+
+def whole(value: int) -> Ints:
+    """One integer as a 0-d array."""
+    return np.array(value, np.int64 if -_LIMIT <= value < _LIMIT else object)
+
+
+def exact(value: Fraction | int) -> Exact:
+    return Exact(whole(int(value.numerator)), whole(int(value.denominator)))
+
+
+def add(a: Exact, b: Exact) -> Exact:
+    if _same(a.den, b.den):
+        return Exact(plus(a.num, b.num), a.den)
+    return Exact(plus(times(a.num, b.den), times(b.num, a.den)), times(a.den, b.den))
+
+
+def subtract(a: Exact, b: Exact) -> Exact:
+    return add(a, Exact(times(b.num, whole(-1)), b.den))
+
+
+def multiply(a: Exact, b: Exact) -> Exact:
+    return Exact(times(a.num, b.num), times(a.den, b.den))
+
+
+def divide(a: Exact, b: Exact) -> tuple[Exact, Flags]:
+    """The quotient, and where it exists."""
+    there = np.asarray(b.num != 0, bool)
+    divisor = _array(np.where(there, b.num, 1))
+    sign = np.where(np.asarray(divisor < 0, bool), -1, 1)
+    return Exact(times(times(a.num, b.den), sign), times(a.den, times(divisor, sign))), there
+
+
+def order(a: Exact, b: Exact) -> tuple[Flags, Flags]:
+    """Where ``a < b``, and where they are equal."""
+    left, right = a.num, b.num
+    if not _same(a.den, b.den):
+        left, right = times(a.num, b.den), times(b.num, a.den)
+    return np.asarray(left < right, bool), np.asarray(left == right, bool)
+
+
+def order_with_floats(a: Exact, b: npt.NDArray[np.float64]) -> tuple[Flags, Flags]:
+    """As :func:`order`, for doubles on the right: compared without rounding. NaN lies above every number."""
+    nan = np.isnan(b)
+    if _same(a.den, whole(1)) and size(a.num) <= _WHOLE:
+        left: Any = a.num.astype(np.float64)
+        right: Any = b
+    else:
+        left, right = np.broadcast_arrays(_fractions(a), b.astype(object))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(left < right, bool) | nan, np.asarray(left == right, bool) & ~nan
+
+
+def as_floats(a: Exact) -> npt.NDArray[np.float64]:
+    """The nearest doubles."""
+    if _same(a.den, whole(1)) and a.num.dtype != object:
+        return np.asarray(a.num.astype(np.float64))
+    if size(a.num) <= _WHOLE and size(a.den) <= _WHOLE:
+        return np.asarray(a.num.astype(np.float64) / a.den.astype(np.float64))
+    quotients = np.asarray(_objects(a.num) / _objects(a.den), object)  # Python's division rounds once
+    return np.asarray(quotients.astype(np.float64))
+
+
+def plus(a: Ints, b: Ints) -> Ints:
+    if size(a) + size(b) < _LIMIT:
+        return np.asarray(a.astype(np.int64) + b.astype(np.int64))
+    return np.asarray(_objects(a) + _objects(b), object)
+
+
+def times(a: Ints, b: Ints) -> Ints:
+    if max(size(a), 1) * max(size(b), 1) < _LIMIT:
+        return np.asarray(a.astype(np.int64) * b.astype(np.int64))
+    return np.asarray(_objects(a) * _objects(b), object)
+
+
+def size(a: Ints) -> int:
+    """The largest absolute value."""
+    return max(abs(int(a.min())), abs(int(a.max()))) if a.size else 0
+
+
+def _same(a: Ints, b: Ints) -> bool:
+    return a.ndim == b.ndim == 0 and int(a) == int(b)
+
+
+def _objects(a: Ints) -> Any:
+    return a.astype(object)
+
+
+def _array(a: Any) -> Ints:
+    return np.asarray(a)
+
+
+def _fractions(a: Exact) -> Any:
+    if _same(a.den, whole(1)):
+        return _objects(a.num)
+    nums, dens = np.broadcast_arrays(_objects(a.num), _objects(a.den))
+    made = np.empty(nums.shape, object)
+    made.reshape(-1)[:] = [Fraction(int(n), int(d)) for n, d in zip(nums.reshape(-1), dens.reshape(-1), strict=True)]
+    return made

@@ -1,0 +1,15 @@
+// What Python calls in this folder. bindings.cpp gives it names, types and docstrings.
+#pragma once
+#include "encode/column.hpp"
+
+namespace pyparq {
+
+void init_file(FileRules* self, int64_t version, int64_t max_rows, int64_t page_size, int64_t dictionary_limit, int64_t statistics_truncate,
+               int64_t index_truncate, int64_t longest_bound, bool page_index, bool size_statistics, int64_t min_values,
+               double settles, double most_of_dictionary, const std::string& record_key, nb::object crc, int64_t threads);
+void init_column(ColumnRules* self, nb::object file, nb::object order, int64_t physical, int64_t width, int64_t max_def, int64_t max_rep,
+                 int64_t codec, nb::object compress, int64_t level, bool dictionary, bool keep_dictionary, int64_t encoding,
+                 const std::vector<std::pair<int, double>>& candidates, bool statistics, bool text,
+                 int64_t precision, std::vector<std::string> path, const nb::sequence& key_values);
+
+}  // namespace pyparq

@@ -1,0 +1,105 @@
+// Where Python meets `select/`: names, types and docstrings.
+#include "select/calls.hpp"
+#include "select/number_set.hpp"
+
+#include <nanobind/stl/string.h>
+
+namespace pyparq {
+namespace {
+
+using namespace nb::literals;
+
+void bind_codes(nb::module_& m) {
+    m.def("tally_codes", &tally_codes, "codes"_a, "edges"_a, "num_entries"_a, "weights"_a.none(),
+          nb::sig("def tally_codes(codes: Buffer, edges: Buffer, num_entries: int, weights: Buffer | None)"
+                  " -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]"),
+          R"(Of dictionary codes (int32) page by page, page k from `edges[k]` to `edges[k + 1]` (int64): the codes that each
+page uses, each once, one page after another; where each page's begin, and the end; the sum of the `weights` (int32,
+one for each of the entries; None: all 0) of its codes.)");
+}
+
+void bind_mask_bits(nb::module_& m) {
+    m.def("mask_count", &mask_count, "words"_a,
+          "How many bits are set.");
+    m.def("mask_runs", &mask_runs, "words"_a,
+          "How many runs of set bits there are.");
+    m.def("mask_to_ranges", &mask_to_ranges, "words"_a, "num_rows"_a, "join"_a = 0,
+          nb::sig("def mask_to_ranges(words: Buffer, num_rows: int, join: int = 0) -> tuple[NDArray[np.int64], "
+                  "NDArray[np.int64]]"),
+          "Where the runs of set bits start and end; runs at most `join` rows apart are one.");
+    m.def("mask_from_ranges", &mask_from_ranges, "starts"_a, "ends"_a, "num_rows"_a,
+          nb::sig("def mask_from_ranges(starts: Buffer, ends: Buffer, num_rows: int) -> NDArray[np.uint64]"),
+          "The reverse, of int64 ranges that ascend and are disjoint.");
+    m.def("mask_rows", &mask_rows, "words"_a,
+          nb::sig("def mask_rows(words: Buffer) -> NDArray[np.int64]"),
+          "The numbers of the bits that are set.");
+    m.def("mask_head", &mask_head, "words"_a, "count"_a,
+          nb::sig("def mask_head(words: Buffer, count: int) -> NDArray[np.uint64]"),
+          "The first `count` of the set bits.");
+    m.def("mask_within", &mask_within, "words"_a, "num_rows"_a, "starts"_a, "ends"_a,
+          nb::sig("def mask_within(words: Buffer, num_rows: int, starts: Buffer, ends: Buffer) -> NDArray[np.uint64]"),
+          "The bits that lie in some ranges (int64, ascending and disjoint), side by side.");
+    m.def("mask_spread", &mask_spread, "words"_a, "starts"_a, "ends"_a, "num_rows"_a,
+          nb::sig("def mask_spread(words: Buffer, starts: Buffer, ends: Buffer, num_rows: int) -> NDArray[np.uint64]"),
+          "Each bit at the next row of the ranges; the other rows of `num_rows` are not set.");
+    m.def("mask_of_bits", &mask_of_bits, "bitmap"_a, "offset"_a, "length"_a,
+          nb::sig("def mask_of_bits(bitmap: Buffer, offset: int, length: int) -> NDArray[np.uint64]"),
+          "`length` bits of any bitmap from bit `offset` on.");
+}
+
+void bind_mask_keep(nb::module_& m) {
+    m.def("keep_fixed", &keep_fixed, "words"_a, "values"_a, "width"_a, "out"_a,
+          "The values of `width` bytes whose bits are set, into the bytes `out`, which they fill.");
+    m.def("keep_bits", &keep_bits, "words"_a, "bitmap"_a, "offset"_a, "length"_a,
+          nb::sig("def keep_bits(words: Buffer, bitmap: Buffer, offset: int, length: int) -> NDArray[np.uint64]"),
+          R"(Of the `length` bits of a bitmap from bit `offset` on those whose bits in `words` are set, side by side.)");
+    m.def("kept_bytes", &kept_bytes, "words"_a, "offsets"_a,
+          "Bytes of the strings whose bits are set.");
+    m.def("keep_binary", &keep_binary, "words"_a, "offsets"_a, "data"_a, "out_offsets"_a, "out_data"_a,
+          "The strings whose bits are set: offsets of the same width from 0 on, and their `kept_bytes`.");
+    m.def("mask_entries", &mask_entries, "words"_a, "num_rows"_a, "rep_levels"_a,
+          nb::sig("def mask_entries(words: Buffer, num_rows: int, rep_levels: Buffer) -> NDArray[np.uint64]"),
+          "For each of the uint8 repetition levels, whether the row that it belongs to is set.");
+    m.def("mask_slots", &mask_slots, "words"_a, "def_levels"_a, "level"_a,
+          nb::sig("def mask_slots(words: Buffer, def_levels: Buffer, level: int) -> NDArray[np.uint64]"),
+          "The bits of those entries whose uint8 definition level comes to `level`, side by side.");
+}
+
+void bind_match(nb::module_& m) {
+    m.def("match_numbers", &match_numbers, "values"_a, "op"_a, "literal"_a, "within"_a.none() = nb::none(),
+          nb::sig("def match_numbers(values: Buffer, op: str, literal: Buffer, within: Buffer | None = None)"
+                  " -> NDArray[np.uint64]"),
+          R"(Numbers (float16 too) against a literal of their type: == != < <= > >=, is_nan, is_not_nan. NaN is above every
+number, and no literal; the zeros are equal.)");
+    m.def("match_limbs", &match_limbs, "data"_a, "width"_a, "op"_a, "literal"_a, "within"_a.none() = nb::none(),
+          nb::sig("def match_limbs(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None)"
+                  " -> NDArray[np.uint64]"),
+          "Little-endian two's complement of `width` bytes, a multiple of 8.");
+    m.def("match_binary", &match_binary, "offsets"_a, "data"_a, "op"_a, "literal"_a, "within"_a.none() = nb::none(),
+          nb::sig("def match_binary(offsets: Buffer, data: Buffer, op: str, literal: Buffer, within: Buffer | None = None)"
+                  " -> NDArray[np.uint64]"),
+          "Byte strings in unsigned lexicographic order: == != < <= > >=, starts_with, not starts_with.");
+    m.def("match_fixed", &match_fixed, "data"_a, "width"_a, "op"_a, "literal"_a, "within"_a.none() = nb::none(),
+          nb::sig("def match_fixed(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None)"
+                  " -> NDArray[np.uint64]"),
+          "The same for byte strings of one length.");
+    m.def("match_codes", &match_codes, "codes"_a, "table"_a, "entries"_a, "within"_a.none() = nb::none(),
+          nb::sig("def match_codes(codes: Buffer, table: Buffer, entries: int, within: Buffer | None = None)"
+                  " -> NDArray[np.uint64]"),
+          R"(For each index the bit of `table`, which has so many `entries`; none for an index that is not below that.)");
+    nb::class_<NumberSet>(m, "NumberSet", R"(Numbers (float16 too) to look others of their type up in. NaN is never found; the zeros are equal.)")
+        .def(nb::init<const AnyArray<false>&>(), "values"_a)
+        .def("test", &NumberSet::test, "values"_a, "within"_a.none() = nb::none(),
+             nb::sig("def test(self, values: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]"));
+}
+
+}  // namespace
+
+void bind_select(nb::module_& m) {
+    bind_codes(m);
+    bind_mask_bits(m);
+    bind_mask_keep(m);
+    bind_match(m);
+}
+
+}  // namespace pyparq

@@ -1,0 +1,9 @@
+// What Python calls in this folder. bindings.cpp gives it names, types and docstrings.
+#pragma once
+#include "base/common.hpp"
+
+namespace pyparq::variant {
+
+nb::tuple variant_unshred(const nb::tuple& metadata_parts, const nb::tuple& tree, const Valid& rows, size_t slots);
+
+}  // namespace pyparq::variant

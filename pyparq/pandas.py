@@ -1,0 +1,130 @@
+"""``pandas.read_parquet`` and ``DataFrame.to_parquet`` on pyparq's engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyparq.errors import OptionError, UnsupportedError
+from pyparq.parquet import read_table, write_table, write_to_dataset
+
+
+def read_parquet(
+    path: Any,
+    columns: Sequence[str] | None = None,
+    filters: Any = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    dtype_backend: str | None = None,
+    filesystem: Any = None,
+    to_pandas_kwargs: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Any:
+    """A DataFrame of a file, a folder, a URL or a file object, as ``pandas.read_parquet`` returns it.
+
+    ``columns``: names; the index of pandas comes too. ``filters``: tuples as in :func:`pyparq.read_table`; rows that do
+    not match are not read. ``storage_options``: for the file system of a URL. ``dtype_backend``: ``"numpy_nullable"``
+    or ``"pyarrow"``; numpy's types by default. ``options``: those of :func:`pyparq.parquet.read_table`.
+
+    Raises :class:`pyparq.UnsupportedError` without pandas or pyarrow, which makes pandas' frames.
+    """
+    pandas = _pandas()
+    options.pop("engine", None)
+    if dtype_backend not in (None, "numpy_nullable", "pyarrow"):
+        raise OptionError(f"dtype_backend must be 'numpy_nullable' or 'pyarrow', not {dtype_backend!r}")
+    source, system = _place(path, storage_options, filesystem)
+    table = read_table(
+        source, columns=columns, filters=filters, use_pandas_metadata=True, filesystem=system, **options
+    )  # fmt: skip
+    frame = table.to_pandas(types_mapper=_types(pandas, dtype_backend), **(to_pandas_kwargs or {}))
+    attributes = (table.schema.metadata or {}).get(b"PANDAS_ATTRS")
+    if attributes:
+        import json
+
+        frame.attrs = json.loads(attributes)
+    return frame
+
+
+def to_parquet(
+    df: Any,
+    path: Any = None,
+    compression: str | None = "snappy",
+    *,
+    index: bool | None = None,
+    partition_cols: Sequence[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    **options: Any,
+) -> bytes | None:
+    """Write a DataFrame to a file, or to a folder where ``partition_cols`` is given.
+
+    ``path``: a path, a URL or a file object; ``None`` returns the file as bytes. ``index``: store pandas' index; by
+    default a range is stored as metadata alone. ``options``: those of :func:`pyparq.parquet.write_table`.
+    """
+    _pandas()
+    import json
+
+    import pyarrow as pa
+
+    options.pop("engine", None)
+    given = {} if index is None else {"preserve_index": index}
+    table = pa.Table.from_pandas(df, schema=options.pop("schema", None), **given)
+    if df.attrs:
+        own = {**(table.schema.metadata or {}), b"PANDAS_ATTRS": json.dumps(df.attrs).encode()}
+        table = table.replace_schema_metadata(own)
+    if path is None:
+        buffer = pa.BufferOutputStream()
+        write_table(table, buffer, compression=compression or "none", **options)
+        made: bytes = buffer.getvalue().to_pybytes()
+        return made
+    target, system = _place(path, storage_options, filesystem)
+    if partition_cols is None:
+        write_table(table, target, compression=compression or "none", filesystem=system, **options)
+    else:
+        names = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols)
+        write_to_dataset(
+            table, target, partition_cols=names, compression=compression or "none", filesystem=system,
+            existing_data_behavior=options.pop("existing_data_behavior", "overwrite_or_ignore"), **options,
+        )  # fmt: skip
+    return None
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+        import pyarrow  # noqa: F401  pandas' frames come from its tables
+    except ImportError as error:
+        raise UnsupportedError(f"pyparq.pandas needs pandas and pyarrow, and there is no {error.name}") from None
+    return pandas
+
+
+def _types(pandas: Any, backend: str | None) -> Any:
+    """pandas' types for Arrow's."""
+    if backend is None:
+        return None
+    if backend == "pyarrow":
+        return pandas.ArrowDtype
+    import pyarrow as pa
+
+    made = {
+        pa.int8(): pandas.Int8Dtype(), pa.int16(): pandas.Int16Dtype(), pa.int32(): pandas.Int32Dtype(),
+        pa.int64(): pandas.Int64Dtype(), pa.uint8(): pandas.UInt8Dtype(), pa.uint16(): pandas.UInt16Dtype(),
+        pa.uint32(): pandas.UInt32Dtype(), pa.uint64(): pandas.UInt64Dtype(), pa.bool_(): pandas.BooleanDtype(),
+        pa.string(): pandas.StringDtype(), pa.large_string(): pandas.StringDtype(), pa.float32(): pandas.Float32Dtype(),
+        pa.float64(): pandas.Float64Dtype(),
+    }  # fmt: skip
+    return made.get
+
+
+def _place(path: Any, storage_options: Mapping[str, Any] | None, filesystem: Any) -> tuple[Any, Any]:
+    """A source or target and its file system. Options on a local path change nothing."""
+    if not storage_options or filesystem is not None:
+        return path, filesystem
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else ""
+    if not isinstance(text, str) or "://" not in text:
+        return path, None
+    import fsspec
+
+    system, inner = fsspec.core.url_to_fs(text, **storage_options)
+    return inner, system

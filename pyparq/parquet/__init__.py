@@ -1,0 +1,45 @@
+"""``pyarrow.parquet``'s names on pyparq's engine: ``import pyparq.parquet as pq``.
+
+Scripts that were written for :mod:`pyarrow.parquet` change this import and nothing else. Where pyarrow is installed,
+results are pyarrow's tables and schemas; otherwise they are pyparq's own. Arguments that only tune pyarrow
+(``memory_map``, ``pre_buffer``, ``buffer_size`` and others) are taken and change nothing.
+"""
+
+from pyparq.encryption.properties import DecryptionProperties as FileDecryptionProperties
+from pyparq.encryption.properties import EncryptionProperties as FileEncryptionProperties
+from pyparq.parquet.dataset import ParquetDataset
+from pyparq.parquet.file import ParquetFile
+from pyparq.parquet.filters import filters_to_expression
+from pyparq.parquet.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData, SortingColumn
+from pyparq.parquet.read import read_metadata, read_pandas, read_schema, read_table
+from pyparq.parquet.schema import ColumnSchema, ParquetLogicalType, ParquetSchema
+from pyparq.parquet.statistics import Statistics
+from pyparq.parquet.write import write_metadata, write_table, write_to_dataset
+from pyparq.parquet.writer import ParquetWriter
+
+DOOR = ()
+"""Modules of this package that other packages may use."""
+
+__all__ = (
+    "ColumnChunkMetaData",
+    "ColumnSchema",
+    "FileDecryptionProperties",
+    "FileEncryptionProperties",
+    "FileMetaData",
+    "ParquetDataset",
+    "ParquetFile",
+    "ParquetLogicalType",
+    "ParquetSchema",
+    "ParquetWriter",
+    "RowGroupMetaData",
+    "SortingColumn",
+    "Statistics",
+    "filters_to_expression",
+    "read_metadata",
+    "read_pandas",
+    "read_schema",
+    "read_table",
+    "write_metadata",
+    "write_table",
+    "write_to_dataset",
+)

@@ -1,0 +1,195 @@
+"""``ParquetFile`` as pyarrow has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from pyparq.column_names import ColumnName
+from pyparq.parquet.arrow import arrow_errors, even_batches, has_pyarrow, schema_of, table_of
+from pyparq.parquet.metadata import FileMetaData
+from pyparq.parquet.options import TUNING_OF_READS, read_options
+from pyparq.parquet.pandas_index import index_columns
+from pyparq.parquet.schema import ParquetSchema
+from pyparq.parquet.sources import check_source, is_folder, located
+from pyparq.parquet.types import asked_of, with_asked_types, with_types
+from pyparq.read.file import ParquetFile as OwnFile
+
+
+class ParquetFile:
+    """One Parquet file. The arguments and methods are those of ``pyarrow.parquet.ParquetFile``.
+
+    ``memory_map``, ``buffer_size``, ``pre_buffer``, ``thrift_string_size_limit``, ``thrift_container_size_limit`` and
+    others that tune pyarrow are taken and change nothing.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        metadata: FileMetaData | None = None,
+        common_metadata: FileMetaData | None = None,
+        read_dictionary: Sequence[str] | None = None,
+        binary_type: Any = None,
+        list_type: Any = None,
+        coerce_int96_timestamp_unit: str | None = None,
+        decryption_properties: Any = None,
+        filesystem: Any = None,
+        page_checksum_verification: bool = False,
+        arrow_extensions_enabled: bool = True,
+        schema_depth_limit: int | None = None,
+        buffer_size: int = 0,
+        **tuning: Any,
+    ) -> None:
+        unknown = tuning.keys() - set(TUNING_OF_READS)
+        if unknown:
+            raise TypeError(f"ParquetFile() got an unexpected keyword argument {min(unknown)!r}")
+        self._asked = binary_type, list_type, arrow_extensions_enabled
+        check_source(source, buffer_size)
+        place, storage = located(source, filesystem)
+        options = read_options(
+            None, coerce_int96_timestamp_unit, decryption_properties, page_checksum_verification, schema_depth_limit
+        )
+        if is_folder(place):
+            raise IsADirectoryError(f"Cannot open for reading: path '{place}' is a directory")
+        self.common_metadata = common_metadata
+        self._metadata = metadata
+        self._closed = False
+        with arrow_errors():
+            self._own = OwnFile(place, storage_options=storage, **options)
+            known = text_columns(self._own.schema, read_dictionary or ())
+            if known:
+                self._own = OwnFile(place, storage_options=storage, read_dictionary=known, **options)
+        self._asked = asked_of(self._own.key_value_metadata, *self._asked)
+        self._handle = place if hasattr(place, "closed") else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self, force: bool = False) -> None:
+        """Close the file. A file object that was given stays open, unless ``force``."""
+        self._own.close()
+        self._closed = True
+        if force and self._handle is not None:
+            self._handle.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file is closed. That of a file object that was given is open until it is closed itself."""
+        return self._closed if self._handle is None else bool(self._handle.closed)
+
+    @property
+    def metadata(self) -> FileMetaData:
+        if self._metadata is None:
+            found = self._own.metadata
+            self._metadata = FileMetaData(found.raw, found.serialized_size)
+        return self._metadata
+
+    @property
+    def schema(self) -> ParquetSchema:
+        return self.metadata.schema
+
+    @property
+    def schema_arrow(self) -> Any:
+        """pyarrow's schema of the table that :meth:`read` returns."""
+        return with_asked_types(schema_of(self._own.schema_arrow), *self._asked)
+
+    @property
+    def num_row_groups(self) -> int:
+        return self._own.num_row_groups
+
+    def _table(self, table: Any) -> Any:
+        return with_types(table_of(table), *self._asked)
+
+    def _names(self, columns: Sequence[str] | None, use_pandas_metadata: bool) -> list[ColumnName] | None:
+        """The columns that the file has of these. Other names are passed over, as pyarrow does."""
+        if columns is None:
+            return None
+        wanted: list[str] = list(columns)
+        if use_pandas_metadata:
+            wanted += [name for name in index_columns(self._own.key_value_metadata) if name not in wanted]
+        return known_columns(self._own.schema, wanted)
+
+    def read(
+        self, columns: Sequence[str] | None = None, use_threads: bool = True, use_pandas_metadata: bool = False
+    ) -> Any:
+        """All rows as a table."""
+        with arrow_errors():
+            return self._table(self._own.read(self._names(columns, use_pandas_metadata)))
+
+    def read_row_group(
+        self, i: int, columns: Sequence[str] | None = None, use_threads: bool = True, use_pandas_metadata: bool = False
+    ) -> Any:
+        """The rows of one row group as a table."""
+        return self.read_row_groups([i], columns, use_threads, use_pandas_metadata)
+
+    def read_row_groups(
+        self,
+        row_groups: Sequence[int],
+        columns: Sequence[str] | None = None,
+        use_threads: bool = True,
+        use_pandas_metadata: bool = False,
+    ) -> Any:
+        """The rows of these row groups as a table."""
+        for i in row_groups:
+            if not 0 <= i < self.num_row_groups:
+                raise IndexError(f"there is no row group {i}: the file has {self.num_row_groups}")
+        with arrow_errors():
+            return self._table(self._own.read_row_groups(row_groups, self._names(columns, use_pandas_metadata)))
+
+    def iter_batches(
+        self,
+        batch_size: int = 65536,
+        row_groups: Sequence[int] | None = None,
+        columns: Sequence[str] | None = None,
+        use_threads: bool = True,
+        use_pandas_metadata: bool = False,
+    ) -> Iterator[Any]:
+        """The rows as record batches of ``batch_size`` rows; the last one may have fewer."""
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+        names = self._names(columns, use_pandas_metadata)
+        return self._batches(int(batch_size), row_groups, names)
+
+    def _batches(self, size: int, row_groups: Sequence[int] | None, names: list[ColumnName] | None) -> Iterator[Any]:
+        with arrow_errors():
+            pieces = (table_of(batch) for batch in self._own.iter_batches(size, row_groups, names))
+            for batch in even_batches(pieces, size) if has_pyarrow() else pieces:
+                yield with_types(batch, *self._asked)
+
+    def scan_contents(self, columns: Sequence[str] | None = None, batch_size: int = 65536) -> int:
+        """Read all values of the columns, and return the number of rows."""
+        return sum(batch.num_rows for batch in self.iter_batches(batch_size, columns=columns))
+
+
+def text_columns(tree: Any, wanted: Sequence[str]) -> list[ColumnName]:
+    """The columns of text and bytes among these."""
+    found = set(wanted)
+    return [
+        leaf.path
+        for leaf in tree.leaves
+        if (leaf.dotted in found or leaf.path[0] in found) and leaf.type.is_binary and leaf.type.kind != "decimal"
+    ]
+
+
+def known_columns(tree: Any, wanted: Sequence[str]) -> list[ColumnName]:
+    """The leaves that the names stand for, in the order of the file: columns, or paths as ``path_in_schema`` has them.
+
+    A name stands for all leaves below it. Names that the file does not have are passed over.
+    """
+    asked = {tuple(name.split(".")) for name in wanted} | {(name,) for name in wanted}
+    found: list[ColumnName] = []
+    for child in tree.root.children:
+        if (child.name,) in asked:
+            found.append((child.name,))
+            continue
+        found += [
+            leaf.path for leaf in child.leaves() if any(leaf.path[:k] in asked for k in range(1, len(leaf.path) + 1))
+        ]
+    return found

@@ -1,0 +1,187 @@
+"""The Parquet schema of a file, with the names of ``pyarrow.parquet.ParquetSchema``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pyparq.format import ttypes as tt
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
+from pyparq.format.types import Physical
+from pyparq.parquet.arrow import schema_of
+from pyparq.runtime.safe_repr import printable
+
+
+class ParquetLogicalType:
+    """The logical type of a column, with its parameters."""
+
+    def __init__(self, type: str, parameters: dict[str, Any]) -> None:
+        self.type = type
+        self._parameters = parameters
+
+    def to_json(self) -> str:
+        return json.dumps({"Type": self.type.capitalize() if self.type else "None", **self._parameters})
+
+    @printable
+    def __str__(self) -> str:
+        if not self._parameters:
+            return self.type.capitalize()
+        inner = ", ".join(f"{name}={str(value).lower()}" for name, value in self._parameters.items())
+        return f"{self.type.capitalize()}({inner})"
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<pyparq.parquet.ParquetLogicalType>\n  {self}"
+
+
+_SPELLED = {"INTEGER": "INT", "UNKNOWN": "NULL"}
+_UNITS = {"MILLIS": "milliseconds", "MICROS": "microseconds", "NANOS": "nanoseconds"}
+_CONVERTED = {"UTF8": "STRING", "INTERVAL": "INTERVAL"}
+"""Converted types without a logical type beside them that pyarrow shows as one."""
+
+
+def _logical_type(node: Node) -> ParquetLogicalType:
+    logical = node.element.logicalType
+    names = [spec[2] for spec in tt.LogicalType.thrift_spec if spec is not None]
+    name = None if logical is None else next((name for name in names if getattr(logical, name) is not None), None)
+    leaf = node.type
+    if name is None:
+        number = node.element.converted_type
+        converted = None if number is None else tt.ConvertedType._VALUES_TO_NAMES.get(number)
+        if leaf.kind == "decimal":
+            name = "DECIMAL"
+        elif leaf.kind in ("int", "uint") and converted is not None:
+            name = "INTEGER"
+        else:
+            return ParquetLogicalType(_CONVERTED.get(converted or "", converted or "NONE"), {})
+    parameters: dict[str, Any] = {}
+    if name == "DECIMAL":
+        parameters = {"precision": leaf.precision, "scale": leaf.scale}
+    elif name == "INTEGER":
+        parameters = {"bitWidth": leaf.bits, "isSigned": leaf.kind == "int"}
+    elif name in ("TIME", "TIMESTAMP"):
+        value = getattr(logical, name)
+        unit = next(unit for unit in _UNITS if getattr(value.unit, unit) is not None)
+        parameters = {"isAdjustedToUTC": bool(value.isAdjustedToUTC), "timeUnit": _UNITS[unit]}
+        if name == "TIMESTAMP":
+            parameters |= {"is_from_converted_type": False, "force_set_converted_type": False}
+    return ParquetLogicalType(_SPELLED.get(name, name), parameters)
+
+
+class ColumnSchema:
+    """One leaf column of a Parquet schema."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    @property
+    def name(self) -> str:
+        return self._node.name
+
+    @property
+    def path(self) -> str:
+        return self._node.dotted
+
+    @property
+    def max_definition_level(self) -> int:
+        return self._node.max_def
+
+    @property
+    def max_repetition_level(self) -> int:
+        return self._node.max_rep
+
+    @property
+    def physical_type(self) -> str:
+        return self._node.type.physical.name
+
+    @property
+    def logical_type(self) -> ParquetLogicalType:
+        return _logical_type(self._node)
+
+    @property
+    def converted_type(self) -> str:
+        number = self._node.element.converted_type
+        return "NONE" if number is None else str(tt.ConvertedType._VALUES_TO_NAMES.get(number, "UNDEFINED"))
+
+    @property
+    def length(self) -> int | None:
+        is_fixed = self._node.type.physical == Physical.FIXED_LEN_BYTE_ARRAY
+        return int(self._node.element.type_length) if is_fixed else None
+
+    @property
+    def precision(self) -> int | None:
+        return self._node.type.precision if self._node.type.kind == "decimal" else None
+
+    @property
+    def scale(self) -> int | None:
+        return self._node.type.scale if self._node.type.kind == "decimal" else None
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.path, self.physical_type, str(self.logical_type), self.length, self.precision, self.scale,
+                self.max_definition_level, self.max_repetition_level)  # fmt: skip
+
+    def equals(self, other: object) -> bool:
+        return isinstance(other, ColumnSchema) and self._key() == other._key()
+
+    def __eq__(self, other: object) -> bool:
+        return self.equals(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @printable
+    def __repr__(self) -> str:
+        shown = {
+            "name": self.name, "path": self.path, "max_definition_level": self.max_definition_level,
+            "max_repetition_level": self.max_repetition_level, "physical_type": self.physical_type,
+            "logical_type": self.logical_type, "converted_type (legacy)": self.converted_type,
+        }  # fmt: skip
+        return "<ParquetColumnSchema>" + "".join(f"\n  {name}: {value}" for name, value in shown.items())
+
+
+class ParquetSchema:
+    """The Parquet schema of a file: its leaf columns in order."""
+
+    def __init__(self, tree: SchemaTree, key_values: dict[bytes, bytes], fields: Any) -> None:
+        self._tree, self._key_values, self._fields = tree, key_values, fields
+
+    @property
+    def names(self) -> list[str]:
+        return [leaf.name for leaf in self._tree.leaves]
+
+    def column(self, i: int) -> ColumnSchema:
+        """The leaf column number ``i``. Raises :class:`IndexError` where there is none."""
+        if not 0 <= i < len(self._tree.leaves):
+            raise IndexError(f"there is no column {i}: the schema has {len(self._tree.leaves)}")
+        return ColumnSchema(self._tree.leaves[i])
+
+    def __len__(self) -> int:
+        return len(self._tree.leaves)
+
+    def __getitem__(self, i: int) -> ColumnSchema:
+        return self.column(i)
+
+    def __iter__(self) -> Iterator[ColumnSchema]:
+        return (ColumnSchema(leaf) for leaf in self._tree.leaves)
+
+    def to_arrow_schema(self) -> Any:
+        return schema_of(self._fields.schema)
+
+    @property
+    def pandas_metadata(self) -> dict[str, Any] | None:
+        """What pandas has stored about its frame. ``None`` if it has not."""
+        found = self._key_values.get(b"pandas")
+        return None if found is None else json.loads(found)
+
+    def equals(self, other: object) -> bool:
+        return isinstance(other, ParquetSchema) and list(self) == list(other)
+
+    def __eq__(self, other: object) -> bool:
+        return self.equals(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<pyparq.parquet.ParquetSchema>\n{self._tree!r}"

@@ -1,0 +1,66 @@
+"""advise: what it says pays does pay when the command is run, and it says so where nothing does."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from cli_files import as_json, ok, run
+
+import pyparq
+
+
+def unsorted(path: Path) -> Path:
+    rng = np.random.default_rng(3)
+    key = rng.integers(0, 20_000, 60_000) * 5
+    pq.write_table(pa.table({"key": key, "name": [f"a name of number {k}" for k in key]}), path, write_page_index=True)
+    return path
+
+
+def test_advice_that_pays_comes_true(tmp_path: Path) -> None:
+    path = unsorted(tmp_path / "in put.parquet")
+    advice: dict[str, Any] = as_json("advise", path, "--json")
+    assert advice["rows"] == 60_000
+    base, trials = advice["trials"][0], {t["change"]: t for t in advice["trials"]}
+    assert trials["sorted by key"]["pays"]
+    assert trials["sorted by key"]["bytes"] < base["bytes"] * 0.9
+    assert trials["sorted by key"]["rows_left"] < base["rows_left"]
+    assert "--sort-by" in advice["command"]
+    words = shlex.split(advice["command"])
+    assert words[:3] == ["pyparq", "rewrite", str(path)]
+    made = tmp_path / "new.parquet"
+    assert run(*words[1:4], made, *words[5:]).exit_code == 0
+    (told,) = [t for t in advice["trials"] if t["options"] == base["options"] | advice["options"]]
+    assert abs(made.stat().st_size / told["bytes"] - 1) < 0.05  # the whole file was the sample
+    with pyparq.ParquetFile(made) as new, pyparq.ParquetFile(path) as old:
+        assert new.metadata.num_rows == old.metadata.num_rows
+        question = pyparq.col("name") == old.read(["name"]).to_pydict()["name"][7]
+        rows = [f.scan(["name"], question).explain(execute=False).candidate_rows for f in (new, old)]
+    assert rows[0] < rows[1]
+    assert "try: pyparq rewrite" in ok("advise", path)
+
+
+def test_a_sample_is_enough_and_spread_over_the_file(tmp_path: Path) -> None:
+    path = unsorted(tmp_path / "in.parquet")
+    advice = as_json("advise", path, "--rows", 6_000, "--json")
+    assert advice["rows"] == 6_000
+    assert advice["trials"][0]["bytes"] < path.stat().st_size / 4
+
+
+def test_nothing_pays_for_random_numbers(tmp_path: Path) -> None:
+    values = np.frombuffer(np.random.default_rng(1).bytes(80_000), "<f8")
+    pq.write_table(pa.table({"x": values}), tmp_path / "x.parquet", compression="none")
+    assert ok("advise", tmp_path / "x.parquet").endswith("nothing pays: the file is well written as it is\n")
+    assert as_json("advise", tmp_path / "x.parquet", "--json")["command"] is None
+
+
+def test_files_with_nothing_to_measure(tmp_path: Path) -> None:
+    for name, table in (("none", pa.table({})), ("empty", pa.table({"a": pa.array([], pa.int64())})),
+                        ("nulls", pa.table({"a": pa.array([None, None], pa.string()), "b": [[1], None]}))):  # fmt: skip
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+        said = ok("advise", tmp_path / f"{name}.parquet")
+        assert "nothing to measure" in said or "nothing pays" in said or "try:" in said
