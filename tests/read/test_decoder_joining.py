@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pyparq import col
 ROWS = 120_000
 
 
+@cache
 def texts(which: str) -> list[Any]:
     """About five megabytes, so that each of two threads has more than half a megabyte to decode."""
     rng = np.random.default_rng(8)
@@ -42,6 +44,14 @@ def texts(which: str) -> list[Any]:
     elif which == "first ones alike":  # a writer gives up its dictionary later on
         values[:3_000] = ["alike", "also"] * 1_500
     return values
+
+
+@cache
+def table_of(which: str) -> pa.Table:
+    """The texts, in a column that may have nulls if they have some, and their numbers."""
+    values = texts(which)
+    schema = pa.schema([pa.field("x", pa.string(), nullable=None in values), ("n", pa.int64())])
+    return pa.table({"x": values, "n": np.arange(len(values))}, schema)
 
 
 KINDS = [
@@ -76,14 +86,13 @@ def test_parts_are_joined(kind: pa.DataType, which: str, dictionary: bool) -> No
 @pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", None])
 def test_parts_of_every_encoding(encoding: str | None, which: str, version: str, compression: str) -> None:
     """``None``: a dictionary that its writer gives up after some pages."""
-    values = texts(which)
-    nullable = None in values
-    schema = pa.schema([pa.field("x", pa.string(), nullable=nullable), ("n", pa.int64())])
-    table = pa.table({"x": values, "n": np.arange(len(values))}, schema)
+    table = table_of(which)
     out = io.BytesIO()
+    level = 1 if compression in ("gzip", "brotli") else None  # by default they take pyarrow seconds
     pq.write_table(
         table, out, use_dictionary=encoding is None, column_encoding=encoding and {"x": encoding, "n": "PLAIN"},
         dictionary_pagesize_limit=20_000, data_page_size=100_000, data_page_version=version, compression=compression,
+        compression_level=level,
     )  # fmt: skip
     found = pa.table(pyparq.read_table(io.BytesIO(out.getvalue())))
     found.validate(full=True)

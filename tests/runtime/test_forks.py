@@ -446,6 +446,7 @@ def test_an_inherited_writer_is_dead(tmp_path: Path, name: str) -> None:
 def test_an_inherited_writer_ends_without_a_trace(tmp_path: Path, name: str, recwarn: Any) -> None:
     held_by = [pyparq.ParquetWriter(target(tmp_path, name), row_group_size=100)]
     held_by[0].write(TABLE)
+    gc.collect()  # what other tests have left, so that the child does not wait for it
 
     def task() -> None:
         recwarn.clear()

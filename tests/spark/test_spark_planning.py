@@ -101,12 +101,13 @@ def test_plans_are_those_of_one_process(spark: Any, ps: Any, folder: Path, asked
 
 
 def test_each_task_opens_its_share(ps: Any, folder: Path) -> None:
+    from pyparq.datasets.read.dataset import files_of
     from pyparq.datasets.read.plan_shards import shares_of
     from pyparq.spark.planning_tasks import share_reply
     from pyparq.spark.question import Question
 
     ds = pyparq.dataset(folder)
-    shares = pickle.loads(pickle.dumps(shares_of(ds, 4)))
+    shares = pickle.loads(pickle.dumps(shares_of(files_of(ds), 4)))
     assert [list(share.numbers) for share in shares] == [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]
     asked = Question(str(folder), ["id"], col("id") == 5_300, None, None, 0, None, "raise", False, None, False)
     replies = [share_reply(share, asked, None, False) for share in shares]

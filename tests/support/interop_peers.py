@@ -82,12 +82,22 @@ def all_nan(path: Path) -> set[str]:
     return names & set(metadata.schema.to_arrow_schema().names)
 
 
+def same_column(found: pa.ChunkedArray, expected: pa.ChunkedArray) -> bool:
+    """Whether pyarrow itself finds them equal: quicker than value by value. It does not tell zeros and NaNs apart, so
+    columns with floats are never said to be the same."""
+    if found.type != expected.type or "float" in str(found.type) or "double" in str(found.type):
+        return False
+    return bool(found.equals(expected))
+
+
 def compare(found: pa.Table, expected: pa.Table, engine: str, rows: list[int] | None = None) -> None:
     """All rows of ``expected`` were found, or those at the positions ``rows``."""
     rows = list(range(expected.num_rows)) if rows is None else rows
     assert found.column_names == expected.column_names, engine
     assert found.num_rows == len(rows), engine
     for name in expected.column_names:
+        if rows == list(range(expected.num_rows)) and same_column(found[name], expected[name]):
+            continue
         ours, everything = canonical(found[name]), canonical(expected[name])
         theirs = [everything[row] for row in rows]
         if pa.types.is_binary(found.schema.field(name).type) or pa.types.is_large_binary(found.schema.field(name).type):
