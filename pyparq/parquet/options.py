@@ -13,7 +13,6 @@ TUNING_OF_READS = ("memory_map", "buffer_size", "pre_buffer", "thrift_string_siz
 """Arguments of reads that only tune pyarrow, or tell it what pyparq finds itself."""
 _TUNING_OF_WRITES = ("write_batch_size", "writer_engine_version", "use_compliant_nested_type",
                      "use_content_defined_chunking", "version")  # fmt: skip
-_MOST_ROWS = 64 << 20
 
 
 def read_options(
