@@ -77,7 +77,7 @@ def library(name: str) -> str:
 def run(directory: Path, portable: bool, whole: bool, arguments: list[str]) -> int:
     overlaid = directory / "overlay"
     overlay(overlaid, build(directory / "build", portable), whole)
-    tests = arguments or [str(p) for p in sorted((ROOT / "tests").glob("test_kernels*.py"))]
+    tests = arguments or [str(p) for p in sorted((ROOT / "tests").rglob("test_kernels*.py"))]
     env = dict(
         os.environ,
         LD_PRELOAD=f"{library('libasan.so')} {library('libubsan.so')}",
