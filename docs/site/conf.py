@@ -2,8 +2,8 @@
 
     pip install ".[docs]" && python -m sphinx -W --keep-going -c docs/site docs build/site
 
-``build/site/index.html`` is the start page then. It opens from the disk or from any web server. Nothing of the site comes
-from the network, and the search needs no server. Warnings are errors: a page without a place in :data:`PLACES`, a link
+``build/site/index.html`` is the start page then. It opens from the disk or from any web server. Nothing of the site
+comes from the network, and the search needs no server. Warnings are errors: a page without a place in :data:`PLACES`, a link
 that leads nowhere.
 
 The pages are written for a plain git host, where every relative link works. On the site, a link to a file that the site
