@@ -3,7 +3,7 @@
     pip install ".[docs]" && python -m sphinx -W --keep-going -c docs/site docs build/site
 
 ``build/site/index.html`` is the start page then. It opens from the disk or from any web server. Nothing of the site
-comes from the network, and the search needs no server. Warnings are errors: a page without a place in :data:`PLACES`, a link
+comes from the network, and the search needs no server. Warnings are errors: a page without a place in :data:`PLACES`, or a link
 that leads nowhere.
 
 The pages are written for a plain git host, where every relative link works. On the site, a link to a file that the site
@@ -29,6 +29,7 @@ root_doc = "index"
 myst_heading_anchors = 4
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False

@@ -5,8 +5,9 @@ that the page talks of. What is not for running is a block of ``text`` or data, 
 
     <!-- not run: needs a cluster -->
 
-A ``text`` block behind ``<!-- prints -->`` is what the block before it prints. Behind ``<!-- prints, numbers apart -->``
-the words are the same, and the numbers may be others: sizes in bytes change when pyparq writes something better.
+A ``text`` block behind ``<!-- prints -->`` is what the block before it prints. Behind
+``<!-- prints, numbers apart -->`` the words are the same, and the numbers may be others: sizes in bytes change when
+pyparq writes something better.
 """
 
 from __future__ import annotations
