@@ -3,11 +3,11 @@
     pip install ".[docs]" && python -m sphinx -W --keep-going -c docs/site docs build/site
 
 ``build/site/index.html`` is the start page then. It opens from the disk or from any web server. Nothing of the site
-comes from the network, and the search needs no server. Warnings are errors: a page without a place in :data:`PLACES`, or a link
-that leads nowhere.
+comes from the network, and the search needs no server. Warnings are errors: a page without a place in
+:data:`PLACES`, or a link that leads nowhere.
 
 The pages are written for a plain git host, where every relative link works. On the site, a link to a file that the site
-has leads to its page. A link to another file of the repository becomes plain text.
+has leads to its page, and names it by its title. A link to another file of the repository becomes plain text.
 """
 
 from __future__ import annotations
@@ -42,16 +42,28 @@ html_theme_options = {
 }
 
 PLACES = {
-    "Guides": ["selective-reads", "writing", "tables", "filters", "datasets", "writing-datasets", "lookup",
-               "add-indexes", "rewriting", "verify", "urls", "encryption", "tools", "spark", "spark-platforms",
-               "pictures"],
-    "Coming from": ["pyarrow"],
-    "How it works": ["parquet-file", "page-index", "bloom-filters", "what-is-read", "encodings", "files", "footer"],
-    "Reference": ["api", "command-line", "types", "status", "interop", "glossary"],
-    "About pyparq": ["site/performance", "site/changelog", "architecture", "decisions", "spark-pushdown",
-                     "site/contributing"],
+    "": ["Start here <self>"],
+    "Guides": [
+        "selective-reads", "Writing for them <writing>", "filters", "tables", "Many files <datasets>",
+        "Writing folders <writing-datasets>", "Looking up keys <lookup>", "Adding indexes <add-indexes>",
+        "Joining, rewriting <rewriting>", "verify", "URLs and stores <urls>", "encryption", "pictures",
+        "Other tools <tools>", "spark", "Spark platforms <spark-platforms>",
+    ],
+    "Coming from": ["pyarrow: one import <pyarrow>"],
+    "How it works": [
+        "parquet-file", "page-index", "bloom-filters", "what-is-read", "Encodings <encodings>",
+        "What a write guarantees <files>", "Wrong footers <footer>",
+    ],
+    "Reference": [
+        "Python <api>", "Command line <command-line>", "types", "Format support <status>",
+        "Other readers and writers <interop>", "glossary",
+    ],
+    "About pyparq": [
+        "Performance <site/performance>", "site/changelog", "site/contributing", "architecture",
+        "Decisions <decisions>", "Spark's pushed filters <spark-pushdown>",
+    ],
 }  # fmt: skip
-"""The navigation. Each page of ``docs/`` has a place here, but the start page."""
+"""The navigation: captions and pages, some with a shorter title. Each page of ``docs/`` has a place."""
 
 OUTSIDE = {
     "README.md": "docs/index.md",
@@ -80,13 +92,15 @@ def _link(found: re.Match[str], file: Path, page: Path) -> str:
     there = OUTSIDE.get(there, there)
     if not image and not there.startswith("docs/"):
         return text
+    if text.endswith(".md"):
+        text = ""  # Sphinx puts the title of the page there.
     return f"{image}[{text}]({os.path.relpath(ROOT / there, page.parent)}{hash_}{anchor})"
 
 
 def navigation() -> str:
     """What the start page ends with: the places of all pages, which its text on a git host does not show."""
     trees = [
-        f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(pages) + "\n```"
+        f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n".replace(":caption: \n", "") + "\n".join(pages) + "\n```"
         for title, pages in PLACES.items()
     ]
     return "\n\n" + "\n\n".join(trees) + "\n"
@@ -98,7 +112,8 @@ def _page(app: Sphinx, name: str, content: list[str]) -> None:
         if inside == f"docs/{name}.md" and name != root_doc:
             file = ROOT / outside
             content[0] = file.read_text("utf-8")
-    content[0] = with_links(content[0], file, page) + (navigation() if name == root_doc else "")
+    text = with_links(content[0], file, page).replace("✅", "✓").replace("❌", "✗")  # emoji need a font
+    content[0] = text + (navigation() if name == root_doc else "")
 
 
 def setup(app: Sphinx) -> None:
