@@ -165,6 +165,41 @@ _PRIMITIVES: dict[int, Callable[[memoryview], Any]] = {
 }  # fmt: skip
 
 
+# ---- what a value is, without the value ---------------------------------------------------------------------------
+
+
+def outline(metadata: bytes, value: bytes) -> Any:
+    """What a Variant is made of: the number of a primitive type in VariantEncoding.md, ``(number, digits, scale)`` of
+    a decimal, a list for an array, a dict for an object.
+
+    Raises :class:`DataError` for bytes that are no Variant.
+    """
+    try:
+        return _outline(memoryview(value), _names(metadata), 0)
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise DataError(f"the bytes of a Variant are invalid: {error}") from None
+
+
+def _outline(data: memoryview, names: list[str], depth: int) -> Any:
+    basic, header = data[0] & 3, data[0] >> 2
+    if basic == _TEXT:
+        return 16
+    if basic == 0:
+        return (header, *_digits(data)) if 8 <= header <= 10 else header
+    if depth == _DEEPEST:
+        raise DataError(f"a Variant nests more than {_DEEPEST} levels deep")
+    if basic == _ARRAY:
+        return [_outline(part, names, depth + 1) for _, part in _items(data, header, header >> 2, 0)]
+    fields = _items(data, header, header >> 4, ((header >> 2) & 3) + 1)
+    return {_name(names, number): _outline(part, names, depth + 1) for number, part in fields}
+
+
+def _digits(data: memoryview) -> tuple[int, int]:
+    size = 4 << (data[0] >> 2) - 8
+    unscaled = int.from_bytes(data[2 : 2 + size], "little", signed=True)
+    return max(len(str(abs(unscaled))), data[1]), data[1]
+
+
 # ---- to bytes ------------------------------------------------------------------------------------------------------
 
 
