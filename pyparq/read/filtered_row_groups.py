@@ -94,12 +94,12 @@ def filtered_rows(
 
 
 def _worth(reader: ColumnReader, table: ChunkTable) -> bool:
-    """Whether to read whole chunks. It does not pay where pages can be left out."""
+    """Whether to read whole chunks. Those of several pages are left to the reader that may leave out some of them."""
     if int(table.size.sum()) > MOST_STORED * len(table.num_rows):
         return False
     numbers = table.numbers
-    indexed = (numbers.offset_index_offset != 0) & (numbers.data_pages != 1)
-    return not (reader.options.use_page_index and indexed.any())
+    unknown = (numbers.offset_index_offset != 0) & (numbers.data_pages < 0)
+    return not (reader.options.use_page_index and bool((unknown | (numbers.data_pages > 1)).any()))
 
 
 class _Run(NamedTuple):

@@ -36,6 +36,9 @@ MATCHED_FROM = 1 << 19
 """From this many values per row group (the mean of several) on, a filter is evaluated on several threads. Below, the
 threads would spend more time waiting for Python's lock than working."""
 
+ALONE = 8
+"""The first row groups of a stream come one by one, whatever their size."""
+
 JOINED_BYTES = 4 << 20
 """Maximum number of stored bytes of small row groups that a stream reads together."""
 
@@ -128,14 +131,15 @@ class RowGroupReader:
         look_apart(self._columns, selections, self._projection)
 
     def together(self, selections: list[Selection], apart: bool = False) -> Iterator[list[Selection]]:
-        """The row groups one by one, or small ones together unless ``apart``. The first ones come alone: the caller may
+        """The row groups one by one, or small ones together unless ``apart``. The first few come alone: the caller may
         need no more."""
-        sizes = None if apart or len(selections) < 2 else self._sizes(selections)
+        sizes = None if apart or len(selections) <= ALONE else self._sizes(selections)
         if sizes is None:
             yield from ([s] for s in selections)
             return
-        part, rows, stored, most = list[Selection](), 0, 0, 1
-        for selection, size in zip(selections, sizes, strict=True):
+        yield from ([s] for s in selections[:ALONE])
+        part, rows, stored, most = list[Selection](), 0, 0, ALONE
+        for selection, size in zip(selections[ALONE:], sizes[ALONE:], strict=True):
             if part and (len(part) == most or rows + selection.num_rows > JOINED or stored + size > JOINED_BYTES):
                 yield part
                 part, rows, stored, most = [], 0, 0, 2 * most

@@ -109,7 +109,7 @@ def test_two_calls_for_all_row_groups(tmp_path: Path, calls: list[int]) -> None:
     calls.clear()
     with pyparq.ParquetFile(path) as file:
         assert file.scan(filters=col("s") == "v3").count() > 0
-    assert 1 < len(calls) < 10  # the first by itself, the others in growing runs
+    assert 1 < len(calls) < 10  # behind the first eight, in growing runs
 
 
 def test_a_stream_joins_small_row_groups(tmp_path: Path, calls: list[int]) -> None:
@@ -119,7 +119,7 @@ def test_a_stream_joins_small_row_groups(tmp_path: Path, calls: list[int]) -> No
         batches = list(file.scan(filters=col("k") < 50).batches())
         assert len(calls) < 20
         assert sum(batch.num_rows for batch in batches) == table().filter(pc.field("k") < 50).num_rows
-        assert len(batches) < 10
+        assert len(batches) < 20
         assert len(list(file.scan().batches(None))) == 150
 
 
