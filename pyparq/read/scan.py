@@ -180,8 +180,9 @@ class Scan(Convertible):
         (``None``: a whole row group) and less than 2 GiB of text per column. All have the same schema.
 
         Behind the first eight, small row groups are read together. A batch may then hold rows of several; with ``None``
-        it never does. Only the selected pages of one row group, or of small ones with 131,072 rows together, are in memory at a time, plus the
-        batches that the caller keeps. A ``for`` loop keeps the previous batch; with ``None`` that is a whole row group.
+        it never does. Only the selected pages of one row group, or of small ones with 131,072 rows together, are in
+        memory at a time, plus the batches that the caller keeps. A ``for`` loop keeps the previous batch; with ``None``
+        that is a whole row group.
 
         Raises :class:`LimitError` for a single row of more than 2 GiB. Raises :class:`CorruptFileError` if a type from
         ``ARROW:schema`` turns out not to fit the data after the first batch, so that a column would change its type.
