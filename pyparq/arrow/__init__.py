@@ -25,6 +25,7 @@ DOOR = (
     "schema.to_parquet",
     "table",
     "to_python",
+    "variant_columns",
     "variant_types",
     "variant_values",
     "wide_offsets",

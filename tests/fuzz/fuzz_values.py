@@ -29,7 +29,8 @@ def rle(data: Any) -> None:
         else:
             used = probes.rle_decode_u8(stored, width, count, out)
         check(0 <= used <= len(stored), "bytes beyond the data")
-        check(out.tolist() == rle_decode(bytes(stored) + bytes(64), width, count)[0], "values are others")
+        if width:  # without bits no byte is read
+            check(out.tolist() == rle_decode(bytes(stored) + bytes(64), width, count)[0], "values are others")
         again = np.zeros(count, out.dtype)
         if wide:
             probes.rle_decode_i32(probes.rle_encode_i32(out, width), width, count, again, 1 << 31)

@@ -147,6 +147,7 @@ def _others() -> Iterator[tuple[str, bytes]]:
         yield "arrow_schema", at.to_bytes(2, "little").ljust(HEAD, b"\0") + message[:1000]
     for _ in range(200):
         yield "arrow_import", rng.randbytes(HEAD + rng.randrange(200))
+        yield "shred", bytes([rng.randrange(14), 0]).ljust(HEAD, b"\0") + rng.randbytes(rng.randrange(80))
         yield "variant", rng.randbytes(2).ljust(HEAD, b"\0") + rng.randbytes(rng.randrange(200))
 
 

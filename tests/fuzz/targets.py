@@ -44,4 +44,5 @@ TARGETS = {
     "arrow_schema": Target(fuzz_arrow.schema, longest=1024),
     "arrow_import": Target(fuzz_arrow.imported),
     "variant": Target(fuzz_variants.unshredded),
+    "shred": Target(fuzz_variants.shredded),
 }

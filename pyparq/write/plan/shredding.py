@@ -9,6 +9,7 @@ from typing import Any
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, LOGICAL_TYPE, UUID, VARIANT
 from pyparq.arrow.schema.from_text import schema as parse_schema
+from pyparq.arrow.variant_columns import Terms
 from pyparq.arrow.variant_types import LIST, OBJECT, is_whole, primitive_kind
 from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError, near_matches
 from pyparq.format.types import DataType, Field, Schema
@@ -23,8 +24,6 @@ _ALLOWED = (
     "bool, int8 to int64, float32, float64, decimal(p,s) of up to 38 digits, date, time[us], timestamp[us] and [ns] "
     "with or without a time zone, binary, string and uuid"
 )
-Terms = tuple[Any, ...] | None
-"""A type as the kernels take it. ``None``: no column ``typed_value``."""
 
 
 @dataclass(frozen=True, slots=True)
