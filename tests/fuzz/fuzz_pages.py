@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,9 @@ from fuzz_input import check, number, refused, split
 from pyparq import kernels
 from pyparq.format.types import LeafType, Physical
 from pyparq.read.decode.arrow_columns import Kind, leaf_terms
+from pyparq.read.decode.decoder import MOST_OFFSET  # which gives the kernels their libraries, too
 
 _ROOM = 1 << 24
-_MOST_OFFSET = (1 << 31) - 1
 
 LEAVES = (
     LeafType(Physical.BOOLEAN, "bool"), LeafType(Physical.INT32, "int", bits=32),
@@ -32,13 +31,6 @@ LEAVES = (
 )  # fmt: skip
 """What the head chooses from."""
 _KINDS: tuple[Kind, ...] = ("values", "large", "codes", "views", "stored", "dictionary")
-
-
-def _inflate(codec: int, stored: Any, out: Any) -> int:
-    return -1
-
-
-kernels.set_libraries(zlib.crc32, _inflate)
 
 
 def head_of(leaf: int, kind: int, max_def: int, max_rep: int, codec: int, has_dictionary: bool, values: int,
@@ -68,7 +60,7 @@ class _Question:
                 rows, None, None)  # fmt: skip
 
     def limits(self) -> tuple[int, ...]:
-        return 1 << 20, 1000, 1 << 16, 1 << 16, 1 << 22, int(self.checks_crc), _MOST_OFFSET
+        return 1 << 20, 1000, 1 << 16, 1 << 16, 1 << 22, int(self.checks_crc), MOST_OFFSET
 
     def decoded(self, kind: Kind, rows: Any = None) -> Any:
         """The column; ``None`` where it is refused, or cannot be had in this form."""

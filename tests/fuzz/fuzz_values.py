@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import alp_reference
 import numpy as np
 from fuzz_input import check, number, own, refused, split
 from reference import delta_decode, rle_decode
@@ -74,6 +75,32 @@ def _streams(head: bytes, stored: Any) -> None:
     out = np.empty(len(values), np.uint8)
     probes.byte_stream_split_decode(values, width, out)
     check(bool((probes.byte_stream_split_encode(out, width) == values).all()), "bytes do not come back")
+
+
+def alp(data: Any) -> None:
+    """ALP, beside a slow decoder, and back to the same bits."""
+    head, stored = split(data)
+    width, count = 8 if head[0] & 1 else 4, number(head, 1) % _MOST
+    form = "<u8" if width == 8 else "<u4"
+    out = np.zeros(count * width, np.uint8)
+    with refused:
+        probes.alp_decode(stored, width, count, out)
+        bits = out.view(form).tolist()
+        if count and head[3] & 3 == 0:
+            check(bits == alp_reference.decode(bytes(stored), width), "values are others")
+        again = np.zeros(count * width, np.uint8)
+        probes.alp_decode(own(probes.alp_encode(out, width)), width, count, again)
+        check(bits == again.view(form).tolist(), "values do not come back")
+
+
+def alp_values(data: Any) -> None:
+    """Any bits of floats and doubles, there and back."""
+    head, stored = split(data)
+    width = 8 if head[0] & 1 else 4
+    values = own(bytes(stored[: len(stored) // width * width]) * (1 + head[1] % 40))
+    made, again = own(probes.alp_encode(values, width)), np.zeros(len(values), np.uint8)
+    probes.alp_decode(made, width, len(values) // width, again)
+    check(again.tobytes() == values.tobytes(), "bits do not come back")
 
 
 def byte_arrays(data: Any) -> None:

@@ -36,8 +36,9 @@ LARGEST_CORPUS = 320_000
 
 
 def tool(name: str) -> str:
+    """A program of LLVM's, in the version that the compiler has."""
     for version in VERSIONS:
-        if found := shutil.which(name + version):
+        if shutil.which("clang++" + version) and (found := shutil.which(name + version)):
             return found
     raise SystemExit(f"{name} is missing: apt-get install clang-19 libclang-rt-19-dev llvm-19")
 

@@ -66,6 +66,10 @@ def _files() -> Iterator[bytes]:
         pyparq.write_table(_table(rows), ours, compression=codec, data_page_version=version, max_rows_per_page=9,
                            bloom_filters=["s", "i"], write_page_checksum=k % 2 == 0)  # fmt: skip
         yield ours.getvalue()
+    alp = io.BytesIO()
+    columns = dict.fromkeys(("d", "f"), "ALP")
+    pyparq.write_table(_table(40), alp, column_encoding=columns, use_dictionary=False, compression="none")
+    yield alp.getvalue()
 
 
 def _of_files() -> Iterator[tuple[str, bytes]]:
@@ -133,6 +137,12 @@ def _of_values() -> Iterator[tuple[str, bytes]]:
         values = np.array([rng.randrange(-1000, 1000) for _ in range(140)], dtype)
         head = bytes([dtype is np.int64, 140, 0, 0, 1]).ljust(HEAD, b"\0")
         yield "delta", head + bytes(encode(values))
+    for width, dtype in ((4, np.float32), (8, np.float64)):
+        for scale in (1, 10, 1000, 3):
+            floats = np.array([rng.randrange(-1000, 1000) / scale for _ in range(40)] + [np.nan, -0.0], dtype)
+            head = bytes([width == 8, len(floats)]).ljust(HEAD, b"\0")
+            yield "alp", head + bytes(probes.alp_encode(floats.view(np.uint8), width))
+            yield "alp_values", head + floats.tobytes()
     offsets = np.array([0, 3, 3, 8, 20], np.int32)
     raw = np.frombuffer(b"abcabcdeabcdefghijkl", np.uint8)
     for kind, encode in enumerate((pyparq.kernels.plain_binary_encode, probes.delta_length_encode,

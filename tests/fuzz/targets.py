@@ -34,6 +34,8 @@ TARGETS = {
     "compress": Target(fuzz_codecs.compress),
     "rle": Target(fuzz_values.rle),
     "delta": Target(fuzz_values.delta),
+    "alp": Target(fuzz_values.alp),
+    "alp_values": Target(fuzz_values.alp_values),
     "byte_arrays": Target(fuzz_values.byte_arrays),
     "footer": Target(fuzz_thrift.footer, "thrift", 4096),
     "struct": Target(fuzz_thrift.struct, "thrift", 2048),
