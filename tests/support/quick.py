@@ -41,6 +41,7 @@ QUICK = frozenset(
         "test_foreign_filters",
         "test_filter_many",
         "test_nested_filters",
+        "test_variant_paths",
         # format
         "test_footer",
         "test_int96_range",
@@ -65,6 +66,7 @@ QUICK = frozenset(
         "test_urls",
         "test_write_sink",
         # kernels
+        "test_fuzz_corpora",
         "test_kernels",
         "test_kernels_chunks",
         "test_kernels_codes",
