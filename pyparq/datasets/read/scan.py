@@ -28,6 +28,7 @@ from pyparq.datasets.read.file_plan import FilePlan, file_plan, within_limit
 from pyparq.datasets.read.file_reads import FileReads
 from pyparq.datasets.read.file_scans import FileScan
 from pyparq.datasets.read.filter import FilterParts
+from pyparq.datasets.read.known_files import Narrowed
 from pyparq.datasets.read.whole_schema import project_all
 from pyparq.errors import OptionError, ParquetError, PlanError
 from pyparq.filters.given import as_expression
@@ -75,7 +76,12 @@ class DatasetScan(Convertible):
             logger.debug("%s: partitions leave %d of %d files", dataset.root, len(numbers), len(dataset.files))
         projection = project_all(dataset, numbers, self.columns, expression)
         plans = None if plan is None else plan.files
-        self._reads = FileReads(dataset, parts, projection, numbers, plans, limit)
+        left = Narrowed(numbers)
+        if plan is None and expression is not None and dataset.known is not None:
+            values, by = dataset.partition_values, dataset.matching
+            left = dataset.known.narrowed(numbers, parts, projection, values, by)
+        self._narrowed = left
+        self._reads = FileReads(dataset, parts, projection, left, plans, limit)
         self._header = DatasetPlanHeader(
             dataset.root, self.columns, self.filters, projection.base, dataset.partition_values.fields,
             dataset.matching, dataset.on_error, plan_options(dataset.options), limit, projection.schema,
@@ -90,7 +96,8 @@ class DatasetScan(Convertible):
         facts = [
             ("filter", "true" if self.filters is None else repr(self.filters)),
             ("limit", "none" if self.limit is None else f"{self.limit:,}"),
-            ("files", f"partitions leave {len(self._reads.numbers):,} of {len(self._dataset.files):,}"),
+            ("files", f"partitions leave {len(self._reads.numbers) + self._narrowed.ruled_out:,} of "
+             f"{len(self._dataset.files):,}"),
         ]
         return html_view(f"DatasetScan of {self._dataset.root}", facts, *schema_view(self.schema))
 
@@ -166,6 +173,8 @@ class DatasetScan(Convertible):
             predicate="true" if self.filters is None else repr(self.filters),
             files=len(self._dataset.files),
             files_opened=len(self._reads.numbers),
+            catalog_knows=self._narrowed.known,
+            catalog_rules_out=self._narrowed.ruled_out,
             rows=self.rows_returned,
         )
 

@@ -1,0 +1,97 @@
+"""A catalog that is open: its parts are read when they are asked for, and kept while the catalog stays the same."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+import numpy as np
+
+from pyparq.datasets.catalog.bounds_table import BoundsTable
+from pyparq.datasets.catalog.file_table import FileTable, Int64Array
+from pyparq.datasets.catalog.key_table import FILE_SHIFT, KeyTable, UInt64Array
+from pyparq.datasets.catalog.kinds import Kind
+from pyparq.datasets.catalog.layout import Head
+from pyparq.datasets.catalog.place import Place
+from pyparq.filters.expression import col
+from pyparq.options import ReadOptions
+from pyparq.read.scan import Scan
+from pyparq.runtime import fork_safety
+from pyparq.runtime.threads import map_requests, map_tasks
+
+MOST_OPEN = 4
+"""Catalogs that stay in memory, those used last."""
+
+_open: OrderedDict[tuple[str, str], Catalog] = OrderedDict()
+_lock = threading.Lock()
+
+
+@fork_safety.in_child
+def _forget() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _open.clear()
+
+
+def open_catalog(place: Place) -> Catalog | None:
+    """The catalog in a folder; ``None`` where there is none.
+
+    ``catalog.json`` is read each time, everything else once. Raises :class:`pyparq.CorruptFileError`,
+    :class:`pyparq.UnsupportedError` for another version, and ``OSError``.
+    """
+    head = place.head()
+    if head is None:
+        return None
+    key = place.name, head.checksum
+    with _lock:
+        found = _open.get(key)
+        if found is None:
+            found = _open[key] = Catalog(place, head)
+        _open.move_to_end(key)
+        while len(_open) > MOST_OPEN:
+            _open.popitem(last=False)
+    return found
+
+
+class Catalog:
+    """What is known of the files of a dataset."""
+
+    def __init__(self, place: Place, head: Head) -> None:
+        self.place = place
+        self.head = head
+        self.bounds = None if head.bounds is None else BoundsTable(place, head.bounds)
+        self.keys = [KeyTable(place, segment) for segment in head.segments]
+        self._files: FileTable | None = None
+
+    @property
+    def files(self) -> FileTable:
+        """All known files."""
+        if self._files is None:
+            self._files = FileTable.of(Scan(self.place.opened(self.head.files)).to_table())
+        return self._files
+
+    def files_with(self, numbers: Int64Array) -> FileTable:
+        """The files with these numbers, without reading the others."""
+        wanted = Scan(self.place.opened(self.head.files), None, col("number").isin(numbers))
+        return FileTable.of(wanted.to_table())
+
+    def kinds(self, options: ReadOptions) -> list[Kind]:
+        """The kinds of files, to be asked with these options."""
+        return [Kind(stored, self.head.columns, options) for stored in self.head.kinds]
+
+    def units(self, column: int, hashes: UInt64Array) -> UInt64Array:
+        """The row groups that may have keys with these hashes: see :func:`pyparq.datasets.catalog.key_table.units_of`.
+
+        The segments that may have them are asked at the same time.
+        """
+        asked = [table for table in self.keys if table.segment.column == column and len(table.wanted(hashes))]
+        if self.place.is_local:
+            found = map_tasks(lambda table: table.units(hashes), asked, len(asked) > 1)
+        else:
+            found = map_requests(lambda table: table.units(hashes), asked)
+        return np.unique(np.concatenate(found)) if found else np.zeros(0, np.uint64)
+
+
+def files_of(units: UInt64Array) -> Int64Array:
+    """The numbers of the files of row groups."""
+    return (units >> np.uint64(FILE_SHIFT)).astype(np.int64)
