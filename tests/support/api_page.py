@@ -42,7 +42,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Filters", ["col", "Expression"]),
     ("Writing", ["write_table", "ParquetWriter", "write_dataset", "WriteReport", "WrittenFile", "recover_dataset"]),
     ("Changing files that exist", ["add_indexes", "edit_metadata", "IndexReport", "IndexedFile", "IndexedColumn",
-                                   "merge", "MergeReport", "rewrite"]),
+                                   "index_dataset", "CatalogReport", "merge", "MergeReport", "rewrite"]),
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
     ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
@@ -50,7 +50,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Errors", ["ParquetError", "CorruptFileError", "ChecksumError", "LimitError", "UnsupportedError", "SchemaError",
                 "ColumnNotFoundError", "FilterError", "DataError", "OptionError", "EncryptionError", "MissingKeyError",
                 "ChangedFileError", "PlanError", "TargetExistsError", "WriteConflictError", "CorruptIndexWarning",
-                "ManagedTableWarning", "SkippedFileWarning",
+                "CatalogWarning", "ManagedTableWarning", "SkippedFileWarning",
                 "UnfinishedWriteWarning", "UnverifiedFooterWarning"]),
 ]  # fmt: skip
 """Each public name except ``__version__`` is in one section."""
@@ -61,7 +61,7 @@ TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "
 GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation",
          "FileMap", "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray", "WriteReport", "WrittenFile",
          "VerificationReport", "Finding",
-         "IndexReport", "IndexedFile", "IndexedColumn", "MergeReport"}  # fmt: skip
+         "CatalogReport", "IndexReport", "IndexedFile", "IndexedColumn", "MergeReport"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "option_values",
            "SortKey": "option_values", "Limits": "limits"}  # fmt: skip

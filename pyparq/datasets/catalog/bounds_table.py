@@ -66,7 +66,9 @@ def _of_leaf(file: OpenFile, leaf: Node, numbers: ChunkNumbers) -> tuple[list[An
         starts = np.where(usual, np.where(new, place, before if old else nothing), -1)
         sizes = np.where(new, size, before_size)
         sides.append(file.footer.places.bytes_at(np.where(sizes <= LONGEST, starts, -1), sizes))
-    counts = [np.where(usual, found, -1).tolist() for found in (numbers.null_count, numbers.nan_count, numbers.num_values)]
+    counts = [
+        np.where(usual, found, -1).tolist() for found in (numbers.null_count, numbers.nan_count, numbers.num_values)
+    ]
     return (*sides, *counts)
 
 

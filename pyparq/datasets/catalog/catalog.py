@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,15 +13,18 @@ from pyparq.datasets.catalog.file_table import FileTable, Int64Array
 from pyparq.datasets.catalog.key_table import FILE_SHIFT, KeyTable, UInt64Array
 from pyparq.datasets.catalog.kinds import Kind
 from pyparq.datasets.catalog.layout import Head
+from pyparq.datasets.catalog.page_lookup import rows_near
 from pyparq.datasets.catalog.place import Place
-from pyparq.filters.expression import col
 from pyparq.options import ReadOptions
+from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import map_requests, map_tasks
 
 MOST_OPEN = 4
 """Catalogs that stay in memory, those used last."""
+MOST_BEGUN = 15
+"""Key tables whose ends are read before it is known that they are asked."""
 
 _open: OrderedDict[tuple[str, str], Catalog] = OrderedDict()
 _lock = threading.Lock()
@@ -62,18 +66,34 @@ class Catalog:
         self.bounds = None if head.bounds is None else BoundsTable(place, head.bounds)
         self.keys = [KeyTable(place, segment) for segment in head.segments]
         self._files: FileTable | None = None
+        self._files_opened: OpenFile | None = None
+
+    def begin(self, all_files: bool) -> None:
+        """Read at the same time what a question needs first: the list of files, or the end of it, and the ends of the
+        key tables."""
+        if self.place.is_local:
+            return
+        opened: list[Callable[[], object]] = [table.opened for table in self.keys[:MOST_BEGUN]]
+        opened.append((lambda: self.files) if all_files else self._opened_files)
+        map_requests(lambda open_it: open_it(), opened)
 
     @property
     def files(self) -> FileTable:
         """All known files."""
         if self._files is None:
-            self._files = FileTable.of(Scan(self.place.opened(self.head.files)).to_table())
+            self._files = FileTable.of(Scan(self.place.opened(self.head.files, whole=True)).to_table())
         return self._files
 
+    def _opened_files(self) -> OpenFile:
+        if self._files_opened is None:
+            self._files_opened = self.place.opened(self.head.files)
+        return self._files_opened
+
     def files_with(self, numbers: Int64Array) -> FileTable:
-        """The files with these numbers, without reading the others."""
-        wanted = Scan(self.place.opened(self.head.files), None, col("number").isin(numbers))
-        return FileTable.of(wanted.to_table())
+        """The files with these numbers, which rise, without reading the others."""
+        if not len(numbers):
+            return FileTable.none()
+        return FileTable.of(rows_near(self._opened_files(), "number", numbers)).among(numbers)
 
     def kinds(self, options: ReadOptions) -> list[Kind]:
         """The kinds of files, to be asked with these options."""

@@ -78,7 +78,9 @@ class CheckedSource:
             for k in range(first, last):
                 piece = data[(k - first) * block : (k + 1 - first) * block]
                 if zlib.crc32(piece) != int(self._checks[k]):
-                    raise ChecksumError("the catalog is damaged: make it anew with pyparq.index_dataset", file=self.name)
+                    raise ChecksumError(
+                        "the catalog is damaged: make it anew with pyparq.index_dataset", file=self.name
+                    )
                 found[k] = piece
         return found
 

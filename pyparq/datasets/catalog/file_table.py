@@ -6,6 +6,7 @@ of the same size, time of change and inode on a local disk. Any other file is as
 
 from __future__ import annotations
 
+import itertools
 import json
 import posixpath
 import time
@@ -94,6 +95,15 @@ class FileTable:
     @classmethod
     def none(cls) -> FileTable:
         return cls.of(Table(SCHEMA, []))
+
+    def among(self, numbers: Int64Array) -> FileTable:
+        """The files with these numbers."""
+        kept = np.isin(self.numbers, numbers)
+        paths, versions = (list(itertools.compress(texts, kept)) for texts in (self.paths, self.versions))
+        return FileTable(
+            self.numbers[kept], paths, self.sizes[kept], self.mtimes[kept], self.inodes[kept], versions,
+            self.kinds[kept], self.rows[kept], self.row_groups[kept], self.footers[kept],
+        )  # fmt: skip
 
     def columns(self, places: Any = slice(None)) -> dict[str, Any]:
         """The rows at these places, as they are written."""

@@ -7,15 +7,17 @@ differences, a row takes about 5 bytes. A key lies in one page of the file, whic
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.catalog.layout import Part, Segment
+from pyparq.datasets.catalog.page_lookup import rows_near
 from pyparq.datasets.catalog.place import Place
 from pyparq.filters.expression import col
 from pyparq.option_values import Encoding
@@ -23,7 +25,7 @@ from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 
 SCHEMA = parse_schema({"hash": "uint64", "file": "uint32", "row_group": "uint32"})
-ENCODINGS: dict[str, Encoding] = dict.fromkeys(("hash", "file", "row_group"), cast(Encoding, "DELTA_BINARY_PACKED"))
+ENCODINGS: dict[str, Encoding] = dict.fromkeys(("hash", "file", "row_group"), "DELTA_BINARY_PACKED")
 PAGE_ROWS = 8192
 """Rows of a page: 40 KB. A key reads one page."""
 SPARE_BITS = 21
@@ -103,22 +105,9 @@ class KeyTable:
         own = self.wanted(hashes)
         if not len(own):
             return own
-        rows = self._rows_of(own)
-        if not len(rows):
-            return own[:0]
-        table = Scan(self.opened(), rows=rows).to_table()
+        table = rows_near(self.opened(), "hash", own)
         there = np.isin(table.to_numpy("hash"), own)
         return units_of(table.to_numpy("file")[there], table.to_numpy("row_group")[there])
-
-    def _rows_of(self, own: UInt64Array) -> Any:
-        """The numbers of the rows in the pages that may have these hashes."""
-        file = self.opened()
-        firsts = np.cumsum(file.footer.rows) - file.footer.rows
-        found = [np.zeros(0, np.int64)]
-        for group in Scan(file, ["hash"], col("hash").isin(own)).plan().row_groups:
-            for start, end in zip(group.maybe.starts.tolist(), group.maybe.ends.tolist(), strict=True):
-                found.append(np.arange(start, end) + firsts[group.row_group])
-        return np.concatenate(found)
 
     def between(self, low: int, high: int, bits: int) -> Columns:
         """The rows whose hashes, cut to ``bits`` bits, lie in ``low`` to ``high``, ``high`` included."""
@@ -129,16 +118,14 @@ class KeyTable:
         return hashes, table.to_numpy("file"), table.to_numpy("row_group")
 
 
-def merged(
-    place: Place, column: int, tables: Sequence[KeyTable], live: Any, most: int, bits: int
-) -> Iterator[Segment]:
+def merged(place: Place, column: int, tables: Sequence[KeyTable], live: Any, most: int, bits: int) -> Iterator[Segment]:
     """The rows of several segments in new ones of about ``most`` rows, without those of files that are not ``live`` (a
     mask by the number of the file). Each new segment has a range of hashes of its own. ``bits``: those to store, if the
     segments have them."""
     bits = min(bits, *(table.segment.bits for table in tables))
     count = -(-sum(table.part.rows for table in tables) // most)
     ends = [(k << bits) // count for k in range(count + 1)]
-    for low, high in zip(ends[:-1], ends[1:], strict=True):
+    for low, high in itertools.pairwise(ends):
         yield from merged_range(place, column, tables, live, (low, high - 1, bits))
 
 

@@ -68,6 +68,10 @@ class Head:
     """Number for the next file. Numbers are never used again."""
     partitions: Mapping[str, str] | None
     """The partition columns of folders called ``name=value``, with their types. ``None`` if folders do not agree."""
+    kind_order: tuple[int, ...]
+    """The kinds of the files, in the order in which they first occur in the dataset."""
+    is_complete: bool
+    """Whether no file of the dataset was left out."""
     previous: tuple[str, ...] = ()
     """Parts of the catalog before this one, which readers may still use."""
     checksum: str = ""
@@ -85,8 +89,9 @@ class Head:
             "kinds": [_text(zlib.compress(kind)) for kind in self.kinds],
             "files": _part_state(self.files), "bounds": None if self.bounds is None else _part_state(self.bounds),
             "segments": [{**asdict(segment), "part": _part_state(segment.part)} for segment in self.segments],
-            "num_files": self.num_files, "next_number": self.next_number, "partitions": None if self.partitions is None else dict(self.partitions),
-            "previous": self.previous,
+            "num_files": self.num_files, "next_number": self.next_number,
+            "partitions": None if self.partitions is None else dict(self.partitions),
+            "kind_order": self.kind_order, "is_complete": self.is_complete, "previous": self.previous,
         }  # fmt: skip
         return json.dumps({"checksum": _checksum(stated), "catalog": stated}, indent=1).encode()
 
@@ -117,7 +122,7 @@ def _head(stated: Mapping[str, Any]) -> Head:
         bounds=None if stated["bounds"] is None else _part(stated["bounds"]),
         segments=tuple(Segment(**{**segment, "part": _part(segment["part"])}) for segment in stated["segments"]),
         num_files=stated["num_files"], next_number=stated["next_number"], partitions=stated["partitions"],
-        previous=tuple(stated["previous"]),
+        kind_order=tuple(stated["kind_order"]), is_complete=stated["is_complete"], previous=tuple(stated["previous"]),
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
 from pyparq.io.sink import FsspecSink, LocalSink, Sink
 from pyparq.io.source import LocalFile
-from pyparq.io.url import expanded, file_system, is_url, local_path, name_on
+from pyparq.io.url import expanded, file_system, is_url, local_path, shown
 from pyparq.option_values import Encoding
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile, open_file
@@ -26,6 +26,8 @@ from pyparq.write.file import ParquetWriter
 
 HEAD_BYTES = 1 << 20
 """Bytes of ``catalog.json`` that the first request asks for. Few are larger."""
+WHOLE = 16 << 20
+"""Parts up to this size are read at once where all of them is needed: 10^5 files take 4 MB."""
 ABANDONED = 24 * 3600
 """Seconds after which a part that no catalog names is removed: the run that wrote it has ended."""
 
@@ -35,30 +37,35 @@ class Place:
 
     def __init__(self, root: str, storage_options: Mapping[str, Any] | None = None, fs: Any = None) -> None:
         """``root``: path or URL of the dataset. ``fs``: its file system, if it is known."""
-        self._fs: Any = None
+        self.fs = fs
+        """``None`` for a local folder."""
+        self.root = local_path(root) or expanded(root)
+        """The path of the dataset on its file system."""
+        self.root_name = self.root
         if is_url(root):
-            self._fs, path = file_system(root, "reading", "read from", storage_options) if fs is None else (
-                fs, fs._strip_protocol(root))  # fmt: skip
-            self._folder = posixpath.join(path.rstrip("/"), FOLDER)
-            self.name = name_on(self._fs, self._folder)
-        else:
-            self._folder = self.name = os.path.join(local_path(root) or expanded(root), FOLDER)
+            if fs is None:
+                self.fs, path = file_system(root, "reading", "read from", storage_options)
+            else:
+                path = fs._strip_protocol(root)
+            self.root, self.root_name = path.rstrip("/"), shown(root)
+        self._folder = posixpath.join(self.root, FOLDER)
+        self.name = posixpath.join(self.root_name, FOLDER)
         self._options = storage_options
 
     @property
     def is_local(self) -> bool:
-        return self._fs is None
+        return self.fs is None
 
     def _path(self, name: str) -> str:
-        return posixpath.join(self._folder, name) if self._fs is not None else os.path.join(self._folder, name)
+        return posixpath.join(self._folder, name)
 
     def _name(self, name: str) -> str:
         return posixpath.join(self.name, name)
 
     def _source(self, name: str) -> Source:
-        if self._fs is None:
+        if self.fs is None:
             return LocalFile(self._path(name))
-        return FsspecFile(self._fs, self._path(name), self._name(name))
+        return FsspecFile(self.fs, self._path(name), self._name(name))
 
     def head(self) -> Head | None:
         """What the catalog states; ``None`` where there is none. Raises what :func:`parse_head` does."""
@@ -74,24 +81,24 @@ class Place:
     def checked(self, part: Part) -> CheckedSource:
         return CheckedSource(lambda: self._source(part.name), part, self._name(part.name), self.is_local)
 
-    def opened(self, part: Part) -> OpenFile:
-        """A part, with its footer."""
-        tail = max(part.tail, 8)
+    def opened(self, part: Part, whole: bool = False) -> OpenFile:
+        """A part, with its footer. ``whole``: all of it is needed, and is read at once if it is small."""
+        tail = part.size if whole and part.size <= WHOLE else max(part.tail, 8)
         return open_file(self.checked(part), ReadOptions(tail_size=tail, coalesce_gap=0, use_threads=False))
 
     # ---- writing
 
     def begin(self) -> None:
         """Make the folder."""
-        if self._fs is None:
+        if self.fs is None:
             os.makedirs(self._folder, exist_ok=True)
         else:
-            Changes(self._fs, self._options).make_folder(self._folder, self.name)
+            Changes(self.fs, self._options).make_folder(self._folder, self.name)
 
     def _sink(self, name: str) -> Sink:
-        if self._fs is None:
+        if self.fs is None:
             return LocalSink(self._path(name))
-        return FsspecSink(self._fs, self._path(name), self._name(name))
+        return FsspecSink(self.fs, self._path(name), self._name(name))
 
     def write(
         self, kind: str, schema: Any, tables: Sequence[Any], encodings: Mapping[str, Encoding] | None = None,
@@ -103,7 +110,7 @@ class Place:
         sink = CheckingSink(self._sink(name), block_for(rows * 8))
         with ParquetWriter(
             sink, schema, compression="zstd", max_rows_per_page=page_rows, column_encoding=given or None,
-            use_dictionary=False if given else True, write_page_checksum=True,
+            use_dictionary=not given, write_page_checksum=True,
         ) as writer:  # fmt: skip
             for table in tables:
                 writer.write(table)
@@ -112,12 +119,12 @@ class Place:
     def put(self, head: Head, stale: Collection[str] = ()) -> None:
         """Make this the catalog. ``stale``: parts that are removed, which the catalog before it did not name."""
         data = head.to_bytes()
-        if self._fs is None:
+        if self.fs is None:
             sink = LocalSink(self._path(HEAD), fsync=True)
             sink.write([data])
             sink.commit()
         else:
-            Changes(self._fs, self._options).put(self._path(HEAD), data, self._name(HEAD))
+            Changes(self.fs, self._options).put(self._path(HEAD), data, self._name(HEAD))
         kept = {HEAD, *head.previous, *(part.name for part in head.parts)}
         with suppress(OSError):  # what is left over is removed by the next update
             for name in {*stale, *self._abandoned()} - kept:
@@ -126,18 +133,18 @@ class Place:
     def remove(self, name: str) -> None:
         """Remove a part, if it is there."""
         with suppress(FileNotFoundError):
-            if self._fs is None:
+            if self.fs is None:
                 os.unlink(self._path(name))
             else:
-                Changes(self._fs, self._options).remove(self._path(name), self._name(name))
+                Changes(self.fs, self._options).remove(self._path(name), self._name(name))
 
     def _abandoned(self) -> list[str]:
         """The files of the folder that nobody has changed for a day."""
         before = time.time() - ABANDONED
-        if self._fs is None:
+        if self.fs is None:
             with os.scandir(self._folder) as entries:
                 return [entry.name for entry in entries if entry.is_file() and entry.stat().st_mtime < before]
-        times = {posixpath.basename(str(info["name"])): _time(info) for info in Folders(self._fs).entries(self._folder)}
+        times = {posixpath.basename(str(info["name"])): _time(info) for info in Folders(self.fs).entries(self._folder)}
         return [name for name, at in times.items() if at < before]
 
 

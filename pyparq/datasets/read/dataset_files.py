@@ -63,6 +63,8 @@ class DatasetFiles:
         """The schema of all files without partition columns, once it is known."""
         self._known: KnownFiles | None = None
         self._known_sought = False
+        self.total = len(found.files)
+        """Files of the dataset: more than these, where a trusted catalog has left out those without a key."""
         self._opened: dict[int, OpenFile] = {}
         self.unreadable: dict[int, ParquetError | OSError] = {}
 
@@ -113,6 +115,13 @@ class DatasetFiles:
             self._known = known_files(self.found, self.options)
             self._known_sought = True
         return self._known
+
+    def believe(self, known: KnownFiles, schemas: Sequence[tuple[str, Schema]], total: int) -> None:
+        """Take what a trusted catalog says: of these files, the schemas of all files, and how many there are."""
+        self._known, self._known_sought = known, True
+        if self.declared is None and schemas:
+            self._whole = self._united(schemas)
+        self.total = total
 
     def knows(self, k: int) -> bool:
         """Whether the catalog knows file ``k`` as it is listed."""

@@ -60,6 +60,7 @@ def known_files(found: Found, options: ReadOptions) -> KnownFiles | None:
         catalog = open_catalog(place)
         if catalog is None:
             return None
+        catalog.begin(all_files=True)
         return KnownFiles(catalog, catalog.files, catalog.files.places_of(found.files), options)
     except (ParquetError, OSError) as error:
         _pass_over(found.root, error)
@@ -152,7 +153,13 @@ class KnownFiles:
             yield self._kinds[kind], rest, known[(kinds == kind) & (of_file == group)]
 
     def _asked(
-        self, kind: Kind, rest: Expression, members: Int64Array, parts: FilterParts, projection: Projection, by: Matching
+        self,
+        kind: Kind,
+        rest: Expression,
+        members: Int64Array,
+        parts: FilterParts,
+        projection: Projection,
+        by: Matching,
     ) -> tuple[Units, bool]:
         """The row groups of these files that can match, and whether keys have said so."""
         model = kind.model

@@ -80,7 +80,7 @@ class DatasetScan(Convertible):
         if plan is None and expression is not None and dataset.known is not None:
             values, by = dataset.partition_values, dataset.matching
             left = dataset.known.narrowed(numbers, parts, projection, values, by)
-        self._narrowed = left
+        self._narrowed, self._passed_over = left, dataset.total - len(dataset.found.files)
         self._reads = FileReads(dataset, parts, projection, left, plans, limit)
         self._header = DatasetPlanHeader(
             dataset.root, self.columns, self.filters, projection.base, dataset.partition_values.fields,
@@ -96,8 +96,11 @@ class DatasetScan(Convertible):
         facts = [
             ("filter", "true" if self.filters is None else repr(self.filters)),
             ("limit", "none" if self.limit is None else f"{self.limit:,}"),
-            ("files", f"partitions leave {len(self._reads.numbers) + self._narrowed.ruled_out:,} of "
-             f"{len(self._dataset.files):,}"),
+            (
+                "files",
+                f"partitions leave {len(self._reads.numbers) + self._narrowed.ruled_out:,} of "
+                f"{len(self._dataset.files):,}",
+            ),
         ]
         return html_view(f"DatasetScan of {self._dataset.root}", facts, *schema_view(self.schema))
 
@@ -171,10 +174,10 @@ class DatasetScan(Convertible):
             source=self._dataset.root,
             columns=self.schema.names,
             predicate="true" if self.filters is None else repr(self.filters),
-            files=len(self._dataset.files),
+            files=self._dataset.total,
             files_opened=len(self._reads.numbers),
-            catalog_knows=self._narrowed.known,
-            catalog_rules_out=self._narrowed.ruled_out,
+            catalog_knows=self._narrowed.known + self._passed_over,
+            catalog_rules_out=self._narrowed.ruled_out + self._passed_over,
             rows=self.rows_returned,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,6 @@ from pyparq.datasets.partitions import partitions_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import ChangedFileError, OptionError, ParquetError
 from pyparq.io.retry import Retry
-from pyparq.io.url import is_url
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.catalog.file_entries import FileEntries, entries_of
 from pyparq.maintenance.catalog.report import CatalogReport
@@ -74,7 +74,7 @@ def index_dataset(
     """
     options = ReadOptions(limits=limits or DEFAULT_LIMITS, use_threads=use_threads)
     found = discover(source, storage_options, Retry(options.retries, options.retry_wait))
-    if found.is_one_file or not isinstance(source, (str,)) and not hasattr(source, "__fspath__"):
+    if found.is_one_file or not isinstance(source, (str, os.PathLike)):
         raise OptionError("a catalog is made of a folder or the URL of a folder", file=found.root)
     place = place_of(source, found, storage_options)
     before = None if rebuild else _before(place, columns)
@@ -87,7 +87,7 @@ def index_dataset(
 def place_of(source: Any, found: Found, storage_options: Mapping[str, Any] | None) -> Place:
     """Where the catalog of a folder lies."""
     fs = next((file.fs for file in found.files), None)
-    return Place(str(source) if not is_url(source) else source, storage_options, fs)
+    return Place(os.fsdecode(source), storage_options, fs)
 
 
 def _before(place: Place, columns: Names | None) -> Catalog | None:
@@ -236,7 +236,7 @@ class Build:
         head = Head(
             tuple(_path(name) for name in self._names), tuple(self._stored_kinds), self._file_part(places),
             self._bounds_part(live), tuple(segments), len(places) + len(self._files), self._next,
-            partition_types(self._found.files),
+            partition_types(self._found.files), self._kind_order(), not self._left_out,
             () if before is None else tuple(part.name for part in before.head.parts),
         )  # fmt: skip
         self._place.put(head, () if before is None else before.head.previous)
@@ -263,6 +263,12 @@ class Build:
             if segment in joined:
                 self._place.remove(segment.part.name)
         return kept
+
+    def _kind_order(self) -> tuple[int, ...]:
+        new = {file["path"]: file["kind"] for file in self._files}
+        old = zip(self._kept.tolist(), self._found.files, strict=True)
+        kinds = [int(self._table.kinds[at]) if at >= 0 else new.get(path_of(file)) for at, file in old]
+        return tuple(dict.fromkeys(kind for kind in kinds if kind is not None))
 
     def _file_part(self, places: Any) -> Part:
         new = {name: [file[name] for file in self._files] for name in SCHEMA.names}
