@@ -3,6 +3,7 @@
 DOOR = (
     "add_indexes",
     "advise",
+    "catalog.index_dataset",
     "edit_metadata",
     "index_request",
     "kept_storage",

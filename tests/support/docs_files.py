@@ -114,6 +114,7 @@ FILES = {
     "add-indexes": (_events, _lake),
     "command-line": (_flights, _event_folder, _logs),
     "datasets": (_sales,),
+    "catalog": (_event_folder,),
     "lookup": (_event_folder,),
     "rewriting": (_logs, _log_folder, _flight_folder, _plain),
     "spark": (_sales,),
