@@ -80,7 +80,7 @@ class Store:
             self._log.spans.append((begun, self._log.tick()))
 
     async def _answered(self, request: web.Request) -> web.StreamResponse:
-        bucket, _, key = request.path.lstrip("/").partition("/")
+        _, _, key = request.path.lstrip("/").partition("/")
         if not key:
             return self._listed(request.query)
         if request.method == "PUT":

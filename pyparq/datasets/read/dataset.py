@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
-from pyparq.datasets.discovery import discover
-from pyparq.datasets.partitions import partitions_of
+from pyparq.datasets.discovery import DataFile, Found, discover
+from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
 from pyparq.datasets.read.explain import DatasetExplanation
 from pyparq.datasets.read.filename_column import with_filenames
@@ -21,6 +21,8 @@ from pyparq.datasets.read.picture import map_files
 from pyparq.datasets.read.row_access import at_places, count_rows, rows_by_file
 from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
 from pyparq.datasets.read.trusted_catalog import Asked, TrustedCatalog, trusted_catalog
+from pyparq.datasets.tables.open_table import open_table
+from pyparq.datasets.tables.opened_table import OpenedTable
 from pyparq.errors import OptionError
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
@@ -70,22 +72,19 @@ class Dataset(Convertible):
         ReadOptions.check_known(options, ("source", *_OWN))
         _check_choices(by, on_error, catalog)
         made = ReadOptions.make(options)
-        declared = None if schema is None else parse_schema(schema)
-        name = (filename if isinstance(filename, str) else "filename") if filename else None
         self._trusted: TrustedCatalog | None = None
+        table = open_table(source)
+        if table is not None:
+            _check_open_choices(schema, partitioning, by)
+            self._held = _files_of_table(table, filename, made, on_error, progress, storage_options)
+            return
+        name = (filename if isinstance(filename, str) else "filename") if filename else None
+        declared = None if schema is None else parse_schema(schema)
+        asked = Asked(source, storage_options, declared, partitioning, name, made, by, on_error, progress)
         if catalog == "trust":
-            where = _folder(source)
-            asked = Asked(where, storage_options, declared, partitioning, name, made, by, on_error, progress)
-            self._trusted = trusted_catalog(asked)
-            if self._trusted is not None:
-                return
-        found = discover(source, storage_options, Retry(made.retries, made.retry_wait))
-        found = replace(found, catalog=None) if catalog == "off" else found
-        partitions = partitions_of(found.files, partitioning, made.case_sensitive)
-        partitions = partitions if declared is None or made.case_sensitive else partitions.spelled(declared.names)
-        if name is not None:
-            partitions = with_filenames(partitions, found.files, name, made.case_sensitive)
-        self._held = DatasetFiles(found, partitions, declared, made, by, on_error, progress)
+            self._trusted = trusted_catalog(replace(asked, source=_folder(source)))
+        if self._trusted is None:
+            self._held = _files_of_source(asked, use_catalog=catalog != "off")
 
     @property
     def _files(self) -> DatasetFiles:
@@ -288,6 +287,44 @@ def _folder(source: Any) -> str:
     if not isinstance(source, (str, os.PathLike)):
         raise OptionError('catalog="trust" takes a folder or the URL of one')
     return os.fsdecode(source)
+
+
+def _files_of_source(asked: Asked, *, use_catalog: bool) -> DatasetFiles:
+    options = asked.options
+    found = discover(asked.source, asked.storage_options, Retry(options.retries, options.retry_wait))
+    found = found if use_catalog else replace(found, catalog=None)
+    partitions = partitions_of(found.files, asked.partitioning, options.case_sensitive)
+    if asked.declared is not None and not options.case_sensitive:
+        partitions = partitions.spelled(asked.declared.names)
+    partitions = _named(partitions, found.files, asked.filename or False, options.case_sensitive)
+    return DatasetFiles(found, partitions, asked.declared, options, asked.by, asked.on_error, asked.progress)
+
+
+def _named(partitions: Partitions, files: Sequence[DataFile], filename: bool | str, case_sensitive: bool) -> Partitions:
+    """The partition columns, and the column of file names if it is asked for."""
+    if not filename:
+        return partitions
+    return with_filenames(partitions, files, filename if isinstance(filename, str) else "filename", case_sensitive)
+
+
+def _files_of_table(
+    table: OpenedTable,
+    filename: bool | str,
+    options: ReadOptions,
+    on_error: str,
+    progress: Progress | None,
+    storage_options: Mapping[str, Any] | None,
+) -> DatasetFiles:
+    found = Found(table.root, table.files, False, storage_options, table=table.known)
+    partitions = _named(table.partitions, table.files, filename, options.case_sensitive)
+    by = table.matching._replace(case_sensitive=options.case_sensitive)
+    return DatasetFiles(found, partitions, table.schema, options, by, on_error, progress)
+
+
+def _check_open_choices(schema: Any, partitioning: Any, by: str) -> None:
+    for name, given in (("schema", schema), ("partitioning", partitioning != "hive"), ("by", by != "name")):
+        if given is not None and given is not False:
+            raise OptionError(f"{name} is not an option for a table of Delta Lake or Iceberg: its log says it")
 
 
 def _check_choices(by: str, on_error: str, catalog: str) -> None:

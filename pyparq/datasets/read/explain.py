@@ -23,7 +23,7 @@ class DatasetExplanation:
     files: int
     """Files of the dataset."""
     files_opened: int
-    """Files that neither partitions nor the catalog rule out."""
+    """Files that neither partitions, a table's log nor the catalog rule out."""
     catalog_knows: int
     """Of the files that partitions leave, the ones that the catalog knows. 0 without a catalog."""
     catalog_rules_out: int
@@ -42,6 +42,8 @@ class DatasetExplanation:
     bytes_fetched: int
     parts: tuple[Explanation, ...]
     """One explanation per opened file."""
+    ruled_out_by: str = "partitions"
+    """What can rule out files before they are opened."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values (for JSON)."""
@@ -69,7 +71,7 @@ class DatasetExplanation:
 
     def _files_text(self) -> str:
         by_partitions = self.files - self.files_opened - self.catalog_rules_out
-        text = f"{self.files:,}, of which partitions rule out {by_partitions:,}"
+        text = f"{self.files:,}, of which {self.ruled_out_by} rule out {by_partitions:,}"
         if not self.catalog_knows:
             return text
         return f"{text}, and the catalog {self.catalog_rules_out:,} of the {self.catalog_knows:,} that it knows"
@@ -107,6 +109,7 @@ def explain_files(
     catalog_knows: int = 0,
     catalog_rules_out: int = 0,
     rows: int | None,
+    ruled_out_by: str = "partitions",
 ) -> DatasetExplanation:
     """The sums over the scans of the files, and what is known of the whole: see :class:`DatasetExplanation`."""
     parts = tuple(file_scan.scan.explain(execute=False) for file_scan in ran)
@@ -128,6 +131,7 @@ def explain_files(
         requests=sum(part.requests for part in parts),
         bytes_fetched=sum(part.bytes_fetched for part in parts),
         parts=parts,
+        ruled_out_by=ruled_out_by,
     )
 
 

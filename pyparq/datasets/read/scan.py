@@ -29,8 +29,12 @@ from pyparq.datasets.read.file_reads import FileReads
 from pyparq.datasets.read.file_scans import FileScan
 from pyparq.datasets.read.filter import FilterParts
 from pyparq.datasets.read.known_files import Narrowed
+from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.whole_schema import project_all
+from pyparq.datasets.tables.log_bounds import FileBounds
 from pyparq.errors import OptionError, ParquetError, PlanError
+from pyparq.filters.bind import bind
+from pyparq.filters.expression import Expression
 from pyparq.filters.given import as_expression
 from pyparq.format.types import Field, Schema, schema_view
 from pyparq.kernels import arrow_stream
@@ -77,9 +81,8 @@ class DatasetScan(Convertible):
         projection = project_all(dataset, numbers, self.columns, expression)
         plans = None if plan is None else plan.files
         left = Narrowed(numbers)
-        if plan is None and expression is not None and dataset.known is not None:
-            values, by = dataset.partition_values, dataset.matching
-            left = dataset.known.narrowed(numbers, parts, projection, values, by)
+        if plan is None and expression is not None:
+            left = _narrowed(dataset, parts, projection, numbers, expression)
         self._narrowed, self._passed_over = left, dataset.total - len(dataset.found.files)
         self._reads = FileReads(dataset, parts, projection, left, plans, limit)
         self._header = DatasetPlanHeader(
@@ -96,11 +99,7 @@ class DatasetScan(Convertible):
         facts = [
             ("filter", "true" if self.filters is None else repr(self.filters)),
             ("limit", "none" if self.limit is None else f"{self.limit:,}"),
-            (
-                "files",
-                f"partitions leave {len(self._reads.numbers) + self._narrowed.ruled_out:,} of "
-                f"{len(self._dataset.files):,}",
-            ),
+            ("files", f"{len(self._reads.numbers):,} left of {self._dataset.total:,}"),
         ]
         return html_view(f"DatasetScan of {self._dataset.root}", facts, *schema_view(self.schema))
 
@@ -179,6 +178,7 @@ class DatasetScan(Convertible):
             catalog_knows=self._narrowed.known + self._passed_over,
             catalog_rules_out=self._narrowed.ruled_out + self._passed_over,
             rows=self.rows_returned,
+            ruled_out_by="partitions" if self._dataset.table is None else "partitions and the log",
         )
 
     def __arrow_c_schema__(self) -> object:
@@ -195,6 +195,19 @@ class DatasetScan(Convertible):
     def _stream(self) -> ScanStream:
         again = DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)
         return ScanStream(again, self._dataset.root)
+
+
+def _narrowed(
+    dataset: DatasetFiles, parts: FilterParts, projection: Projection, numbers: list[int], expression: Expression
+) -> Narrowed:
+    """The files that a table's log, or the folder's catalog, leaves for a filter."""
+    if dataset.table is not None:
+        bounds = FileBounds(dataset.table, dataset.partition_values)
+        left = bounds.may_match(bind(expression, projection.tree, projection.shown))
+        return Narrowed([k for k in numbers if left[k]])
+    if dataset.known is None:
+        return Narrowed(numbers)
+    return dataset.known.narrowed(numbers, parts, projection, dataset.partition_values, dataset.matching)
 
 
 def file_scans_of(scan: DatasetScan) -> list[FileScan]:
@@ -255,7 +268,7 @@ def planner_of(scan: DatasetScan) -> Planner:
     return Planner(scan._dataset, scan._reads, scan._header)
 
 
-DATASET_PLAN_VERSION = 2
+DATASET_PLAN_VERSION = 3
 """Must grow with every change in the contents or the meaning of a pickled plan."""
 
 
@@ -284,7 +297,7 @@ class DatasetPlanHeader:
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = {f.name: getattr(self, f.name) for f in fields(DatasetPlanHeader)}
-        state["by"] = (self.by.by, self.by.case_sensitive, sorted(self.by.apart))
+        state["by"] = (self.by.by, self.by.case_sensitive, sorted(self.by.apart), dict(self.by.stored))
         state["options"] = {
             f.name: getattr(self.options, f.name) for f in fields(ReadOptions) if f.name not in NOT_PLANNED
         }
@@ -455,6 +468,6 @@ def _plan(version: Any, header: DatasetPlanHeader, values: Any, files: Any) -> D
 def _header(version: Any, state: dict[str, Any]) -> DatasetPlanHeader:
     check_version(version, DATASET_PLAN_VERSION)
     question = None if state["filters"] is None else pickle.loads(state["filters"])
-    by, case_sensitive, apart = state["by"]
-    made = {"by": Matching(by, case_sensitive, frozenset(apart)), "options": ReadOptions.make(state["options"])}
+    by, case_sensitive, apart, stored = state["by"]
+    made = {"by": Matching(by, case_sensitive, frozenset(apart), stored), "options": ReadOptions.make(state["options"])}
     return DatasetPlanHeader(**state | {"filters": question, **made})

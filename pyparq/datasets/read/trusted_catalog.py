@@ -46,7 +46,7 @@ MOST_FILES = 10_000
 class Asked:
     """How a dataset is read, but for its files."""
 
-    source: str
+    source: Any
     storage_options: Mapping[str, Any] | None
     declared: Schema | None
     partitioning: Any
