@@ -162,7 +162,8 @@ class TrustedCatalog:
             inode = int(table.inodes[k]) & ((1 << 64) - 1)
             return DataFile(where, where, folders, size, int(table.mtimes[k]), inode)
         url = self._place.fs.unstrip_protocol(posixpath.join(self._place.root, path))
-        said = tuple((str(name), value) for name, value in json.loads(table.versions[k]))
+        # A catalog that was made on a disk, and copied to a store with its files, has no versions.
+        said = tuple((str(name), value) for name, value in json.loads(table.versions[k] or "[]"))
         is_tag = all(isinstance(value, str) for _, value in said) and table.mtimes[k] == 0
         stated = Stated(size, said if is_tag else (), () if is_tag else said, is_listed=True)
         return DataFile(shown(url), url, folders, size, int(table.mtimes[k]) or None, fs=self._place.fs, listed=stated)
