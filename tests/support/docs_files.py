@@ -129,6 +129,8 @@ def prepare_for_spark(page: str) -> None:
         pyparq.write_dataset(
             [{**row, "day": str(row["time"])[:10]} for row in events()], "events", partition_cols=["day"]
         )
+    if page == "docs/coming-from.md":
+        pyparq.write_table(events(), "trips.parquet")
     for folder in ("arrivals", "in"):
         Path(folder).mkdir()
         pyparq.write_table(sales() if folder == "arrivals" else events(), f"{folder}/1.parquet")
