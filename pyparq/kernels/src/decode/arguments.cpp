@@ -27,10 +27,12 @@ LeafSpec leaf_of(const nb::handle& given) {
     leaf.slot_level = static_cast<int>(number(given, 4));
     leaf.keeps_levels = number(given, 5) != 0;
     leaf.is_text = number(given, 6) != 0;
-    leaf.kind = static_cast<OutputKind>(number(given, 7));
+    const int64_t form = number(given, 7);  // values, codes or views
+    leaf.form = form == 1 ? OutputForm::kCodes : form == 2 ? OutputForm::kViews
+                                                           : leaf.form_of_values();
     leaf.convert = static_cast<Convert>(number(given, 8));
-    leaf.is_large = number(given, 9) != 0;
-    leaf.or_values = number(given, 10) != 0;
+    leaf.large_offsets = number(given, 9) != 0;
+    leaf.codes_or_values = number(given, 10) != 0;
     leaf.digits = static_cast<int>(number(given, 11));
     if (leaf.digits < 0 || leaf.digits > kMostDigits) fail("digits out of range");
     if (leaf.max_def < 0 || leaf.max_def > 255 || leaf.max_rep < 0 || leaf.max_rep > 255) fail("levels out of range");

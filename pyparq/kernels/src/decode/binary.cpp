@@ -101,7 +101,7 @@ O* BinarySink<O>::next(size_t more, Budget& budget) {
 template <class O>
 void BinarySink<O>::reserve(size_t more, Budget& budget) {
     const int64_t last = sizeof(O) == 4 ? limits_.most_offset : std::numeric_limits<int64_t>::max();
-    if (more > static_cast<size_t>(last) || used > static_cast<size_t>(last) - more) throw NeedsWide{};
+    if (more > static_cast<size_t>(last) || used > static_cast<size_t>(last) - more) throw OtherForm{};
     const size_t needed = used + more;
     if (needed <= data_room_) return;
     check_column(needed, limits_);

@@ -83,17 +83,17 @@ DecodedColumn column_of(ColumnJob& job) {
     const LeafSpec& leaf = job.leaf;
     DecodedColumn found;
     found.length = static_cast<int64_t>(job.slots), found.nulls = static_cast<int64_t>(job.nulls);
-    found.is_binary = leaf.is_binary(), found.wide = job.wide;
+    found.is_binary = leaf.is_binary(), found.wide = job.binary.wide;
     if (found.is_binary) {
-        found.offsets = job.offsets.share((job.slots + 1) * (job.wide ? 8 : 4));
-        found.values = job.bytes.share(job.bytes_used);
+        found.offsets = job.binary.offsets.share((job.slots + 1) * job.binary.offset_width());
+        found.values = job.binary.bytes.share(job.binary.bytes_used);
     } else {
-        const bool bits = leaf.physical == Physical::kBoolean && leaf.kind == OutputKind::kValues;
+        const bool bits = leaf.physical == Physical::kBoolean && leaf.is_values();
         found.values = job.values.share(bits ? (job.slots + 7) / 8 : job.slots * leaf.out_width());
     }
-    if (job.has_valid) found.validity = job.bits.share((job.slots + 7) / 8);
-    if (job.has_def) found.def = job.def.share(job.in_place() ? job.slots : job.levels);
-    if (job.has_rep) found.rep = job.rep.share(job.levels);
+    if (job.valid) found.validity = job.bits.share((job.slots + 7) / 8);
+    if (job.def) found.def = job.def->share(job.in_place() ? job.slots : job.levels);
+    if (!job.in_place()) found.rep = job.rep.share(job.levels);
     return found;
 }
 
@@ -102,10 +102,10 @@ namespace {
 // The column; for codes (column, dictionaries of its pieces), for views (column, the bytes that they look at). None where it
 // cannot come out as what was asked for.
 nb::object result_of(ColumnJob& job) {
-    if (job.give_up) return nb::none();
-    if (job.leaf.kind == OutputKind::kValues) return nb::cast(column_of(job));
+    if (job.misfit) return nb::none();
+    if (job.leaf.is_values()) return nb::cast(column_of(job));
     nb::list beside;
-    if (job.leaf.kind == OutputKind::kCodes) {
+    if (job.leaf.is_codes()) {
         for (Piece& piece : job.pieces)
             beside.append(dictionary_of(piece.known ? *piece.known : piece.dictionary, job.leaf));
     } else {

@@ -8,8 +8,8 @@ namespace pyparq {
 void join_streams(const uint8_t* streams, size_t n, size_t width, uint8_t* out);
 
 size_t LeafSpec::out_width() const {
-    if (kind == OutputKind::kCodes) return 4;
-    if (kind == OutputKind::kViews) return 16;
+    if (is_codes()) return 4;
+    if (is_views()) return 16;
     switch (convert) {
         case Convert::kInt8:
         case Convert::kUint8: return 1;
@@ -229,7 +229,7 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
     try {
         if (is_dictionary(page.encoding)) {
             const Dictionary& from = there(dictionary);
-            if (leaf_.kind == OutputKind::kCodes && valid == nullptr && page.picks == nullptr && n > 0) {
+            if (leaf_.is_codes() && valid == nullptr && page.picks == nullptr && n > 0) {
                 if (page.data.size == 0) throw Refused{"no_indices"};
                 IndexReader(page.data.data, page.data.size, from.count).read(n, reinterpret_cast<uint32_t*>(out));
                 slots += n;
@@ -242,8 +242,8 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
                 else by_width(width, [&](auto tag) { pick<decltype(tag)>(from.fixed.data(), block, present, m, width, out); });
                 out += m * width;
             });
-        } else if (leaf_.kind != OutputKind::kValues) {
-            throw NeedsWide{};
+        } else if (!leaf_.is_values()) {
+            throw OtherForm{};
         } else {
             const bool in_order = page.picks == nullptr && (valid == nullptr || page.present == n);
             const bool direct = in_order && leaf_.convert == Convert::kNone;

@@ -47,7 +47,7 @@ class PageReader {
   public:
     PageReader(const nb::tuple& leaf, const nb::tuple& piece, const nb::tuple& limits)
         : leaf_(leaf_of(leaf)), limits_(limits_of(limits)), budget_(0) {
-        leaf_.kind = OutputKind::kValues, leaf_.convert = Convert::kNone, leaf_.is_text = false;
+        leaf_.form = leaf_.form_of_values(), leaf_.convert = Convert::kNone, leaf_.is_text = false;
         read_piece(piece, leaf_, held_, budget_, piece_);
         if (!piece_.whole) fail("a whole column chunk is due");
     }

@@ -58,7 +58,7 @@ nb::tuple decode_chunks(const nb::list& leaves, const In<int64_t>& runs, const I
     const Py_ssize_t columns = PyList_Size(leaves.ptr());
     for (Py_ssize_t k = 0; k < columns; ++k) {
         specs.push_back(leaf_of(PyList_GetItem(leaves.ptr(), k)));
-        if (specs.back().kind != OutputKind::kValues) fail("whole chunks come out as values");
+        if (!specs.back().is_values()) fail("whole chunks come out as values");
     }
     const size_t chunks = checked_mul(num_rows.size, specs.size());
     for (const In<int64_t>* numbers : {&codec, &num_values, &has_dictionary, &start, &size})
