@@ -112,6 +112,7 @@ def _stores() -> None:
 
 FILES = {
     "add-indexes": (_events, _lake),
+    "api": (_flights, _flight_folder, _events),
     "command-line": (_flights, _event_folder, _logs),
     "datasets": (_sales,),
     "lookup": (_event_folder,),
