@@ -16,7 +16,7 @@ Compression: TypeAlias = Literal[
 ]  # fmt: skip
 Encoding: TypeAlias = Literal[
     "auto", "PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY",
-    "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT",
+    "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT", "ALP",
 ]  # fmt: skip
 FloatOrder: TypeAlias = Literal["TYPE_ORDER", "IEEE_754_TOTAL_ORDER"]
 DecimalStorage: TypeAlias = Literal["smallest", "fixed", "binary"]

@@ -45,7 +45,8 @@ PLACES = {
     "": ["Start here <self>"],
     "Guides": [
         "selective-reads", "Writing for them <writing>", "filters", "tables", "Many files <datasets>",
-        "Writing folders <writing-datasets>", "Looking up keys <lookup>", "Adding indexes <add-indexes>",
+        "Delta Lake and Iceberg <delta-and-iceberg>", "Writing folders <writing-datasets>",
+        "Looking up keys <lookup>", "Adding indexes <add-indexes>",
         "Joining, rewriting <rewriting>", "verify", "URLs and stores <urls>", "encryption", "pictures",
         "Other tools <tools>", "spark", "Spark platforms <spark-platforms>",
     ],

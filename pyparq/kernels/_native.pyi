@@ -1089,6 +1089,16 @@ class probes:
         """
 
     @staticmethod
+    def alp_decode(data: Buffer, width: int, count: int, out: Buffer) -> None:
+        """
+        Decode the `count` floats (`width` 4) or doubles (8) of an ALP page into `out`.
+        """
+
+    @staticmethod
+    def alp_encode(values: Buffer, width: int) -> bytes:
+        """An ALP page of floats or doubles."""
+
+    @staticmethod
     def byte_stream_split_decode(data: Buffer, width: int, out: Buffer) -> None:
         """
         Join the streams of all of `data` to values of `width` bytes; `out` is as long as `data`.

@@ -396,8 +396,11 @@ class Scan(Convertible):
 
     def _choose_rows(self, rows: Any) -> None:
         """Keep the row groups that hold any of ``rows``. A limit on unfiltered rows also chooses rows here."""
-        counts = [self.file.num_rows_of(k) for k in range(self.file.num_row_groups)] if rows is not None else []
-        if rows is not None:
+        if isinstance(rows, dict):
+            self._within = rows
+            self.row_groups = [k for k in self.row_groups if k in rows]
+        elif rows is not None:
+            counts = [self.file.num_rows_of(k) for k in range(self.file.num_row_groups)]
             numbers = row_numbers(rows, sum(counts))
             self._within = ranges_by_group(numbers if isinstance(numbers, slice) else np.unique(numbers), counts)
             self.row_groups = [k for k in self.row_groups if k in self._within]
@@ -451,7 +454,8 @@ def same_question(
     rows: Any = None,
 ) -> Scan:  # fmt: skip
     """What ``scan`` asks, asked of a file that shares its file's schema tree. ``ask_filters``: the file's Bloom filters
-    have not been asked yet. ``rows``: a slice of the file's rows, or row numbers."""
+    have not been asked yet. ``rows``: a slice of the file's rows, row numbers, or row ranges by row
+    group."""
     other = copy(scan)
     other.limit = limit
     other._ask_filters = ask_filters

@@ -185,7 +185,7 @@ def _arguments_listed(said: str) -> str:
 
 
 def _listed(paragraph: str) -> str:
-    parts = re.split(r"(?:^|(?<=[.;:]) )(?=``\w+``(?:(?:, | and )``\w+``)*: )", " ".join(paragraph.split()))
+    parts = re.split(r"(?:^|(?<=[.;:]) )(?=``\w+(?:=[^`]+)?``(?:(?:, | and )``\w+``)*: )", " ".join(paragraph.split()))
     if len(parts) < 3 or paragraph.startswith("- "):
         return paragraph
     first, *others = parts
