@@ -29,6 +29,7 @@ root_doc = "index"
 myst_heading_anchors = 4
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_favicon = "static/icon.svg"
 html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sphinx = False
