@@ -51,7 +51,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("In place of pandas", ["pandas.read_parquet", "pandas.to_parquet"]),
     ("In polars", ["polars.scan"]),
     ("In Spark", ["spark.read", "spark.count", "spark.write", "spark.add_indexes", "spark.verify", "spark.rewrite",
-                  "spark.compact", "spark.register"]),
+                  "spark.compact", "spark.index_dataset", "spark.register"]),
     ("In place of pyarrow.parquet", [f"parquet.{name}" for name in (
         "read_table", "read_pandas", "read_schema", "read_metadata", "ParquetFile", "ParquetDataset", "write_table",
         "ParquetWriter", "write_to_dataset", "write_metadata", "filters_to_expression")]),

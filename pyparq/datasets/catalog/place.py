@@ -6,12 +6,12 @@ import datetime as dt
 import os
 import posixpath
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from pyparq.datasets.catalog.checked_source import CheckedSource, CheckingSink, block_for
-from pyparq.datasets.catalog.layout import FOLDER, HEAD, Head, Part, new_name, parse_head
+from pyparq.datasets.catalog.layout import FOLDER, HEAD, Head, Part, Segment, new_name, parse_head
 from pyparq.io.byte_ranges import Source
 from pyparq.io.folders import Folders
 from pyparq.io.remote import FsspecFile
@@ -137,6 +137,11 @@ class Place:
                 os.unlink(self._path(name))
             else:
                 Changes(self.fs, self._options).remove(self._path(name), self._name(name))
+
+    def remove_all(self, segments: Iterable[Segment]) -> None:
+        """Remove the parts of these segments."""
+        for segment in segments:
+            self.remove(segment.part.name)
 
     def _abandoned(self) -> list[str]:
         """The files of the folder that nobody has changed for a day."""

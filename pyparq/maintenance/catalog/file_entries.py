@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class FileEntries:
     file: DataFile
     state: State
     kind: tuple[Any, ...]
-    stored_kind: bytes
+    stored_kind: Callable[[], bytes]
     rows: tuple[int, ...]
     """Of each row group."""
     footer: int
@@ -61,7 +62,7 @@ def entries_of(
         footer: LazyFileMetaData = opened.footer
         rows = tuple(opened.num_rows_of(group) for group in range(opened.num_row_groups))
         return FileEntries(
-            file, state, kind_key(footer), kind_of(footer), rows, len(footer.stored), _keys(opened, names),
+            file, state, kind_key(footer), partial(kind_of, footer), rows, len(footer.stored), _keys(opened, names),
             statistics_of(opened),
         )  # fmt: skip
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,29 +11,26 @@ import numpy as np
 from pyparq.column_names import ColumnName
 from pyparq.datasets.catalog.bounds_table import schema_for
 from pyparq.datasets.catalog.catalog import Catalog, open_catalog
-from pyparq.datasets.catalog.file_table import SCHEMA, SETTLED_NS, FileTable, age_ns, path_of
+from pyparq.datasets.catalog.file_table import SCHEMA, FileTable, path_of
 from pyparq.datasets.catalog.key_table import KeyTable, asked_at_once, bits_for, merged
-from pyparq.datasets.catalog.kinds import MOST, check_key
+from pyparq.datasets.catalog.kinds import check_key
 from pyparq.datasets.catalog.layout import Head, Part, Segment
 from pyparq.datasets.catalog.place import Place
 from pyparq.datasets.discovery import DataFile, Found, discover
 from pyparq.datasets.partitions import partitions_of
 from pyparq.datasets.read.open_files import open_listed
-from pyparq.errors import ChangedFileError, OptionError, ParquetError
+from pyparq.errors import OptionError, ParquetError
 from pyparq.io.retry import Retry
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.catalog.file_entries import FileEntries, entries_of
 from pyparq.maintenance.catalog.report import CatalogReport
-from pyparq.maintenance.catalog.runs import SEGMENT_ROWS, Runs
+from pyparq.maintenance.catalog.runs import SEGMENT_ROWS
+from pyparq.maintenance.catalog.share_reads import Numbered, ShareReader, ShareResult
 from pyparq.maintenance.catalog.statistics_rows import StatisticsRows
 from pyparq.options import ReadOptions
-from pyparq.runtime.threads import REQUESTS, cpu_count, map_requests, map_tasks
 
 if TYPE_CHECKING:
     from pyparq.column_names import Names
 
-AT_A_TIME = 64
-"""Files that are read before their entries are taken over."""
 MOST_SEGMENTS = 8
 """Segments that may have one key. With more, an update joins them."""
 MOST_GONE = 1 / 3
@@ -71,17 +67,34 @@ def index_dataset(
 
     Returns a :class:`pyparq.CatalogReport`. Raises :class:`pyparq.OptionError` for a source that is no folder and for
     columns that cannot be keys, :class:`pyparq.ColumnNotFoundError`, and ``OSError``. The old catalog then stays.
+
+    Example::
+
+        pyparq.index_dataset("flights/", ["tailnum"])
+        pyparq.dataset("flights/").lookup("tailnum", "N14228")      # opens only files that have it
     """
     options = ReadOptions(limits=limits or DEFAULT_LIMITS, use_threads=use_threads)
+    build = begun(source, columns, rebuild, storage_options, options)
+    reader = ShareReader(build.place, build.names, options, storage_options)
+    reader.read(build.missing, progress)
+    build.take(reader.result)
+    return build.finished(lambda column, rows, live: reader.runs[column].segments(rows, live))
+
+
+def begun(
+    source: Any, columns: Names | None, rebuild: bool, storage_options: Mapping[str, Any] | None, options: ReadOptions
+) -> Build:
+    """List the files, and find out which of them are to be read. Raises as :func:`index_dataset` does."""
     found = discover(source, storage_options, Retry(options.retries, options.retry_wait))
     if found.is_one_file or not isinstance(source, (str, os.PathLike)):
         raise OptionError("a catalog is made of a folder or the URL of a folder", file=found.root)
     place = place_of(source, found, storage_options)
     before = None if rebuild else _before(place, columns)
-    names = tuple(_path(name) for name in _names(columns, before, place))
-    build = Build(place, found, names, before, options, progress)
-    build.read()
-    return build.finished()
+    build = Build(place, found, [_path(name) for name in _names(columns, before, place)], before)
+    if build.before is None:
+        check_keys([file for _, file in build.missing], build.names, options, storage_options)
+    place.begin()
+    return build
 
 
 def place_of(source: Any, found: Found, storage_options: Mapping[str, Any] | None) -> Place:
@@ -115,137 +128,75 @@ def _path(name: Any) -> tuple[str, ...]:
     return (name,) if isinstance(name, str) else tuple(name)
 
 
-class Build:
-    """One run of :func:`index_dataset`."""
+NewSegments = Callable[[int, int, Any], list[Segment]]
+"""The segments of the new files, of a key column: called with its number, the entries that it has already, and a mask
+of the numbers of the files that there are."""
 
-    def __init__(
-        self, place: Place, found: Found, names: Sequence[ColumnName], before: Catalog | None, options: ReadOptions,
-        progress: Callable[[int, int], Any] | None,
-    ) -> None:  # fmt: skip
-        self._place = place
+
+class Build:
+    """A catalog on its way: what is kept of the one before, and what was read."""
+
+    def __init__(self, place: Place, found: Found, names: Sequence[ColumnName], before: Catalog | None) -> None:
+        self.place = place
         self._found = found
-        self._names = names
-        self._options = options
-        self._progress = progress
+        self.names = names
         if before is not None and [_path(c) for c in before.head.columns] != [_path(c) for c in names]:
             before = None
-        self._before = before
+        self.before = before
         self._table = FileTable.none() if before is None else before.files
         self._kept = self._table.places_of(found.files)
-        self._kinds: dict[Any, int] = {}
         self._stored_kinds: list[bytes] = [] if before is None else list(before.head.kinds)
-        self._next = 0 if before is None else before.head.next_number
-        self._runs = [Runs(place, k) for k in range(len(names))]
+        self.next_number = 0 if before is None else before.head.next_number
+        new = [file for k, file in zip(self._kept.tolist(), found.files, strict=True) if k < 0]
+        self.missing: list[Numbered] = list(enumerate(new, self.next_number))
+        """The files that are new or have changed, with the numbers that they get."""
+        self.next_number += len(new)
         self._files: list[dict[str, Any]] = []
         self._statistics = StatisticsRows()
         self._left_out: list[tuple[str, str]] = []
 
-    # ---- reading
+    @property
+    def checksum(self) -> str:
+        """Of the catalog before."""
+        return "" if self.before is None else self.before.head.checksum
 
-    def read(self) -> None:
-        """Read the files that are new or have changed."""
-        missing = [file for k, file in zip(self._kept.tolist(), self._found.files, strict=True) if k < 0]
-        if self._before is None:
-            check_keys(missing, self._names, self._options, self._found.storage_options)
-        self._place.begin()
-        ready = self._settled(missing)
-        for done in range(0, len(ready), AT_A_TIME):
-            part = ready[done : done + AT_A_TIME]
-            for file, entries in zip(part, self._each(part), strict=True):
-                self._take(file, entries)
-            if self._progress is not None:
-                self._progress(min(done + AT_A_TIME, len(ready)), len(ready))
-
-    def _settled(self, files: Sequence[DataFile]) -> list[DataFile]:
-        """The files whose time of change tells their version. Those that are too new are waited for."""
-        ready, now = [], time.time_ns()
-        ages = {id(file): age_ns(file, now) for file in files}
-        wait = max((SETTLED_NS - age for age in ages.values() if age is not None and 0 <= age < SETTLED_NS), default=0)
-        if wait:
-            time.sleep(wait / 1e9)
-        for file in files:
-            age = ages[id(file)]
-            if age is not None and age < 0:
-                self._left_out.append((file.name, "its time of change lies in the future, or is not known"))
-            else:
-                ready.append(file)
-        return ready
-
-    def _each(self, files: Sequence[DataFile]) -> list[FileEntries | Exception]:
-        is_remote = not self._place.is_local
-        options = ReadOptions(limits=self._options.limits, use_threads=False)
-
-        def read(file: DataFile) -> FileEntries | Exception:
-            try:
-                return entries_of(file, self._names, options, self._found.storage_options)
-            except (ParquetError, OSError) as error:
-                return error
-
-        if is_remote and self._options.use_threads:
-            return map_requests(read, files, REQUESTS)
-        return map_tasks(read, files, self._options.use_threads and cpu_count() > 1)
-
-    def _take(self, file: DataFile, read: FileEntries | Exception) -> None:
-        if isinstance(read, ChangedFileError):
-            self._left_out.append((file.name, "it was changed while it was read"))
-            return
-        if isinstance(read, Exception):
-            self._left_out.append((file.name, str(read)))
-            return
-        kind = self._kind(read)
-        if kind is None:
-            self._left_out.append((file.name, f"there are more than {MOST:,} kinds of files"))
-            return
-        number, self._next = self._next, self._next + 1
-        size, mtime, inode, version = read.state
-        self._files.append({
-            "number": number, "path": path_of(file), "size": size, "mtime_ns": mtime, "inode": inode,
-            "version": version, "kind": kind, "rows": sum(read.rows), "row_groups": len(read.rows),
-            "footer": read.footer,
-        })  # fmt: skip
-        self._statistics.add(number, read.rows, read.statistics)
-        for (column, group), hashes in read.keys.items():
-            self._runs[column].add(number, group, hashes)
-
-    def _kind(self, read: FileEntries) -> int | None:
-        known = self._kinds.get(read.kind)
-        if known is None:
-            if read.stored_kind in self._stored_kinds:
-                known = self._stored_kinds.index(read.stored_kind)
-            elif len(self._stored_kinds) < MOST:
-                known = len(self._stored_kinds)
-                self._stored_kinds.append(read.stored_kind)
-            else:
-                return None
-            self._kinds[read.kind] = known
-        return known
+    def take(self, share: ShareResult) -> None:
+        """Take over what was read of some of the missing files."""
+        places = {kind: k for k, kind in enumerate(self._stored_kinds)}
+        for kind in share.kinds:
+            if places.setdefault(kind, len(places)) == len(self._stored_kinds):
+                self._stored_kinds.append(kind)
+        for file in share.files:
+            self._files.append(file | {"kind": places[share.kinds[file["kind"]]]})
+        self._statistics.extend(share.statistics)
+        self._left_out += share.left_out
 
     # ---- writing
 
-    def finished(self) -> CatalogReport:
+    def finished(self, new_segments: NewSegments) -> CatalogReport:
         """Write the new parts, and then ``catalog.json``. Where nothing has changed, nothing is written."""
         places = np.unique(self._kept[self._kept >= 0])
         removed = len(self._table.numbers) - len(places)
-        before = self._before
+        before = self.before
         if before is not None and not removed and not self._files:
             return self._report(before.head, 0, changed=False)
-        live = np.zeros(max(self._next, 1), bool)
+        live = np.zeros(max(self.next_number, 1), bool)
         live[self._table.numbers[places]] = True
         live[[file["number"] for file in self._files]] = True
-        segments = [segment for k in range(len(self._names)) for segment in self._segments(k, live)]
+        segments = [segment for k in range(len(self.names)) for segment in self._segments(k, live, new_segments)]
         head = Head(
-            tuple(_path(name) for name in self._names), tuple(self._stored_kinds), self._file_part(places),
-            self._bounds_part(live), tuple(segments), len(places) + len(self._files), self._next,
-            partition_types(self._found.files), self._kind_order(), not self._left_out,
+            tuple(_path(name) for name in self.names), tuple(self._stored_kinds), self._file_part(places),
+            self._bounds_part(live), tuple(segments), len(places) + len(self._files), self.next_number,
+            partition_types(self._found.files), self._kind_order(), self._is_complete(),
             () if before is None else tuple(part.name for part in before.head.parts),
         )  # fmt: skip
-        self._place.put(head, () if before is None else before.head.previous)
+        self.place.put(head, () if before is None else before.head.previous)
         return self._report(head, removed, changed=True)
 
-    def _segments(self, column: int, live: Any) -> list[Segment]:
+    def _segments(self, column: int, live: Any, new_segments: NewSegments) -> list[Segment]:
         """The segments of a key column: the old ones with those of the new files, or joined ones."""
-        old = [] if self._before is None else [s for s in self._before.head.segments if s.column == column]
-        new = self._runs[column].segments(sum(s.part.rows for s in old), live)
+        old = [] if self.before is None else [s for s in self.before.head.segments if s.column == column]
+        new = new_segments(column, sum(s.part.rows for s in old), live)
         found = [*old, *new]
         total = sum(segment.part.rows for segment in found)
         gone = 1 - live[self._table.numbers].mean() if len(self._table.numbers) else 0.0
@@ -257,12 +208,15 @@ class Build:
             kept = [s for s in found if s not in joined]
         else:
             return found
-        tables = [KeyTable(self._place, segment) for segment in joined]
-        kept += merged(self._place, column, tables, live, SEGMENT_ROWS, bits_for(total))
-        for segment in new:
-            if segment in joined:
-                self._place.remove(segment.part.name)
+        tables = [KeyTable(self.place, segment) for segment in joined]
+        kept += merged(self.place, column, tables, live, SEGMENT_ROWS, bits_for(total))
+        self.place.remove_all(segment for segment in new if segment in joined)
         return kept
+
+    def _is_complete(self) -> bool:
+        new = {file["path"] for file in self._files}
+        listed = zip(self._kept.tolist(), self._found.files, strict=True)
+        return not self._left_out and all(at >= 0 or path_of(file) in new for at, file in listed)
 
     def _kind_order(self) -> tuple[int, ...]:
         new = {file["path"]: file["kind"] for file in self._files}
@@ -272,11 +226,11 @@ class Build:
 
     def _file_part(self, places: Any) -> Part:
         new = {name: [file[name] for file in self._files] for name in SCHEMA.names}
-        return self._place.write("files", SCHEMA, [self._table.columns(places), new])
+        return self.place.write("files", SCHEMA, [self._table.columns(places), new])
 
     def _bounds_part(self, live: Any) -> Part | None:
-        old = None if self._before is None else self._before.bounds
-        if old is None and self._before is not None:
+        old = None if self.before is None else self.before.bounds
+        if old is None and self.before is not None:
             return None  # there were too many
         keys = list(dict.fromkeys([*(old.keys if old is not None else ()), *self._statistics.keys]))
         tables = [self._statistics.columns(keys)]
@@ -284,11 +238,11 @@ class Build:
             tables.insert(0, old.columns(keys, np.flatnonzero(live[old.units[0]])))
         if sum(len(table["file"]) for table in tables) * len(keys) > MOST_VALUES:
             return None
-        return self._place.write("bounds", schema_for(keys), tables)
+        return self.place.write("bounds", schema_for(keys), tables)
 
     def _report(self, head: Head, removed: int, changed: bool) -> CatalogReport:
         return CatalogReport(
-            self._found.root, tuple(".".join(_path(name)) for name in self._names), head.num_files, len(self._files),
+            self._found.root, tuple(".".join(_path(name)) for name in self.names), head.num_files, len(self._files),
             removed, tuple(self._left_out), sum(segment.part.rows for segment in head.segments),
             sum(part.size for part in head.parts) + len(head.to_bytes()), changed,
         )  # fmt: skip

@@ -10,7 +10,13 @@ from pyparq.runtime.safe_repr import printable
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CatalogReport:
-    """What :func:`pyparq.index_dataset` has done to the catalog of a dataset."""
+    """What :func:`pyparq.index_dataset` has done to the catalog of a dataset.
+
+    Example::
+
+        report = pyparq.index_dataset("flights/", ["tailnum"])
+        print(report.files, report.files_read, report.left_out)
+    """
 
     source: str
     columns: tuple[str, ...]

@@ -42,17 +42,19 @@ class Runs:
             hashes, files, groups = (np.concatenate([part[k] for part in parts]) for k in range(3))
             yield write_segment(self._place, self._column, bits, ordered((cut(hashes, 64, bits), files, groups)))
 
+    def written(self) -> list[Segment]:
+        """All entries as segments with whole hashes."""
+        self._written += self._flushed(64)
+        return self._written
+
     def segments(self, before: int, live: Any) -> list[Segment]:
         """All entries as segments. ``before``: entries of the column that the catalog has already. ``live``: a mask of
         the numbers of files."""
         if not self._written:
             return list(self._flushed(bits_for(self._count + before)))
-        self._written += self._flushed(64)
-        total = sum(segment.part.rows for segment in self._written)
+        total = sum(segment.part.rows for segment in self.written())
         tables = [KeyTable(self._place, segment) for segment in self._written]
         try:
-            found = list(merged(self._place, self._column, tables, live, SEGMENT_ROWS, bits_for(total + before)))
+            return list(merged(self._place, self._column, tables, live, SEGMENT_ROWS, bits_for(total + before)))
         finally:
-            for segment in self._written:
-                self._place.remove(segment.part.name)
-        return found
+            self._place.remove_all(self._written)

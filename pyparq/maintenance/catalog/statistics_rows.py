@@ -32,6 +32,17 @@ class StatisticsRows:
         for key in self._leaves.keys() - statistics.keys():
             self._column(key, before + len(rows))
 
+    def extend(self, other: StatisticsRows) -> None:
+        """Add the rows of others."""
+        before, count = len(self._units["file"]), len(other._units["file"])
+        for name, values in other._units.items():
+            self._units[name] += values
+        for key in other.keys:
+            for column, values in zip(self._column(key, before), other._column(key, count), strict=True):
+                column += values
+        for key in self._leaves.keys() - other._leaves.keys():
+            self._column(key, before + count)
+
     def _column(self, key: str, length: int) -> list[list[Any]]:
         """The columns of a leaf, with at least so many rows."""
         columns = self._leaves.setdefault(key, [[] for _ in OF_LEAF])
