@@ -51,7 +51,7 @@ PLACES = {
         "Joining, rewriting <rewriting>", "verify", "URLs and stores <urls>", "encryption", "pictures",
         "Other tools <tools>", "spark", "Spark platforms <spark-platforms>",
     ],
-    "Coming from": ["coming-from", "pyarrow: one import <pyarrow>"],
+    "Coming from another library": ["Calls side by side <coming-from>", "pyarrow: one import <pyarrow>"],
     "How it works": [
         "parquet-file", "page-index", "bloom-filters", "what-is-read", "Encodings <encodings>",
         "What a write guarantees <files>", "Wrong footers <footer>",
