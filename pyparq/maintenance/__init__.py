@@ -4,6 +4,8 @@ DOOR = (
     "add_indexes",
     "advise",
     "catalog.index_dataset",
+    "catalog.report",
+    "catalog.share_reads",
     "edit_metadata",
     "index_request",
     "kept_storage",
