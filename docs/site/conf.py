@@ -54,7 +54,7 @@ PLACES = {
     "Coming from another library": ["Calls side by side <coming-from>", "pyarrow: one import <pyarrow>"],
     "How it works": [
         "parquet-file", "page-index", "bloom-filters", "what-is-read", "Encodings <encodings>",
-        "What a write guarantees <files>", "Wrong footers <footer>",
+        "files", "Wrong footers <footer>",
     ],
     "Reference": [
         "Python <api>", "Command line <command-line>", "types", "Format support <status>",
