@@ -43,65 +43,80 @@ class Stretches {
     std::vector<Stretch> found_;
 };
 
-}  // namespace
+// The numbers of all chunks, row group by row group.
+struct ChunkArrays {
+    const In<int64_t>&num_rows, &codec, &num_values, &has_dictionary, &start, &size;  // the first: of each row group
 
-// leaves: one per column. runs: how many row groups are joined, one run after another. All other arrays have a number per
-// chunk, row group by row group; num_rows one per row group. read: (offset in the file, bytes) each.
-//
-// Returns (columns, facts, None), or (None, None, what is wrong): the columns of one run after another, and of all chunks
-// the number of data pages, of dictionary pages, of bytes held, and of chunks whose pages end before their bytes do.
-nb::tuple decode_chunks(const nb::list& leaves, const In<int64_t>& runs, const In<int64_t>& num_rows,
-                        const In<int64_t>& codec, const In<int64_t>& num_values, const In<int64_t>& has_dictionary,
-                        const In<int64_t>& start, const In<int64_t>& size, const nb::list& read, const nb::tuple& limits,
-                        size_t threads, int64_t room) {
+    void check(size_t columns) const {
+        const size_t chunks = checked_mul(num_rows.size, columns);
+        for (const In<int64_t>* numbers : {&codec, &num_values, &has_dictionary, &start, &size})
+            if (numbers->size != chunks) fail("a number per chunk is due");
+    }
+    void describe(size_t group, size_t k, const Stretches& stretches, Piece& piece) const {
+        piece.codec = static_cast<int>(codec.data[k]);
+        piece.num_values = num_values.data[k];
+        piece.num_rows = num_rows.data[group];
+        piece.first_is_dictionary = has_dictionary.data[k] != 0;
+        piece.parts.push_back(stretches.at(start.data[k], size.data[k]));
+    }
+};
+
+std::vector<LeafSpec> specs_of(const nb::list& leaves) {
     std::vector<LeafSpec> specs;
-    const Py_ssize_t columns = PyList_Size(leaves.ptr());
-    for (Py_ssize_t k = 0; k < columns; ++k) {
-        specs.push_back(leaf_of(PyList_GetItem(leaves.ptr(), k)));
+    for (const nb::handle leaf : leaves) {
+        specs.push_back(nb::cast<const LeafSpec&>(leaf));
         if (!specs.back().is_values()) fail("whole chunks come out as values");
     }
-    const size_t chunks = checked_mul(num_rows.size, specs.size());
-    for (const In<int64_t>* numbers : {&codec, &num_values, &has_dictionary, &start, &size})
-        if (numbers->size != chunks) fail("a number per chunk is due");
-    const Stretches stretches(read);
-    Decoder decoder(limits_of(limits), std::max<size_t>(threads, 1), room);
+    return specs;
+}
+
+// A job for each run of row groups and column.
+void add_jobs(const std::vector<LeafSpec>& specs, const In<int64_t>& runs, const ChunkArrays& chunks, const Stretches& stretches,
+              Decoder& decoder) {
     size_t group = 0;
     for (size_t r = 0; r < runs.size; ++r) {
         const size_t count = checked_count(runs.data[r], "run");
-        if (count > num_rows.size - group) fail("more row groups in runs than there are");
+        if (count > chunks.num_rows.size - group) fail("more row groups in runs than there are");
         for (size_t c = 0; c < specs.size(); ++c) {
             ColumnJob& job = decoder.jobs.emplace_back();
             job.leaf = specs[c];
             job.pieces.resize(count);
-            for (size_t p = 0; p < count; ++p) {
-                const size_t k = (group + p) * specs.size() + c;
-                Piece& piece = job.pieces[p];
-                piece.codec = static_cast<int>(codec.data[k]);
-                piece.num_values = num_values.data[k];
-                piece.num_rows = num_rows.data[group + p];
-                piece.first_is_dictionary = has_dictionary.data[k] != 0;
-                piece.parts.push_back(stretches.at(start.data[k], size.data[k]));
-            }
+            for (size_t p = 0; p < count; ++p)
+                chunks.describe(group + p, (group + p) * specs.size() + c, stretches, job.pieces[p]);
         }
         group += count;
     }
+}
+
+}  // namespace
+
+nb::tuple decode_chunks(const nb::list& leaves, const In<int64_t>& runs, const In<int64_t>& num_rows,
+                        const In<int64_t>& codec, const In<int64_t>& num_values, const In<int64_t>& has_dictionary,
+                        const In<int64_t>& start, const In<int64_t>& size, const nb::list& read, const PageLimits& limits,
+                        size_t threads, int64_t room) {
+    const std::vector<LeafSpec> specs = specs_of(leaves);
+    const ChunkArrays chunks{num_rows, codec, num_values, has_dictionary, start, size};
+    chunks.check(specs.size());
+    const Stretches stretches(read);
+    Decoder decoder(limits, std::max<size_t>(threads, 1), room);
+    add_jobs(specs, runs, chunks, stretches, decoder);
     decoder.run();
     if (stop_requested()) fail("the task was stopped");
     const nb::object refusal = refusal_of(decoder.faults);
     if (!refusal.is_none()) return nb::make_tuple(nb::none(), nb::none(), refusal);
-    size_t data_pages = 0, dictionary_pages = 0, held = 0, early = 0;
+    ChunkTotals totals;
     nb::list found;
     for (ColumnJob& job : decoder.jobs) {
         for (const Piece& piece : job.pieces) {
-            data_pages += static_cast<size_t>(piece.pages_read);
-            dictionary_pages += piece.dictionary_read ? 1 : 0;
-            early += piece.end != piece.parts[0].size ? 1 : 0;
+            totals.data_pages += static_cast<size_t>(piece.pages_read);
+            totals.dictionary_pages += piece.dictionary_read ? 1 : 0;
+            totals.ended_early += piece.end != piece.parts[0].size ? 1 : 0;
         }
         DecodedColumn column = column_of(job);
-        held += column.size();
+        totals.num_bytes += column.size();
         found.append(nb::cast(std::move(column)));
     }
-    return nb::make_tuple(found, nb::make_tuple(data_pages, dictionary_pages, held, early), nb::none());
+    return nb::make_tuple(found, totals, nb::none());
 }
 
 }  // namespace pyparq
