@@ -580,10 +580,13 @@ def decode_chunks(
     limits: PageLimits,
     threads: int,
     room: int,
+    wanted: list[Buffer | None] = [],
 ) -> tuple[list[DecodedColumn], ChunkTotals, DecodeRefusal | None]:
     """
     Decode whole chunks. A number per chunk, row group by row group; `num_rows` per row group. `runs`: how many row
-    groups are joined, one run after another. `read`: (offset in the file, bytes) each.
+    groups are joined, one run after another. `read`: (offset in the file, bytes) each. `wanted`: nothing where all
+    rows are; otherwise for each run None, or a bit for each of its rows in uint64 words. A row group without a wanted
+    row need not be in `read`.
 
     (columns of one run after another, totals, None), or (None, None, what is refused).
     """
@@ -1351,6 +1354,16 @@ class probes:
         start of `out_data` (len(data) - 4 * count always suffices). What lies behind them in `out_data` may be
         overwritten too.
         """
+
+    @staticmethod
+    def alp_decode(data: Buffer, width: int, count: int, out: Buffer) -> None:
+        """
+        Decode the `count` floats (`width` 4) or doubles (8) of an ALP page into `out`.
+        """
+
+    @staticmethod
+    def alp_encode(values: Buffer, width: int) -> bytes:
+        """An ALP page of floats or doubles."""
 
     @staticmethod
     def byte_stream_split_decode(data: Buffer, width: int, out: Buffer) -> None:

@@ -48,7 +48,7 @@ delta::Prefixed read_prefixes(const PageValues& page, Budget& budget) {
 }
 
 void not_of_byte_arrays(int encoding, const LeafSpec& leaf) {
-    const bool known = encoding == kRle || encoding == kDelta || encoding == kByteStreamSplit;
+    const bool known = encoding == kRle || encoding == kDelta || encoding == kByteStreamSplit || encoding == kAlp;
     if (known) check_type(false, encoding, leaf);
     throw Refused{"encoding", encoding};
 }

@@ -2,6 +2,7 @@
 #include "decode/values.hpp"
 
 #include "decode/delta_binary_packed.hpp"
+#include "values/alp.hpp"
 
 namespace pyparq {
 
@@ -163,6 +164,12 @@ const uint8_t* decode_fixed(const PageValues& page, const LeafSpec& leaf, size_t
                               static_cast<int64_t>(leaf.width)};
             uint8_t* const to = out();
             join_streams(page.data.data, page.present, leaf.width, to);
+            return to;
+        }
+        case kAlp: {
+            check_type(leaf.physical == Physical::kFloat || leaf.physical == Physical::kDouble, page.encoding, leaf);
+            uint8_t* const to = out();
+            alp_decode(page.data.data, page.data.size, leaf.width, page.present, page.picks, page.picked, to);
             return to;
         }
         case kDeltaByteArray:

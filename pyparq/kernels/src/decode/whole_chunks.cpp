@@ -61,6 +61,52 @@ struct ChunkArrays {
     }
 };
 
+// The wanted rows of a run: a bit for each of its rows, or none where all are wanted.
+class RunRows {
+  public:
+    RunRows(const nb::handle& given, const int64_t* num_rows, size_t groups) {
+        if (given.is_none()) return;
+        if (!bits_.acquire(given.ptr(), PyBUF_SIMPLE)) fail("wanted rows must be bytes-like");
+        int64_t total = 0;
+        for (size_t k = 0; k < groups; ++k)
+            if (num_rows[k] < 0 || __builtin_add_overflow(total, num_rows[k], &total)) fail("rows of a run out of range");
+        if (bits_.view().len % 8 != 0 || bits_.view().len / 8 < (total + 63) / 64) fail("a bitmap needs a bit per row");
+        all_ = false;
+    }
+    // Takes the next row group of the run: which of its rows are wanted. The bits of some begin at a word of their own.
+    RowSelection next(int64_t rows) {
+        RowSelection found;
+        if (all_) return found;
+        const auto words = static_cast<size_t>((rows + 63) / 64);
+        uint64_t* const own = kept_.emplace_back(new uint64_t[words]).get();
+        int64_t count = 0;
+        for (size_t w = 0; w < words; ++w) {
+            own[w] = word(first_ + static_cast<int64_t>(64 * w), std::min<int64_t>(64, rows - static_cast<int64_t>(64 * w)));
+            count += std::popcount(own[w]);
+        }
+        first_ += rows;
+        if (count == rows) return found;
+        found.form = RowSelection::kBitmap, found.num_rows = rows;
+        found.bits = count == 0 ? nullptr : reinterpret_cast<const uint8_t*>(own);
+        return found;
+    }
+
+  private:
+    // `count` bits from `row` on, those behind them cleared.
+    uint64_t word(int64_t row, int64_t count) const {
+        const auto* const bytes = static_cast<const uint8_t*>(bits_.view().buf);
+        const int64_t at = row / 64, shift = row % 64;
+        uint64_t found = load<uint64_t>(bytes + 8 * at) >> shift;
+        if (shift + count > 64) found |= load<uint64_t>(bytes + 8 * (at + 1)) << (64 - shift);
+        return count == 64 ? found : found & ((uint64_t{1} << count) - 1);
+    }
+
+    Buffer bits_;
+    bool all_ = true;
+    int64_t first_ = 0;
+    std::deque<std::unique_ptr<uint64_t[]>> kept_;
+};
+
 std::vector<LeafSpec> specs_of(const nb::list& leaves) {
     std::vector<LeafSpec> specs;
     for (const nb::handle leaf : leaves) {
@@ -70,20 +116,33 @@ std::vector<LeafSpec> specs_of(const nb::list& leaves) {
     return specs;
 }
 
-// A job for each run of row groups and column.
-void add_jobs(const std::vector<LeafSpec>& specs, const In<int64_t>& runs, const ChunkArrays& chunks, const Stretches& stretches,
-              Decoder& decoder) {
+// Adds a job for each column, with a piece for each of `count` row groups from `group` on that have wanted rows.
+void add_run(const std::vector<LeafSpec>& specs, size_t group, size_t count, const ChunkArrays& chunks, RunRows& run,
+             const Stretches& stretches, Decoder& decoder) {
+    const size_t first = decoder.jobs.size();
+    for (const LeafSpec& spec : specs) decoder.jobs.emplace_back().leaf = spec;
+    for (size_t p = group; p < group + count; ++p) {
+        const RowSelection chosen = run.next(chunks.num_rows.data[p]);
+        if (!chosen.all() && chosen.bits == nullptr) continue;
+        for (size_t c = 0; c < specs.size(); ++c) {
+            Piece& piece = decoder.jobs[first + c].pieces.emplace_back();
+            chunks.describe(p, p * specs.size() + c, stretches, piece);
+            piece.rows = chosen;
+        }
+    }
+}
+
+// Adds the jobs of all runs; `rows` keeps the bits of their rows.
+void add_runs(const std::vector<LeafSpec>& specs, const In<int64_t>& runs, const nb::list& wanted, const ChunkArrays& chunks,
+              const Stretches& stretches, std::deque<RunRows>& rows, Decoder& decoder) {
+    if (nb::len(wanted) != 0 && nb::len(wanted) != runs.size) fail("the wanted rows of each run are due");
     size_t group = 0;
     for (size_t r = 0; r < runs.size; ++r) {
         const size_t count = checked_count(runs.data[r], "run");
         if (count > chunks.num_rows.size - group) fail("more row groups in runs than there are");
-        for (size_t c = 0; c < specs.size(); ++c) {
-            ColumnJob& job = decoder.jobs.emplace_back();
-            job.leaf = specs[c];
-            job.pieces.resize(count);
-            for (size_t p = 0; p < count; ++p)
-                chunks.describe(group + p, (group + p) * specs.size() + c, stretches, job.pieces[p]);
-        }
+        const nb::handle given = nb::len(wanted) == 0 ? nb::handle(Py_None) : PyList_GetItem(wanted.ptr(), static_cast<Py_ssize_t>(r));
+        RunRows& run = rows.emplace_back(given, chunks.num_rows.data + group, count);
+        add_run(specs, group, count, chunks, run, stretches, decoder);
         group += count;
     }
 }
@@ -93,13 +152,14 @@ void add_jobs(const std::vector<LeafSpec>& specs, const In<int64_t>& runs, const
 nb::tuple decode_chunks(const nb::list& leaves, const In<int64_t>& runs, const In<int64_t>& num_rows,
                         const In<int64_t>& codec, const In<int64_t>& num_values, const In<int64_t>& has_dictionary,
                         const In<int64_t>& start, const In<int64_t>& size, const nb::list& read, const PageLimits& limits,
-                        size_t threads, int64_t room) {
+                        size_t threads, int64_t room, const nb::list& wanted) {
     const std::vector<LeafSpec> specs = specs_of(leaves);
     const ChunkArrays chunks{num_rows, codec, num_values, has_dictionary, start, size};
     chunks.check(specs.size());
     const Stretches stretches(read);
     Decoder decoder(limits, std::max<size_t>(threads, 1), room);
-    add_jobs(specs, runs, chunks, stretches, decoder);
+    std::deque<RunRows> rows;
+    add_runs(specs, runs, wanted, chunks, stretches, rows, decoder);
     decoder.run();
     if (stop_requested()) fail("the task was stopped");
     const nb::object refusal = refusal_of(decoder.faults);
