@@ -62,6 +62,14 @@ class Scan(Convertible):
     Any library that supports the Arrow PyCapsule interface can read a scan as a stream, one row group at a time:
     ``duckdb.sql("from scan")``, ``polars.DataFrame(scan)``, ``pyarrow.RecordBatchReader.from_stream(scan)``. So can
     ``pyparq.write_table(scan, ...)``, even when it writes to the path that the scan reads from.
+
+    Example::
+
+        with pyparq.ParquetFile("flights.parquet") as file:
+            scan = file.scan(["dest"], pyparq.col("flight") < 50)
+            print(scan.count())
+            for batch in scan.batches():
+                print(batch.num_rows)
     """
 
     def __init__(

@@ -50,6 +50,12 @@ class Dataset(Convertible):
 
     Any library that supports the Arrow PyCapsule interface can read a dataset as a stream:
     ``duckdb.sql("from ds")``, ``polars.DataFrame(ds)``, ``pyarrow.RecordBatchReader.from_stream(ds)``.
+
+    Example::
+
+        flights = pyparq.dataset("flights/")
+        print(len(flights.files), flights.count(), flights.schema.names)
+        some = flights.lookup("tailnum", ["N14228"], columns=["flight"], path=True)
     """
 
     def __init__(
@@ -328,6 +334,11 @@ def dataset(
 
     Nothing but the listing is read before it is needed. Raises ``FileNotFoundError`` where nothing is found, and
     :class:`pyparq.OptionError` for folders whose partitions do not agree.
+
+    Example::
+
+        flights = pyparq.dataset("flights/")                 # folders month=1, month=2
+        table = flights.read(["flight", "month"], pyparq.col("month") == 2)
     """
     return Dataset(
         source, schema=schema, partitioning=partitioning, filename=filename, by=by, on_error=on_error,
@@ -350,5 +361,10 @@ def scan(
 
     ``options``: those of :func:`pyparq.dataset`. The scan keeps no file open. It is an Arrow stream, and has
     ``to_table``, ``batches``, ``count``, ``explain`` and ``plan``.
+
+    Example::
+
+        scan = pyparq.scan("flights/", ["flight"], pyparq.col("dest") == "LAX", limit=10)
+        print(scan.to_table().num_rows)
     """
     return Dataset(source, **options).scan(columns, filters, limit=limit)

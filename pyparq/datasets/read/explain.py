@@ -15,7 +15,12 @@ from pyparq.runtime.safe_repr import printable
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DatasetExplanation:
-    """What one scan of a dataset read and skipped. Bytes and requests include opening the files."""
+    """What one scan of a dataset read and skipped. Bytes and requests include opening the files.
+
+    Example::
+
+        print(pyparq.dataset("flights/").explain(filters=pyparq.col("month") == 2))
+    """
 
     source: str
     columns: list[str]

@@ -54,6 +54,12 @@ class DatasetScan(Convertible):
 
     :meth:`Dataset.scan` makes it. Making it reads no rows: it rules out files by their partitions, and reads footers
     for the schema, which is that of all files. Like :class:`pyparq.Scan` it is an Arrow stream.
+
+    Example::
+
+        scan = pyparq.dataset("flights/").scan(["flight"], pyparq.col("dest") == "LAX")
+        for batch in scan.batches():
+            print(batch.num_rows)
     """
 
     def __init__(
@@ -308,6 +314,12 @@ class DatasetPlan:
 
     A pickled plan has a version. A plan in the form of another version is refused. As with any pickle, load only what
     you trust.
+
+    Example::
+
+        plan = pyparq.dataset("flights/").plan(["flight"], pyparq.col("dest") == "LAX")
+        results = [part.scan().to_table() for part in plan.split(2)]    # in any process
+        table = plan.join(results)
     """
 
     header: DatasetPlanHeader
