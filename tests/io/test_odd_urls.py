@@ -112,7 +112,8 @@ class Refusal(Exception):
 @pytest.mark.parametrize(
     ("status", "code", "kind"),
     [(400, "ExpiredToken", PermissionError), (403, "AccessDenied", PermissionError),
-     (400, "InvalidToken", PermissionError), (400, "InvalidRequest", OSError), (409, "ConditionalRequestConflict", ChangedFileError)],
+     (400, "InvalidToken", PermissionError), (400, "InvalidRequest", OSError),
+     (409, "ConditionalRequestConflict", ChangedFileError)],
 )  # fmt: skip
 def test_errors_keep_the_code_and_the_message(status: int, code: str, kind: type[Exception]) -> None:
     from pyparq.io.url import plain_errors
