@@ -47,7 +47,7 @@ PLACES = {
     "Guides": [
         "selective-reads", "Writing for them <writing>", "filters", "tables", "Many files <datasets>",
         "Delta Lake and Iceberg <delta-and-iceberg>", "Writing folders <writing-datasets>",
-        "Looking up keys <lookup>", "Adding indexes <add-indexes>",
+        "Looking up keys <lookup>", "Catalogs of keys <catalog>", "Adding indexes <add-indexes>",
         "Joining, rewriting <rewriting>", "verify", "URLs and stores <urls>", "encryption", "pictures",
         "Other tools <tools>", "spark", "Spark platforms <spark-platforms>",
     ],
