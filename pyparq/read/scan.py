@@ -42,7 +42,7 @@ from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, Sc
 from pyparq.read.plan.stage_report import StageReport, log_stages
 from pyparq.read.plan.trace import Trace
 from pyparq.read.projection import project
-from pyparq.read.row_group_reads import RowGroupReader
+from pyparq.read.row_group_reads import ALONE, RowGroupReader
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
 from pyparq.runtime.safe_repr import printable
 
@@ -62,6 +62,14 @@ class Scan(Convertible):
     Any library that supports the Arrow PyCapsule interface can read a scan as a stream, one row group at a time:
     ``duckdb.sql("from scan")``, ``polars.DataFrame(scan)``, ``pyarrow.RecordBatchReader.from_stream(scan)``. So can
     ``pyparq.write_table(scan, ...)``, even when it writes to the path that the scan reads from.
+
+    Example::
+
+        with pyparq.ParquetFile("flights.parquet") as file:
+            scan = file.scan(["dest"], pyparq.col("flight") < 50)
+            print(scan.count())
+            for batch in scan.batches():
+                print(batch.num_rows)
     """
 
     def __init__(
@@ -312,7 +320,7 @@ class Scan(Convertible):
             return sum(s.maybe.count for s in selections)
         total = 0
         try:
-            for part in self._groups.together(selections):
+            for part in self._groups.together(selections, alone=0 if self.limit is None else ALONE):
                 wanted = None if self.limit is None else self.limit - total
                 if wanted == 0:
                     break
