@@ -9,7 +9,7 @@ from fuzz_input import check, number, refused, split
 
 from pyparq import kernels
 from pyparq.format.types import LeafType, Physical
-from pyparq.read.decode.arrow_columns import Kind, leaf_terms
+from pyparq.read.decode.arrow_columns import Kind, leaf_spec
 from pyparq.read.decode.decoder import MOST_OFFSET  # which gives the kernels their libraries, too
 
 _ROOM = 1 << 24
@@ -50,22 +50,24 @@ class _Question:
         self.checks_crc = not head[10] & 1
         self.head, self.stored = head, stored
 
-    def terms(self, kind: Kind) -> tuple[int, ...]:
+    def spec(self, kind: Kind) -> kernels.LeafSpec:
         slot = min(self.max_rep, self.max_def)
         flat = self.max_rep == 0 and not self.head[10] & 2
-        return leaf_terms(self.leaf, kind, self.max_def, self.max_rep, slot, not flat)
+        return leaf_spec(self.leaf, kind, self.max_def, self.max_rep, slot, not flat)
 
-    def piece(self, rows: Any = None) -> tuple[Any, ...]:
-        return (self.codec, self.values, self.rows, self.has_dictionary, True, self.stored, None, None, None, False,
-                rows, None, None)  # fmt: skip
+    def piece(self, rows: Any = None) -> kernels.PieceSpec:
+        return kernels.PieceSpec(
+            self.codec, self.values, self.rows, self.has_dictionary, self.stored, None, None, None, False, rows, None,
+            None,
+        )  # fmt: skip
 
-    def limits(self) -> tuple[int, ...]:
-        return 1 << 20, 1000, 1 << 16, 1 << 16, 1 << 22, int(self.checks_crc), MOST_OFFSET
+    def limits(self) -> kernels.PageLimits:
+        return kernels.PageLimits(1 << 20, 1000, 1 << 16, 1 << 16, 1 << 22, self.checks_crc, MOST_OFFSET)
 
     def decoded(self, kind: Kind, rows: Any = None) -> Any:
         """The column; ``None`` where it is refused, or cannot be had in this form."""
-        jobs = [(self.terms(kind), [self.piece(rows)])]
         with refused:
+            jobs = [(self.spec(kind), [self.piece(rows)])]
             results, _, refusal = kernels.decode_columns(jobs, self.limits(), 1, _ROOM)
             return results[0] if refusal is None else None
         return None
@@ -80,10 +82,10 @@ def pages(data: Any) -> None:
         return (missing, _ROOM) if missing < _ROOM else (0, 0)
 
     with refused:
-        reader = kernels.PageReader(asked.terms("values"), asked.piece(), asked.limits())
+        reader = kernels.PageReader(asked.spec("values"), asked.piece(), asked.limits(), 0)
         reader.list_pages(bool(head[10] & 4), more, _ROOM)
         listed = reader.pages()
-        check(all(p[0] >= 0 and p[0] + p[1] <= len(stored) for p in listed), "a page outside")
+        check(all(p.offset >= 0 and p.offset + p.size <= len(stored) for p in listed), "a page outside")
         count = -1
         if reader.dictionary() is not None:
             found, _ = reader.entries(more, _ROOM)
@@ -91,10 +93,10 @@ def pages(data: Any) -> None:
         first = 0
         while first < len(listed):
             run, refusal = reader.decode(first, 1 << 40, 1 << 12, count, not head[10] & 8, more, _ROOM)
-            if refusal is not None:
+            if run is None or refusal is not None:
                 return
-            check(run[0] > 0, "no page is decoded")
-            first += run[0]
+            check(run.count > 0, "no page is decoded")
+            first += run.count
 
 
 def chunk(data: Any) -> None:
