@@ -35,7 +35,7 @@ def test_made_and_updated(folder: Path) -> None:
 
 def test_what_is_wrong_is_said(folder: Path) -> None:
     assert "no catalog to update" in refused(2, "index-dataset", folder)
-    assert "nothing" in refused(1, "index-dataset", folder, "nothing")
+    assert "nothing" in refused(2, "index-dataset", folder, "nothing")
 
 
 def test_commands_use_it(folder: Path) -> None:
