@@ -25,6 +25,7 @@ QUICK = frozenset(
         "test_cli_verbs",
         "test_encryption_cli",
         # datasets
+        "test_catalog_trips",
         "test_dataset_layouts",
         "test_dataset_plan",
         "test_dataset_summary",
