@@ -20,12 +20,13 @@ void bind_write(nb::module_& m) {
     nb::class_<ColumnRules>(m, "ColumnRules", R"(How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
 encoding and the share of the best before it that it may take; `level`: of the native
 codec, or compression.NOT_NATIVE to use `compress` alone; `text`: values must be UTF-8; `precision`: digits of a
-decimal; `key_values` are serialized KeyValue structs.)")
-        .def("__init__", &init_column, "file"_a, "order"_a, "physical"_a, "width"_a, "max_def"_a, "max_rep"_a, "codec"_a, "compress"_a.none(), "level"_a, "dictionary"_a, "keep_dictionary"_a, "encoding"_a, "candidates"_a, "statistics"_a, "text"_a, "precision"_a, "path"_a, "key_values"_a,
+decimal; `geo`: 1 for the WKB of a geometry, 2 for that of a geography; `key_values` are serialized KeyValue
+structs.)")
+        .def("__init__", &init_column, "file"_a, "order"_a, "physical"_a, "width"_a, "max_def"_a, "max_rep"_a, "codec"_a, "compress"_a.none(), "level"_a, "dictionary"_a, "keep_dictionary"_a, "encoding"_a, "candidates"_a, "statistics"_a, "text"_a, "precision"_a, "geo"_a, "path"_a, "key_values"_a,
              nb::sig("def __init__(self, file: FileRules, order: LeafOrder, physical: int, width: int, max_def: int, "
                      "max_rep: int, codec: int, compress: Callable[[Any], Any] | None, level: int, dictionary: bool, "
                      "keep_dictionary: bool, encoding: int, candidates: Sequence[tuple[int, float]], statistics: bool, "
-                     "text: bool, precision: int, path: Sequence[str], key_values: Sequence[bytes]) -> None"));
+                     "text: bool, precision: int, geo: int, path: Sequence[str], key_values: Sequence[bytes]) -> None"));
     nb::class_<EncodedChunks>(m, "EncodedChunks", R"(Column chunks of one row group, one after another, and what the footer and the indexes say about them.)")
         .def(nb::init<>())
         .def("encode", &EncodedChunks::encode, "jobs"_a, "check"_a,

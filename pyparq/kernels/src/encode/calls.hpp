@@ -10,6 +10,6 @@ void init_file(FileRules* self, int64_t version, int64_t max_rows, int64_t page_
 void init_column(ColumnRules* self, nb::object file, nb::object order, int64_t physical, int64_t width, int64_t max_def, int64_t max_rep,
                  int64_t codec, nb::object compress, int64_t level, bool dictionary, bool keep_dictionary, int64_t encoding,
                  const std::vector<std::pair<int, double>>& candidates, bool statistics, bool text,
-                 int64_t precision, std::vector<std::string> path, const nb::sequence& key_values);
+                 int64_t precision, int64_t geo, std::vector<std::string> path, const nb::sequence& key_values);
 
 }  // namespace pyparq
