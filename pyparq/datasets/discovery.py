@@ -20,7 +20,8 @@ from typing import Any
 from pyparq.datasets import unfinished_commits as writes
 from pyparq.datasets.brace_patterns import alternatives, has_braces
 from pyparq.datasets.staging import PREFIX, staging_folders
-from pyparq.datasets.table_formats import Managed, managed_in, tables_of, warning_of
+from pyparq.datasets.table_formats import Managed, format_of, managed_in, tables_of, warning_of
+from pyparq.datasets.tables.table_files import TableFiles
 from pyparq.datasets.unfinished_commits import Names, Place, Unfinished
 from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarning
 from pyparq.io.file_versions import Stated
@@ -59,6 +60,10 @@ class DataFile:
     listed: Stated | None = field(default=None, compare=False, repr=False)
     """What that file system says of its version."""
 
+    def is_as_listed(self, size: int, mtime_ns: int) -> bool:
+        """Whether a local file still has the size and time that were listed. A table's log lists the size alone."""
+        return self.size is None or (size == self.size and self.mtime_ns in (None, mtime_ns))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode)
 
@@ -77,6 +82,8 @@ class Found:
     """``_metadata`` and ``_common_metadata`` files in the root folder of a URL."""
     tables: tuple[Managed, ...] = ()
     """Tables of a table format, as far as the listing of a URL shows them."""
+    table: TableFiles | None = None
+    """What the log of a table says of the files, for a source that is a table of Delta Lake or Iceberg."""
     unfinished: tuple[Unfinished, ...] = ()
     """Commits that have begun and not ended. The files are the ones from before these commits."""
 
@@ -140,7 +147,7 @@ def _object(source: Any) -> Found:
 
 def names_many(source: Any) -> bool:
     """Whether a source can stand for several files: a list, a folder, a glob. Costs one look at the file system."""
-    if isinstance(source, (list, tuple)):
+    if isinstance(source, (list, tuple)) or format_of(source) is not None:
         return True
     if not isinstance(source, (str, os.PathLike)):
         return False

@@ -381,10 +381,13 @@ def decode_chunks(
     limits: tuple[int, ...],
     threads: int,
     room: int,
+    wanted: list[Buffer | None] = [],
 ) -> tuple[list[DecodedColumn], tuple[int, int, int, int], tuple[Any, ...] | None]:
     """
     Decode whole chunks. A number per chunk, row group by row group; `num_rows` per row group. `runs`: how many row
-    groups are joined, one run after another. `read`: (offset in the file, bytes) each.
+    groups are joined, one run after another. `read`: (offset in the file, bytes) each. `wanted`: nothing where all
+    rows are; otherwise for each run None, or a bit for each of its rows in uint64 words. A row group without a wanted
+    row need not be in `read`.
 
     (columns of one run after another, facts, None), or (None, None, what is refused). The facts: data pages, dictionary
     pages, bytes of all columns, and chunks whose pages end before their bytes do.

@@ -25,7 +25,7 @@ class Call:
     def __init__(self, *given: Any) -> None:
         names = (
             "leaves", "runs", "num_rows", "codec", "num_values", "has_dictionary", "start", "size", "read", "limits",
-            "threads", "room",
+            "threads", "room", "wanted",
         )  # fmt: skip
         self.given = dict(zip(names, given, strict=True))
 
@@ -183,3 +183,30 @@ def test_cut_bytes(call: Call) -> None:
         rest = [pair for pair in call.given["read"] if pair[0] != start]
         with pytest.raises(KernelError, match="not been read"):
             call.run(read=[*rest, (start, bytes(data[:size]))])
+
+
+def test_some_rows(call: Call) -> None:
+    """Bits of runs that begin at any row; a row group without a wanted row need not have been read."""
+    whole = pa.array(table()["a"].combine_chunks())
+    for wanted in (range(0, ROWS, 3), range(105, 190), range(499, 500)):
+        rows = np.zeros((ROWS + 63) // 64 * 64, bool)
+        rows[list(wanted)] = True
+        words = np.packbits(rows, bitorder="little").view(np.uint64)
+        groups = {row // 100 for row in wanted}
+        starts = call.array("start").reshape(5, 4)
+        read = [
+            (at, data) for at, data in call.given["read"] if any(at <= starts[g, 0] < at + len(data) for g in groups)
+        ]
+        columns, facts, refusal = call.run(wanted=[words], read=read)
+        assert refusal is None
+        assert {column.length for column in columns[:2]} == {len(wanted)}
+        assert facts[0] == 4 * len(groups)
+        assert columns[0].values.view(np.int64).tolist() == [0 if k % 9 == 0 else k for k in wanted]
+        assert columns[0].null_count == whole.take(list(wanted)).null_count
+        assert columns[2].length == sum(k % 3 for k in wanted)
+
+
+@pytest.mark.parametrize("wanted", [[None, None], [np.zeros(7, np.uint64)], [b"\0" * 63], [3]])
+def test_rows_that_are_none(call: Call, wanted: Any) -> None:
+    with pytest.raises((KernelError, TypeError)):
+        call.run(wanted=wanted)

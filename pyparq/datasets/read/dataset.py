@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
-from pyparq.datasets.discovery import discover
-from pyparq.datasets.partitions import partitions_of
+from pyparq.datasets.discovery import DataFile, Found, discover
+from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
 from pyparq.datasets.read.explain import DatasetExplanation
 from pyparq.datasets.read.filename_column import with_filenames
@@ -18,6 +18,8 @@ from pyparq.datasets.read.lookup import key_filter
 from pyparq.datasets.read.picture import map_files
 from pyparq.datasets.read.row_access import at_places, count_rows, rows_by_file
 from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
+from pyparq.datasets.tables.open_table import open_table
+from pyparq.datasets.tables.opened_table import OpenedTable
 from pyparq.errors import OptionError
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
@@ -48,6 +50,12 @@ class Dataset(Convertible):
 
     Any library that supports the Arrow PyCapsule interface can read a dataset as a stream:
     ``duckdb.sql("from ds")``, ``polars.DataFrame(ds)``, ``pyarrow.RecordBatchReader.from_stream(ds)``.
+
+    Example::
+
+        flights = pyparq.dataset("flights/")
+        print(len(flights.files), flights.count(), flights.schema.names)
+        some = flights.lookup("tailnum", ["N14228"], columns=["flight"], path=True)
     """
 
     def __init__(
@@ -66,13 +74,16 @@ class Dataset(Convertible):
         ReadOptions.check_known(options, ("source", *_OWN))
         _check_choices(by, on_error)
         made = ReadOptions.make(options)
+        table = open_table(source)
+        if table is not None:
+            _check_open_choices(schema, partitioning, by)
+            self._files = _files_of_table(table, filename, made, on_error, progress, storage_options)
+            return
         found = discover(source, storage_options, Retry(made.retries, made.retry_wait))
         declared = None if schema is None else parse_schema(schema)
         partitions = partitions_of(found.files, partitioning, made.case_sensitive)
         partitions = partitions if declared is None or made.case_sensitive else partitions.spelled(declared.names)
-        if filename:
-            name = filename if isinstance(filename, str) else "filename"
-            partitions = with_filenames(partitions, found.files, name, made.case_sensitive)
+        partitions = _named(partitions, found.files, filename, made.case_sensitive)
         self._files = DatasetFiles(found, partitions, declared, made, by, on_error, progress)
 
     @printable
@@ -263,6 +274,33 @@ def files_of(dataset: Dataset) -> DatasetFiles:
     return dataset._files
 
 
+def _named(partitions: Partitions, files: Sequence[DataFile], filename: bool | str, case_sensitive: bool) -> Partitions:
+    """The partition columns, and the column of file names if it is asked for."""
+    if not filename:
+        return partitions
+    return with_filenames(partitions, files, filename if isinstance(filename, str) else "filename", case_sensitive)
+
+
+def _files_of_table(
+    table: OpenedTable,
+    filename: bool | str,
+    options: ReadOptions,
+    on_error: str,
+    progress: Progress | None,
+    storage_options: Mapping[str, Any] | None,
+) -> DatasetFiles:
+    found = Found(table.root, table.files, False, storage_options, table=table.known)
+    partitions = _named(table.partitions, table.files, filename, options.case_sensitive)
+    by = table.matching._replace(case_sensitive=options.case_sensitive)
+    return DatasetFiles(found, partitions, table.schema, options, by, on_error, progress)
+
+
+def _check_open_choices(schema: Any, partitioning: Any, by: str) -> None:
+    for name, given in (("schema", schema), ("partitioning", partitioning != "hive"), ("by", by != "name")):
+        if given is not None and given is not False:
+            raise OptionError(f"{name} is not an option for a table of Delta Lake or Iceberg: its log says it")
+
+
 def _check_choices(by: str, on_error: str) -> None:
     if by not in ("name", "field_id"):
         raise OptionError(f'by must be "name" or "field_id", not {by!r}')
@@ -296,6 +334,11 @@ def dataset(
 
     Nothing but the listing is read before it is needed. Raises ``FileNotFoundError`` where nothing is found, and
     :class:`pyparq.OptionError` for folders whose partitions do not agree.
+
+    Example::
+
+        flights = pyparq.dataset("flights/")                 # folders month=1, month=2
+        table = flights.read(["flight", "month"], pyparq.col("month") == 2)
     """
     return Dataset(
         source, schema=schema, partitioning=partitioning, filename=filename, by=by, on_error=on_error,
@@ -318,5 +361,10 @@ def scan(
 
     ``options``: those of :func:`pyparq.dataset`. The scan keeps no file open. It is an Arrow stream, and has
     ``to_table``, ``batches``, ``count``, ``explain`` and ``plan``.
+
+    Example::
+
+        scan = pyparq.scan("flights/", ["flight"], pyparq.col("dest") == "LAX", limit=10)
+        print(scan.to_table().num_rows)
     """
     return Dataset(source, **options).scan(columns, filters, limit=limit)

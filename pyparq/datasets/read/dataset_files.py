@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any, TypeVar
 
+import numpy as np
+
 from pyparq.datasets.discovery import Found
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
@@ -19,6 +21,7 @@ from pyparq.datasets.read.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, ParquetError, SkippedFileWarning
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field, Schema
+from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import begin
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
@@ -54,6 +57,7 @@ class DatasetFiles:
         """Set once the schema is known: it holds the names that must be told apart by case."""
         self.on_error = on_error
         self.progress = progress
+        self.table = found.table
         self.footers = Footers(found.files, options, found.storage_options)
         self._summary: TrustedSummary | None = None
         self._summary_sought = False
@@ -211,13 +215,42 @@ class DatasetFiles:
 
     def num_rows_of(self, k: int) -> int:
         """Rows of file ``k``. 0 for a file that is left out."""
+        if self.table is not None and k not in self.unreadable and self.table.rows_left(k) >= 0:
+            return self.table.rows_left(k)
         if k not in self.unreadable:
             summary = self._trusted()
             known = self.footers.num_rows(k) if summary is None else summary.rows[self.found.files[k].name]
             if known is not None:
                 return known
         file = self.open(k)
-        return 0 if file is None else sum(file.num_rows_of(group) for group in range(file.num_row_groups))
+        return 0 if file is None else self._rows_in(k, file)
+
+    def _rows_in(self, k: int, file: OpenFile) -> int:
+        rows = self.rows_kept(k, file)
+        if rows is not None:
+            return sum(part.count for part in rows.values())
+        return sum(file.num_rows_of(group) for group in range(file.num_row_groups))
+
+    def has_deleted(self, k: int) -> bool:
+        """Whether file ``k`` stores rows that its table no longer has."""
+        return self.table is not None and k in self.table.deleted
+
+    def stored_rows(self, k: int, file: OpenFile, rows: Any) -> Any:
+        """``rows`` of file ``k`` as a scan takes them. ``rows``: ``None`` for all, a slice, or row numbers that rise,
+        counted among the rows that the table has."""
+        kept = self.rows_kept(k, file)
+        if kept is None or rows is None:
+            return rows if kept is None else kept
+        firsts = np.cumsum([0, *(file.num_rows_of(group) for group in range(file.num_row_groups))])
+        stored = [part.rows() + firsts[group] for group, part in kept.items()]
+        return np.concatenate([np.zeros(0, np.int64), *stored])[rows]
+
+    def rows_kept(self, k: int, file: OpenFile) -> dict[int, RowRanges] | None:
+        """For a file of which a table has deleted rows, the other rows by row group."""
+        if self.table is None or k not in self.table.deleted:
+            return None
+        counts = [file.num_rows_of(group) for group in range(file.num_row_groups)]
+        return self.table.kept(k, counts, file.name)
 
     def leave_out(self, k: int, error: ParquetError | OSError) -> None:
         """Raise ``error`` for file ``k``, or leave the file out from now on."""
@@ -248,6 +281,8 @@ class DatasetFiles:
     def _with_partitions(self, own: Schema) -> Schema:
         names = self.partition_values.names
         kept: tuple[Field, ...] = tuple(field for field in own.fields if not self.matching.has(names, field.name))
+        if self.table is not None:  # in the table's order
+            return Schema(tuple(own.fields) + tuple(f for f in self.partition_values.fields if f.name not in own.names))
         return Schema((*kept, *self.partition_values.fields), own.metadata)
 
     def _trusted(self) -> TrustedSummary | None:

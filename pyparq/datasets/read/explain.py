@@ -15,7 +15,12 @@ from pyparq.runtime.safe_repr import printable
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DatasetExplanation:
-    """What one scan of a dataset read and skipped. Bytes and requests include opening the files."""
+    """What one scan of a dataset read and skipped. Bytes and requests include opening the files.
+
+    Example::
+
+        print(pyparq.dataset("flights/").explain(filters=pyparq.col("month") == 2))
+    """
 
     source: str
     columns: list[str]
@@ -23,7 +28,7 @@ class DatasetExplanation:
     files: int
     """Files of the dataset."""
     files_opened: int
-    """Files that partitions do not rule out."""
+    """Files that neither partitions nor a table's log rule out."""
     file_bytes: int
     """Size of the files that were opened."""
     stages: tuple[StageReport, ...]
@@ -38,6 +43,8 @@ class DatasetExplanation:
     bytes_fetched: int
     parts: tuple[Explanation, ...]
     """One explanation per opened file."""
+    ruled_out_by: str = "partitions"
+    """What can rule out files before they are opened."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values (for JSON)."""
@@ -54,7 +61,7 @@ class DatasetExplanation:
         facts = [
             ("filter", self.predicate),
             ("columns", ", ".join(self.columns)),
-            ("files", f"{self.files:,}, of which partitions rule out {self.files - self.files_opened:,}"),
+            ("files", f"{self.files:,}, of which {self.ruled_out_by} rule out {self.files - self.files_opened:,}"),
             ("read", f"{size_text(self.bytes_fetched)} of {size_text(self.file_bytes)}, {self.requests:,} requests, "
              f"{self.pages_decoded:,} pages"),
         ]  # fmt: skip
@@ -69,7 +76,7 @@ class DatasetExplanation:
             f"{self.source}",
             f"  filter   {self.predicate}",
             f"  columns  {', '.join(self.columns) or '(none)'}",
-            f"  files    {self.files:,}, of which partitions rule out {self.files - self.files_opened:,}",
+            f"  files    {self.files:,}, of which {self.ruled_out_by} rule out {self.files - self.files_opened:,}",
             "",
             *stage_table(self.stages),
             "",
@@ -94,6 +101,7 @@ def explain_files(
     files: int,
     files_opened: int,
     rows: int | None,
+    ruled_out_by: str = "partitions",
 ) -> DatasetExplanation:
     """The sums over the scans of the files, and what is known of the whole: see :class:`DatasetExplanation`."""
     parts = tuple(file_scan.scan.explain(execute=False) for file_scan in ran)
@@ -113,6 +121,7 @@ def explain_files(
         requests=sum(part.requests for part in parts),
         bytes_fetched=sum(part.bytes_fetched for part in parts),
         parts=parts,
+        ruled_out_by=ruled_out_by,
     )
 
 

@@ -96,7 +96,7 @@ class FileScans:
         alike: dict[tuple[int, Any], tuple[Expression, list[int]]] = {}
         for number in numbers:
             frame = footers.frame(number)
-            if frame is not None and number not in self._dataset.unreadable:
+            if frame is not None and number not in self._dataset.unreadable and not self._dataset.has_deleted(number):
                 rest = self._parts.rest(int(self._dataset.partition_values.of_file[number]))
                 same = rest.value if isinstance(rest, Known) else id(rest)
                 alike.setdefault((frame, same), (rest, []))[1].append(number)
@@ -117,6 +117,7 @@ class FileScans:
             model = self._model(file, rest, adapter)
             if model is None:
                 return None
+            rows = self._dataset.stored_rows(number, file, rows)
             scan = same_question(model, file.fork(), row_groups, limit, ask_filters=row_groups is None, rows=rows)
         else:
             question = self._parts.for_file(rest, self._projection, file, self._dataset.matching)

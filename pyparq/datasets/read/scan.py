@@ -29,7 +29,9 @@ from pyparq.datasets.read.file_reads import FileReads
 from pyparq.datasets.read.file_scans import FileScan
 from pyparq.datasets.read.filter import FilterParts
 from pyparq.datasets.read.whole_schema import project_all
+from pyparq.datasets.tables.log_bounds import FileBounds
 from pyparq.errors import OptionError, ParquetError, PlanError
+from pyparq.filters.bind import bind
 from pyparq.filters.given import as_expression
 from pyparq.format.types import Field, Schema, schema_view
 from pyparq.kernels import arrow_stream
@@ -52,6 +54,12 @@ class DatasetScan(Convertible):
 
     :meth:`Dataset.scan` makes it. Making it reads no rows: it rules out files by their partitions, and reads footers
     for the schema, which is that of all files. Like :class:`pyparq.Scan` it is an Arrow stream.
+
+    Example::
+
+        scan = pyparq.dataset("flights/").scan(["flight"], pyparq.col("dest") == "LAX")
+        for batch in scan.batches():
+            print(batch.num_rows)
     """
 
     def __init__(
@@ -74,6 +82,11 @@ class DatasetScan(Convertible):
         if "logging" in sys.modules and (logger := debug_logger("datasets")) is not None:
             logger.debug("%s: partitions leave %d of %d files", dataset.root, len(numbers), len(dataset.files))
         projection = project_all(dataset, numbers, self.columns, expression)
+        if dataset.table is not None and plan is None and expression is not None:
+            left = FileBounds(dataset.table, dataset.partition_values).may_match(
+                bind(expression, projection.tree, projection.shown)
+            )
+            numbers = [k for k in numbers if left[k]]
         plans = None if plan is None else plan.files
         self._reads = FileReads(dataset, parts, projection, numbers, plans, limit)
         self._header = DatasetPlanHeader(
@@ -167,6 +180,7 @@ class DatasetScan(Convertible):
             files=len(self._dataset.files),
             files_opened=len(self._reads.numbers),
             rows=self.rows_returned,
+            ruled_out_by="partitions" if self._dataset.table is None else "partitions and the log",
         )
 
     def __arrow_c_schema__(self) -> object:
@@ -243,7 +257,7 @@ def planner_of(scan: DatasetScan) -> Planner:
     return Planner(scan._dataset, scan._reads, scan._header)
 
 
-DATASET_PLAN_VERSION = 2
+DATASET_PLAN_VERSION = 3
 """Must grow with every change in the contents or the meaning of a pickled plan."""
 
 
@@ -272,7 +286,7 @@ class DatasetPlanHeader:
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = {f.name: getattr(self, f.name) for f in fields(DatasetPlanHeader)}
-        state["by"] = (self.by.by, self.by.case_sensitive, sorted(self.by.apart))
+        state["by"] = (self.by.by, self.by.case_sensitive, sorted(self.by.apart), dict(self.by.stored))
         state["options"] = {
             f.name: getattr(self.options, f.name) for f in fields(ReadOptions) if f.name not in NOT_PLANNED
         }
@@ -300,6 +314,12 @@ class DatasetPlan:
 
     A pickled plan has a version. A plan in the form of another version is refused. As with any pickle, load only what
     you trust.
+
+    Example::
+
+        plan = pyparq.dataset("flights/").plan(["flight"], pyparq.col("dest") == "LAX")
+        results = [part.scan().to_table() for part in plan.split(2)]    # in any process
+        table = plan.join(results)
     """
 
     header: DatasetPlanHeader
@@ -443,6 +463,6 @@ def _plan(version: Any, header: DatasetPlanHeader, values: Any, files: Any) -> D
 def _header(version: Any, state: dict[str, Any]) -> DatasetPlanHeader:
     check_version(version, DATASET_PLAN_VERSION)
     question = None if state["filters"] is None else pickle.loads(state["filters"])
-    by, case_sensitive, apart = state["by"]
-    made = {"by": Matching(by, case_sensitive, frozenset(apart)), "options": ReadOptions.make(state["options"])}
+    by, case_sensitive, apart, stored = state["by"]
+    made = {"by": Matching(by, case_sensitive, frozenset(apart), stored), "options": ReadOptions.make(state["options"])}
     return DatasetPlanHeader(**state | {"filters": question, **made})

@@ -52,6 +52,11 @@ def verify(
 
     Raises ``FileNotFoundError`` where the source does not exist, and :class:`pyparq.ColumnNotFoundError` for a column
     that no file has.
+
+    Example::
+
+        report = pyparq.verify("flights/")
+        assert report.ok, report.findings
     """
     given = {"decryption": decryption, "limits": limits}
     options = {name: value for name, value in given.items() if value is not None}

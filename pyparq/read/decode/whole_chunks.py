@@ -11,6 +11,7 @@ import numpy as np
 from pyparq import kernels
 from pyparq.arrow.column import Column, NativeColumn
 from pyparq.format.types import DataType
+from pyparq.index.row_mask import Words
 from pyparq.kernels import DecodedColumn
 from pyparq.options import ReadOptions
 from pyparq.read.decode.arrow_columns import column_of, native_type
@@ -50,16 +51,18 @@ def decode_chunks(
     read: list[tuple[int, Any]],
     options: ReadOptions,
     account: Account,
+    wanted: Sequence[Words | None] = (),
 ) -> tuple[list[DecodedColumn], WholeFacts]:
     """Decode whole chunks.
 
     ``runs``: how many row groups are joined, for each run of them. Columns come in the same order. ``read``: offsets in
-    the file, and the bytes there. Raises :class:`Refused` without naming the chunk.
+    the file, and the bytes there. ``wanted``: for each run a bitmap of the rows to decode, or ``None`` for all of them.
+    A row group without such rows need not be in ``read``. Raises :class:`Refused` without naming the chunk.
     """
     num_rows, codec, num_values, has_dictionary, start, size = (array.ravel() for array in chunks)
     found, facts, refusal = kernels.decode_chunks(
         _terms(leaves).leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size, read,
-        *bounds_of(options, account),
+        *bounds_of(options, account), list(wanted),
     )  # fmt: skip
     if refusal is not None:
         told = Refusal(*refusal)

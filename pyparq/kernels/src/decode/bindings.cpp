@@ -92,13 +92,16 @@ present values of the others: bytes, (int64 offsets, bytes), or None without suc
 
 void bind_engine_chunks(nb::module_& m) {
     m.def("decode_chunks", &decode_chunks, "leaves"_a, "runs"_a, "num_rows"_a, "codec"_a, "num_values"_a,
-          "has_dictionary"_a, "start"_a, "size"_a, "read"_a, "limits"_a, "threads"_a, "room"_a,
+          "has_dictionary"_a, "start"_a, "size"_a, "read"_a, "limits"_a, "threads"_a, "room"_a, "wanted"_a = nb::list(),
           nb::sig("def decode_chunks(leaves: list[tuple[int, ...]], runs: Buffer, num_rows: Buffer, codec: Buffer, "
                   "num_values: Buffer, has_dictionary: Buffer, start: Buffer, size: Buffer, read: list[tuple[int, Any]], "
-                  "limits: tuple[int, ...], threads: int, room: int) -> tuple[list[DecodedColumn], tuple[int, int, int, int], "
+                  "limits: tuple[int, ...], threads: int, room: int, wanted: list[Buffer | None] = []) -> "
+                  "tuple[list[DecodedColumn], tuple[int, int, int, int], "
                   "tuple[Any, ...] | None]"),
           R"(Decode whole chunks. A number per chunk, row group by row group; `num_rows` per row group. `runs`: how many row
-groups are joined, one run after another. `read`: (offset in the file, bytes) each.
+groups are joined, one run after another. `read`: (offset in the file, bytes) each. `wanted`: nothing where all
+rows are; otherwise for each run None, or a bit for each of its rows in uint64 words. A row group without a wanted
+row need not be in `read`.
 
 (columns of one run after another, facts, None), or (None, None, what is refused). The facts: data pages, dictionary
 pages, bytes of all columns, and chunks whose pages end before their bytes do.)");

@@ -9,6 +9,6 @@ nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits, size_t 
 nb::tuple decode_chunks(const nb::list& leaves, const In<int64_t>& runs, const In<int64_t>& num_rows,
                         const In<int64_t>& codec, const In<int64_t>& num_values, const In<int64_t>& has_dictionary,
                         const In<int64_t>& start, const In<int64_t>& size, const nb::list& read, const nb::tuple& limits,
-                        size_t threads, int64_t room);
+                        size_t threads, int64_t room, const nb::list& wanted);
 
 }  // namespace pyparq

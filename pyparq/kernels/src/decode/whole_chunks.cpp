@@ -43,17 +43,64 @@ class Stretches {
     std::vector<Stretch> found_;
 };
 
+// The wanted rows of a run: a bit for each of its rows, or none where all are wanted.
+class RunRows {
+  public:
+    RunRows(const nb::handle& given, const int64_t* num_rows, size_t groups) {
+        if (given.is_none()) return;
+        if (!bits_.acquire(given.ptr(), PyBUF_SIMPLE)) fail("wanted rows must be bytes-like");
+        int64_t total = 0;
+        for (size_t k = 0; k < groups; ++k)
+            if (num_rows[k] < 0 || __builtin_add_overflow(total, num_rows[k], &total)) fail("rows of a run out of range");
+        if (bits_.view().len % 8 != 0 || bits_.view().len / 8 < (total + 63) / 64) fail("a bitmap needs a bit per row");
+        all_ = false;
+    }
+    // Takes the next row group of the run: which of its rows are wanted. The bits of some begin at a word of their own.
+    RowSelection next(int64_t rows) {
+        RowSelection found;
+        if (all_) return found;
+        const auto words = static_cast<size_t>((rows + 63) / 64);
+        uint64_t* const own = kept_.emplace_back(new uint64_t[words]).get();
+        int64_t count = 0;
+        for (size_t w = 0; w < words; ++w) {
+            own[w] = word(first_ + static_cast<int64_t>(64 * w), std::min<int64_t>(64, rows - static_cast<int64_t>(64 * w)));
+            count += std::popcount(own[w]);
+        }
+        first_ += rows;
+        if (count == rows) return found;
+        found.form = RowSelection::kBitmap, found.num_rows = rows;
+        found.bits = count == 0 ? nullptr : reinterpret_cast<const uint8_t*>(own);
+        return found;
+    }
+
+  private:
+    // `count` bits from `row` on, those behind them cleared.
+    uint64_t word(int64_t row, int64_t count) const {
+        const auto* const bytes = static_cast<const uint8_t*>(bits_.view().buf);
+        const int64_t at = row / 64, shift = row % 64;
+        uint64_t found = load<uint64_t>(bytes + 8 * at) >> shift;
+        if (shift + count > 64) found |= load<uint64_t>(bytes + 8 * (at + 1)) << (64 - shift);
+        return count == 64 ? found : found & ((uint64_t{1} << count) - 1);
+    }
+
+    Buffer bits_;
+    bool all_ = true;
+    int64_t first_ = 0;
+    std::deque<std::unique_ptr<uint64_t[]>> kept_;
+};
+
 }  // namespace
 
 // leaves: one per column. runs: how many row groups are joined, one run after another. All other arrays have a number per
-// chunk, row group by row group; num_rows one per row group. read: (offset in the file, bytes) each.
+// chunk, row group by row group; num_rows one per row group. read: (offset in the file, bytes) each. wanted: one per run, or
+// nothing where all rows are; a row group without wanted rows need not have been read.
 //
 // Returns (columns, facts, None), or (None, None, what is wrong): the columns of one run after another, and of all chunks
 // the number of data pages, of dictionary pages, of bytes held, and of chunks whose pages end before their bytes do.
 nb::tuple decode_chunks(const nb::list& leaves, const In<int64_t>& runs, const In<int64_t>& num_rows,
                         const In<int64_t>& codec, const In<int64_t>& num_values, const In<int64_t>& has_dictionary,
                         const In<int64_t>& start, const In<int64_t>& size, const nb::list& read, const nb::tuple& limits,
-                        size_t threads, int64_t room) {
+                        size_t threads, int64_t room, const nb::list& wanted) {
     std::vector<LeafSpec> specs;
     const Py_ssize_t columns = PyList_Size(leaves.ptr());
     for (Py_ssize_t k = 0; k < columns; ++k) {
@@ -64,22 +111,28 @@ nb::tuple decode_chunks(const nb::list& leaves, const In<int64_t>& runs, const I
     for (const In<int64_t>* numbers : {&codec, &num_values, &has_dictionary, &start, &size})
         if (numbers->size != chunks) fail("a number per chunk is due");
     const Stretches stretches(read);
+    if (nb::len(wanted) != 0 && nb::len(wanted) != runs.size) fail("the wanted rows of each run are due");
     Decoder decoder(limits_of(limits), std::max<size_t>(threads, 1), room);
+    std::deque<RunRows> rows;
     size_t group = 0;
     for (size_t r = 0; r < runs.size; ++r) {
         const size_t count = checked_count(runs.data[r], "run");
         if (count > num_rows.size - group) fail("more row groups in runs than there are");
-        for (size_t c = 0; c < specs.size(); ++c) {
-            ColumnJob& job = decoder.jobs.emplace_back();
-            job.leaf = specs[c];
-            job.pieces.resize(count);
-            for (size_t p = 0; p < count; ++p) {
-                const size_t k = (group + p) * specs.size() + c;
-                Piece& piece = job.pieces[p];
+        const nb::handle given = nb::len(wanted) == 0 ? nb::handle(Py_None) : PyList_GetItem(wanted.ptr(), static_cast<Py_ssize_t>(r));
+        RunRows& run = rows.emplace_back(given, num_rows.data + group, count);
+        const size_t first = decoder.jobs.size();
+        for (const LeafSpec& spec : specs) decoder.jobs.emplace_back().leaf = spec;
+        for (size_t p = group; p < group + count; ++p) {
+            const RowSelection chosen = run.next(num_rows.data[p]);
+            if (!chosen.all() && chosen.bits == nullptr) continue;
+            for (size_t c = 0; c < specs.size(); ++c) {
+                const size_t k = p * specs.size() + c;
+                Piece& piece = decoder.jobs[first + c].pieces.emplace_back();
                 piece.codec = static_cast<int>(codec.data[k]);
                 piece.num_values = num_values.data[k];
-                piece.num_rows = num_rows.data[group + p];
+                piece.num_rows = num_rows.data[p];
                 piece.first_is_dictionary = has_dictionary.data[k] != 0;
+                piece.rows = chosen;
                 piece.parts.push_back(stretches.at(start.data[k], size.data[k]));
             }
         }
