@@ -19,6 +19,7 @@ from typing import Any
 
 from pyparq.datasets import unfinished_commits as writes
 from pyparq.datasets.brace_patterns import alternatives, has_braces
+from pyparq.datasets.catalog.layout import FOLDER, HEAD
 from pyparq.datasets.staging import PREFIX, staging_folders
 from pyparq.datasets.table_formats import Managed, format_of, managed_in, tables_of, warning_of
 from pyparq.datasets.tables.table_files import TableFiles
@@ -86,6 +87,8 @@ class Found:
     """What the log of a table says of the files, for a source that is a table of Delta Lake or Iceberg."""
     unfinished: tuple[Unfinished, ...] = ()
     """Commits that have begun and not ended. The files are the ones from before these commits."""
+    catalog: DataFile | None = None
+    """The folder itself, if it has a catalog."""
 
 
 def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> Found:
@@ -181,7 +184,8 @@ def _folder(path: str) -> Found:
         return list(_walk(path, (), seen))
 
     files, commits = _before_commits(path, listed)
-    return Found(path, tuple(files), unfinished=tuple(commits))
+    catalog = DataFile(path, path) if os.path.exists(os.path.join(path, FOLDER, HEAD)) else None
+    return Found(path, tuple(files), unfinished=tuple(commits), catalog=catalog)
 
 
 LISTINGS = 3
@@ -403,7 +407,10 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
         for url in (fs.unstrip_protocol(found),)
     )
     table = managed_in((found[len(path.rstrip("/")) + 1 :] for found in listed), name)
-    return Found(name, tuple(files), False, storage_options, summaries, () if table is None else (table,))
+    tables = () if table is None else (table,)
+    has_catalog = posixpath.join(path.rstrip("/"), FOLDER, HEAD) in listed
+    catalog = DataFile(name, fs.unstrip_protocol(path), fs=fs) if has_catalog else None
+    return Found(name, tuple(files), False, storage_options, summaries, tables, catalog=catalog)
 
 
 def _remote_glob(fs: Any, folders: Folders, path: str, name: str, storage_options: Mapping[str, Any] | None) -> Found:

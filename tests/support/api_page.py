@@ -43,7 +43,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Filters", ["col", "Expression"]),
     ("Writing", ["write_table", "ParquetWriter", "write_dataset", "WriteReport", "WrittenFile", "recover_dataset"]),
     ("Changing files that exist", ["add_indexes", "edit_metadata", "IndexReport", "IndexedFile", "IndexedColumn",
-                                   "merge", "MergeReport", "rewrite"]),
+                                   "index_dataset", "CatalogReport", "merge", "MergeReport", "rewrite"]),
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
     ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
@@ -51,14 +51,14 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("In place of pandas", ["pandas.read_parquet", "pandas.to_parquet"]),
     ("In polars", ["polars.scan"]),
     ("In Spark", ["spark.read", "spark.count", "spark.write", "spark.add_indexes", "spark.verify", "spark.rewrite",
-                  "spark.compact", "spark.register"]),
+                  "spark.compact", "spark.index_dataset", "spark.register"]),
     ("In place of pyarrow.parquet", [f"parquet.{name}" for name in (
         "read_table", "read_pandas", "read_schema", "read_metadata", "ParquetFile", "ParquetDataset", "write_table",
         "ParquetWriter", "write_to_dataset", "write_metadata", "filters_to_expression")]),
     ("Errors", ["ParquetError", "CorruptFileError", "ChecksumError", "LimitError", "UnsupportedError", "SchemaError",
                 "ColumnNotFoundError", "FilterError", "DataError", "OptionError", "EncryptionError", "MissingKeyError",
                 "ChangedFileError", "PlanError", "TargetExistsError", "WriteConflictError", "CorruptIndexWarning",
-                "ManagedTableWarning", "SkippedFileWarning",
+                "CatalogWarning", "ManagedTableWarning", "SkippedFileWarning",
                 "UnfinishedWriteWarning", "UnverifiedFooterWarning"]),
 ]  # fmt: skip
 """Each public name except ``__version__`` is in one section. Names with a dot belong to a module of pyparq."""
@@ -69,7 +69,7 @@ TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "
 GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation",
          "FileMap", "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray", "WriteReport", "WrittenFile",
          "VerificationReport", "Finding",
-         "IndexReport", "IndexedFile", "IndexedColumn", "MergeReport"}  # fmt: skip
+         "CatalogReport", "IndexReport", "IndexedFile", "IndexedColumn", "MergeReport"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "option_values",
            "SortKey": "option_values", "Limits": "limits"}  # fmt: skip
