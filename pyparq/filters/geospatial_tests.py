@@ -10,11 +10,16 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import FilterError
-from pyparq.filters.predicate import Test
+from pyparq.filters.predicate import BOX_OPS, Test
 from pyparq.index.row_mask import RowMask, Words
 from pyparq.kernels import KernelError
 
 _POINTS = frozenset((1, 1001, 2001, 3001))
+
+
+def is_box_test(test: Test) -> bool:
+    """Whether a test asks for the boxes of geometries."""
+    return test.op in BOX_OPS
 
 
 def box_mask(

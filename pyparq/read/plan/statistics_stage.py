@@ -6,8 +6,8 @@ from typing import Any
 
 from pyparq.filters.bounds_tests import evaluate_bounds
 from pyparq.filters.computed_bounds import can_pass
-from pyparq.filters.geospatial_tests import may_intersect
-from pyparq.filters.predicate import BOX_OPS, Test
+from pyparq.filters.geospatial_tests import is_box_test, may_intersect
+from pyparq.filters.predicate import Test
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
@@ -29,7 +29,7 @@ class StatisticsStage:
                 bounds_of[test.node] = self._chunk_bounds(test.node)
             bounds = bounds_of[test.node]
             some, every = evaluate_bounds(test, bounds)
-            if test.op in BOX_OPS:
+            if is_box_test(test):
                 some &= may_intersect(test, self._geospatial(test.node))
             self._rows.answers[test].take(some, every, kept_shares(test, bounds))
         for computed in self._rows.computed:
