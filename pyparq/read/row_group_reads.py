@@ -130,16 +130,18 @@ class RowGroupReader:
         """Called before the second of several row groups that are read one by one: see :func:`look_apart`."""
         look_apart(self._columns, selections, self._projection)
 
-    def together(self, selections: list[Selection], apart: bool = False) -> Iterator[list[Selection]]:
-        """The row groups one by one, or small ones together unless ``apart``. The first few come alone: the caller may
-        need no more."""
-        sizes = None if apart or len(selections) <= ALONE else self._sizes(selections)
+    def together(
+        self, selections: list[Selection], apart: bool = False, alone: int = ALONE
+    ) -> Iterator[list[Selection]]:
+        """The row groups one by one, or small ones together unless ``apart``. The first few come ``alone``, and then
+        more and more at a time: the caller may need no more. 0: as many as may be in memory."""
+        sizes = None if apart or len(selections) <= max(alone, 1) else self._sizes(selections)
         if sizes is None:
             yield from ([s] for s in selections)
             return
-        yield from ([s] for s in selections[:ALONE])
-        part, rows, stored, most = list[Selection](), 0, 0, ALONE
-        for selection, size in zip(selections[ALONE:], sizes[ALONE:], strict=True):
+        yield from ([s] for s in selections[:alone])
+        part, rows, stored, most = list[Selection](), 0, 0, alone or len(selections)
+        for selection, size in zip(selections[alone:], sizes[alone:], strict=True):
             if part and (len(part) == most or rows + selection.num_rows > JOINED or stored + size > JOINED_BYTES):
                 yield part
                 part, rows, stored, most = [], 0, 0, 2 * most

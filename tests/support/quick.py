@@ -41,6 +41,7 @@ QUICK = frozenset(
         "test_filter_bind",
         "test_foreign_filters",
         "test_filter_many",
+        "test_geospatial",
         "test_nested_filters",
         # format
         "test_footer",
@@ -67,6 +68,7 @@ QUICK = frozenset(
         "test_write_sink",
         # kernels
         "test_kernels",
+        "test_kernels_alp",
         "test_kernels_chunks",
         "test_kernels_codes",
         "test_kernels_counting",
@@ -76,6 +78,7 @@ QUICK = frozenset(
         "test_kernels_seal",
         "test_kernels_snappy_write",
         "test_kernels_write_arrays",
+        "test_lzo",
         # maintenance
         "test_footer_lies",
         "test_rewrite_int96",
