@@ -206,6 +206,7 @@ _SWITCHES = ("use_dictionary", "write_statistics", "int96_timestamps", "write_ti
 _READ_FLAGS = (
     "verify_checksums", "use_statistics", "use_bloom_filters", "use_dictionaries", "use_page_index", "use_threads",
     "use_arrow_schema", "int96_adjusted_to_utc", "case_sensitive",
+    "external_columns",
 )  # fmt: skip
 _FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "use_threads", "fsync")
 
@@ -270,6 +271,9 @@ class ReadOptions:
     variants: Literal["whole", "stored"] = "whole"
     """``"whole"``: a shredded Variant, parts of which have columns of their own, is put together and read as any other
     Variant. ``"stored"``: it is read as the struct of its columns."""
+    external_columns: bool = False
+    """Read column chunks that are stored in other files (``file_path`` in the footer). Of local files only, and only
+    from files below their folder. Otherwise reading such a column is an error."""
     binary_columns: Names = ()
     """Text columns to read as binary (dotted paths; the path of a group means all text columns below it). Their bytes
     are not checked to be UTF-8, and filters compare them with bytes."""

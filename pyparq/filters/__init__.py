@@ -31,6 +31,7 @@ DOOR = (
     "dictionary_tests",
     "durations",
     "expression",
+    "geospatial_tests",
     "given",
     "literal",
     "polars_expressions",

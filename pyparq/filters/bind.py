@@ -21,6 +21,7 @@ from pyparq.filters.expression import (
     CompareValues,
     Contains,
     Expression,
+    IntersectsBox,
     IsIn,
     IsNan,
     IsNull,
@@ -209,6 +210,15 @@ def _starts_with(test: StartsWith, scope: Scope, negate: bool, depth: int) -> Pr
     return _bind_prefix(_leaf(scope.tree, test.path), test.prefix, negate)
 
 
+def _intersects_box(test: IntersectsBox, scope: Scope, negate: bool, depth: int) -> Predicate:
+    node = _leaf(scope.tree, test.path)
+    if node.type.kind == "null":
+        return FALSE
+    if node.type.kind not in ("geometry", "geography", "binary") or node.type.length:
+        raise FilterError(f"intersects_box() needs a geometry column, not {describe(node.type)}", column=node.dotted)
+    return Test(node, "not intersects box" if negate else "intersects box", (test.box,))
+
+
 def _compare_values(test: CompareValues, scope: Scope, negate: bool, depth: int) -> Predicate:
     plain = compared_with_literal(test)
     if plain is None:
@@ -236,7 +246,8 @@ def _null_value(test: NullValue, scope: Scope, negate: bool, depth: int) -> Pred
 
 _BINDERS: dict[type, Callable[[Any, Scope, bool, int], Predicate]] = {
     Compare: _compare, AllOf: _junction, AnyOf: _junction, Not: _not, IsNull: _is_null, Contains: _contains,
-    IsIn: _is_in, IsNan: _is_nan, Known: _known, StartsWith: _starts_with, CompareValues: _compare_values,
+    IsIn: _is_in, IsNan: _is_nan, Known: _known, StartsWith: _starts_with, IntersectsBox: _intersects_box,
+    CompareValues: _compare_values,
     Matches: _matches, NullValue: _null_value,
 }  # fmt: skip
 

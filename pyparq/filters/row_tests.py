@@ -15,6 +15,7 @@ from pyparq.filters.compare import match_binary, match_fixed, match_flags, match
 from pyparq.filters.computed import Computed, InVariant
 from pyparq.filters.computed_rows import evaluate_computed
 from pyparq.filters.dictionary_tests import number_mask
+from pyparq.filters.geospatial_tests import box_mask, is_box_test
 from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
 from pyparq.filters.variant_kinds import node_of
 from pyparq.filters.variant_rows import values_at
@@ -257,6 +258,8 @@ def _match(test: Test, column: Column, within: Words | None) -> RowMask:
     _check(test, type_)
     if type_.format == "n":
         return RowMask.none(column.length)
+    if is_box_test(test):
+        return box_mask(test, column.offsets(), column.buffers[1], within)
     if type_.is_binary_like:
         return match_binary(test.op, test.literals, column.offsets(), column.buffers[1], within)
     kind = type_.kind

@@ -88,6 +88,12 @@ class Node:
         return logical is not None and logical.VARIANT is not None
 
     @property
+    def is_file(self) -> bool:
+        """Whether the node is a group annotated with FILE: references to bytes, here or elsewhere."""
+        logical = self.element.logicalType
+        return logical is not None and logical.FILE is not None
+
+    @property
     def arrow_type(self) -> DataType:
         """Arrow type of a leaf's values."""
         return arrow_type(self.type)

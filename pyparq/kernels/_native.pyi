@@ -620,7 +620,8 @@ class ColumnRules:
     How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
     encoding and the share of the best before it that it may take; `level`: of the native
     codec, or compression.NOT_NATIVE to use `compress` alone; `text`: values must be UTF-8; `precision`: digits of a
-    decimal; `key_values` are serialized KeyValue structs.
+    decimal; `geo`: 1 for the WKB of a geometry, 2 for that of a geography; `key_values` are serialized KeyValue
+    structs.
     """
 
     def __init__(
@@ -641,6 +642,7 @@ class ColumnRules:
         statistics: bool,
         text: bool,
         precision: int,
+        geo: int,
         path: Sequence[str],
         key_values: Sequence[bytes],
     ) -> None: ...
@@ -708,7 +710,7 @@ class ArraysChunk:
 class EncodeRefusal:
     """
     Why a chunk cannot be written: 1, a page is too large (`page` below 0: the dictionary's); 2, a row is; 3,
-    the arrays hold what the leaf may not.
+    the arrays hold what the leaf may not; 4, a value is EWKB.
     """
 
     @property
@@ -1093,6 +1095,15 @@ def match_binary(
 ) -> NDArray[np.uint64]:
     """
     Byte strings in unsigned lexicographic order: == != < <= > >=, starts_with, not starts_with.
+    """
+
+def match_boxes(
+    offsets: Buffer, data: Buffer, box: Buffer, round: bool, wanted: bool, within: Buffer | None = None
+) -> NDArray[np.uint64]:
+    """
+    Whether the box around each WKB value intersects a box: xmin, ymin, xmax, ymax.
+
+    Where xmin is above xmax, that crosses the antimeridian; of `round` values the box around them may as well.
     """
 
 def match_fixed(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
