@@ -97,8 +97,9 @@ def _items(data: memoryview, header: int, is_large: int, id_width: int) -> Itera
     values = offsets + (count + 1) * width
     if values > len(data):
         raise DataError("an object or array of a Variant declares more items than it holds")
+    end = values + _number(data, offsets + count * width, width)
     for k in range(count):
-        part = data[values + _number(data, offsets + k * width, width) :]
+        part = data[values + _number(data, offsets + k * width, width) : end]
         yield _number(data, ids + k * id_width, id_width) if id_width else k, part
 
 

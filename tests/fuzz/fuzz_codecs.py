@@ -57,7 +57,10 @@ def _inflate(codec: int, stored: Any, head: bytes, expected: bytes | None) -> No
     if size <= 0 or codec == _LZ4:  # what LZ4 without a name means depends on the room
         return
     exact = np.empty(size, np.uint8)
-    check(probes.inflate(codec, stored, exact) == size, "it does not fit its own size")
+    again = probes.inflate(codec, stored, exact)
+    if codec == _LZ4_RAW and again < 0:
+        return  # a match may not reach into the last five bytes of the room
+    check(again == size, "it does not fit its own size")
     check(exact.tobytes() == out[:size].tobytes(), "the bytes are others in exact room")
     wanted = head[2] % (size + 1)
     got = probes.inflate(codec, stored, exact, wanted)
