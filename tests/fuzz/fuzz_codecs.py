@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from fuzz_input import check, own, split
+from fuzz_input import check, number, own, split
 
 from pyparq.kernels._native import probes
 
-_SNAPPY, _GZIP, _BROTLI, _LZ4, _ZSTD, _LZ4_RAW = 1, 2, 4, 5, 6, 7
+_SNAPPY, _GZIP, _LZO, _LZ4, _ZSTD, _LZ4_RAW = 1, 2, 3, 5, 6, 7
 _ROOM = 1 << 13
 
 
@@ -24,6 +24,18 @@ def lz4(data: Any) -> None:
         _inflate(_LZ4, stored, head, None)
     else:
         _inflate(_LZ4_RAW, stored, head, _slow_lz4(stored))
+
+
+def lzo(data: Any) -> None:
+    """A block in a frame of Hadoop's, or any bytes. What was in the room before does not show."""
+    head, stored = split(data)
+    size = number(head, 1) % _ROOM
+    if not head[0] & 1:
+        stored = own(size.to_bytes(4, "big") + len(stored).to_bytes(4, "big") + bytes(stored))
+    rooms = np.zeros(size, np.uint8), np.full(size, 255, np.uint8)
+    found = [probes.inflate(_LZO, stored, room) for room in rooms]
+    check(found[0] == found[1] and -1 <= found[0] <= size, "another size")
+    check(rooms[0][: max(found[0], 0)].tobytes() == rooms[1][: max(found[0], 0)].tobytes(), "bytes that are not there")
 
 
 def compress(data: Any) -> None:

@@ -79,7 +79,9 @@ def pages(data: Any) -> None:
     asked = _Question(head, stored)
 
     def more(missing: int) -> tuple[int, int]:
-        return (missing, _ROOM) if missing < _ROOM else (0, 0)
+        if missing > _ROOM:
+            raise MemoryError
+        return missing, _ROOM
 
     with refused:
         reader = kernels.PageReader(asked.spec("values"), asked.piece(), asked.limits(), 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import random
+import struct
 import sys
 from collections.abc import Iterator
 from decimal import Decimal
@@ -150,6 +151,32 @@ def _of_values() -> Iterator[tuple[str, bytes]]:
         yield "byte_arrays", bytes([kind, 4]).ljust(HEAD, b"\0") + bytes(encode(offsets, raw))
 
 
+def _geometries() -> Iterator[tuple[str, bytes]]:
+    def wkb(order: str, kind: int, *parts: bytes) -> bytes:
+        return struct.pack(order + "BI", order == "<", kind) + b"".join(parts)
+
+    for order in "<>":
+        for more, form in ((0, "dd"), (1000, "ddd"), (3000, "dddd")):
+            at = struct.pack(order + form, *[1.5, -2.0, 3.0, 4.0][: len(form)])
+            two = struct.pack(order + "I", 2)
+            point, line = wkb(order, 1 + more, at), wkb(order, 2 + more, two, at, at)
+            ring = wkb(order, 3 + more, two, two, at, at, two, at, at)
+            every = [point, line, ring, wkb(order, 4 + more, two, point, point), wkb(order, 5 + more, two, line, line),
+                     wkb(order, 6 + more, two, ring, ring), wkb(order, 7 + more, two, point, line)]  # fmt: skip
+            for value in every:
+                yield "wkb", bytes([0, 0, 246, 246, 10, 10]).ljust(HEAD, b"\0") + value
+
+
+def _blocks_of_lzo() -> Iterator[tuple[str, bytes]]:
+    end = b"\x11\0\0"
+    for block, size in (
+        (b"\x15abcd" + end, 4),
+        (b"\0\x0f" + bytes(33) + end, 33),
+        (b"\x15abcd\x20\x01\x0c\0" + end, 38),
+    ):
+        yield "lzo", bytes([0, size]).ljust(HEAD, b"\0") + block
+
+
 def _others() -> Iterator[tuple[str, bytes]]:
     rng = random.Random(2)
     message = _table(3).schema.serialize().to_pybytes()
@@ -162,7 +189,7 @@ def _others() -> Iterator[tuple[str, bytes]]:
 
 
 def main(folder: Path) -> None:
-    for source in (_of_files, _of_values, _others):
+    for source in (_of_files, _of_values, _geometries, _blocks_of_lzo, _others):
         for k, (target, data) in enumerate(source()):
             (folder / target).mkdir(parents=True, exist_ok=True)
             (folder / target / f"{source.__name__}_{k}").write_bytes(data)

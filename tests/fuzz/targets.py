@@ -13,6 +13,7 @@ from typing import Literal
 
 import fuzz_arrow
 import fuzz_codecs
+import fuzz_geometries
 import fuzz_pages
 import fuzz_thrift
 import fuzz_values
@@ -31,6 +32,8 @@ class Target:
 TARGETS = {
     "snappy": Target(fuzz_codecs.snappy),
     "lz4": Target(fuzz_codecs.lz4),
+    "lzo": Target(fuzz_codecs.lzo),
+    "wkb": Target(fuzz_geometries.boxes),
     "compress": Target(fuzz_codecs.compress),
     "rle": Target(fuzz_values.rle),
     "delta": Target(fuzz_values.delta),
