@@ -45,5 +45,6 @@ DOOR = (
     "tuple_filters",
     "value_array",
     "value_expressions",
+    "variant_paths",
 )
 """Modules of this package that other packages may use."""

@@ -43,6 +43,7 @@ QUICK = frozenset(
         "test_filter_many",
         "test_geospatial",
         "test_nested_filters",
+        "test_variant_paths",
         # format
         "test_footer",
         "test_int96_range",
@@ -67,6 +68,7 @@ QUICK = frozenset(
         "test_urls",
         "test_write_sink",
         # kernels
+        "test_fuzz_corpora",
         "test_kernels",
         "test_kernels_alp",
         "test_kernels_chunks",
