@@ -150,6 +150,10 @@ class CorruptIndexWarning(UserWarning):
     """An index in the file is damaged. pyparq ignores it and reads the data without it."""
 
 
+class CatalogWarning(UserWarning):
+    """The catalog beside a dataset cannot be used. The files are read without it."""
+
+
 class UnverifiedFooterWarning(UserWarning):
     """The signature of a plaintext footer was not checked, because the footer key is not known."""
 

@@ -26,7 +26,13 @@ KeyValues: TypeAlias = Mapping[Any, str | bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class BloomOptions:
-    """Options for the Bloom filters of one column."""
+    """Options for the Bloom filters of one column.
+
+    Example::
+
+        options = {"id": pyparq.BloomOptions(fpp=0.001, power_of_two=False)}
+        pyparq.write_table({"id": [1, 2, 3]}, "ids.parquet", bloom_filter_options=options)
+    """
 
     fpp: float = 0.01
     """Target false-positive rate. The filter is sized for the distinct values of each row group, which are counted when
@@ -98,7 +104,13 @@ class BloomValues(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """One key of a sort order."""
+    """One key of a sort order.
+
+    Example::
+
+        order = [pyparq.SortKey("city"), pyparq.SortKey("id", descending=True)]
+        pyparq.write_table({"id": [1, 2, 3], "city": ["b", "a", "a"]}, "sorted.parquet", sort_by=order)
+    """
 
     name: ColumnName | int
     """The column: its name, its path, or its number among the leaf columns, counted from 0."""
@@ -156,6 +168,9 @@ class NamedSortColumn(Protocol):
     def descending(self) -> bool: ...
 
 
+Shredding: TypeAlias = Literal["auto"] | Mapping[Any, Any] | None
+"""What Variants are shredded to, by column: text of a type, a dict of an object's fields, a list of one for an array's
+elements, ``None`` for any value, or ``"auto"``."""
 Bloom: TypeAlias = bool | float | Literal["auto"] | BloomOptions | BloomValues | None
 Direction: TypeAlias = Literal["ascending", "descending"]
 Nulls: TypeAlias = bool | Literal["nulls_first", "nulls_last"]

@@ -29,6 +29,7 @@ root_doc = "index"
 myst_heading_anchors = 4
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_favicon = "static/icon.svg"
 html_js_files = ["site.js"]
 html_copy_source = False
 html_show_sphinx = False
@@ -46,14 +47,14 @@ PLACES = {
     "Guides": [
         "selective-reads", "Writing for them <writing>", "filters", "tables", "Many files <datasets>",
         "Delta Lake and Iceberg <delta-and-iceberg>", "Writing folders <writing-datasets>",
-        "Looking up keys <lookup>", "Adding indexes <add-indexes>",
+        "Looking up keys <lookup>", "Catalogs of keys <catalog>", "Adding indexes <add-indexes>",
         "Joining, rewriting <rewriting>", "verify", "URLs and stores <urls>", "encryption", "pictures",
         "Other tools <tools>", "spark", "Spark platforms <spark-platforms>",
     ],
-    "Coming from": ["pyarrow: one import <pyarrow>"],
+    "Coming from another library": ["Calls side by side <coming-from>", "pyarrow: one import <pyarrow>"],
     "How it works": [
         "parquet-file", "page-index", "bloom-filters", "what-is-read", "Encodings <encodings>",
-        "What a write guarantees <files>", "Wrong footers <footer>",
+        "files", "Wrong footers <footer>",
     ],
     "Reference": [
         "Python <api>", "Command line <command-line>", "types", "Format support <status>",

@@ -19,6 +19,7 @@ from typing import Any
 
 from pyparq.datasets import unfinished_commits as writes
 from pyparq.datasets.brace_patterns import alternatives, has_braces
+from pyparq.datasets.catalog.layout import FOLDER, HEAD
 from pyparq.datasets.staging import PREFIX, staging_folders
 from pyparq.datasets.table_formats import Managed, format_of, managed_in, tables_of, warning_of
 from pyparq.datasets.tables.table_files import TableFiles
@@ -86,6 +87,8 @@ class Found:
     """What the log of a table says of the files, for a source that is a table of Delta Lake or Iceberg."""
     unfinished: tuple[Unfinished, ...] = ()
     """Commits that have begun and not ended. The files are the ones from before these commits."""
+    catalog: DataFile | None = None
+    """The folder itself, if it has a catalog."""
 
 
 def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> Found:
@@ -154,11 +157,22 @@ def names_many(source: Any) -> bool:
     path = os.fspath(source)
     path = os.fsdecode(path) if isinstance(path, bytes) else path
     if is_url(path):
-        if "::" in path or path.startswith(("http://", "https://")):
+        if not _has_folders(path):
             return False
         return _is_pattern(path) or path.endswith("/") or not posixpath.splitext(path)[1]
     path = local_path(path) or path
     return os.path.isdir(path) or (_is_pattern(path) and not os.path.lexists(path))
+
+
+CACHES = ("simplecache::", "filecache::", "blockcache::")
+"""Protocols in front of another one, whose folders they show."""
+
+
+def _has_folders(url: str) -> bool:
+    """Whether the file system of a URL can list folders. HTTP servers and archives are read file by file."""
+    while url.lower().startswith(CACHES):
+        url = url.partition("::")[2]
+    return "::" not in url and not url.lower().startswith(("http://", "https://"))
 
 
 def _is_pattern(path: str) -> bool:
@@ -181,7 +195,8 @@ def _folder(path: str) -> Found:
         return list(_walk(path, (), seen))
 
     files, commits = _before_commits(path, listed)
-    return Found(path, tuple(files), unfinished=tuple(commits))
+    catalog = DataFile(path, path) if os.path.exists(os.path.join(path, FOLDER, HEAD)) else None
+    return Found(path, tuple(files), unfinished=tuple(commits), catalog=catalog)
 
 
 LISTINGS = 3
@@ -385,8 +400,8 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
     fs, path = file_system(url, "reading", "read from", storage_options)
     name = shown(url)
     one = Found(name, (DataFile(name, url),), True, storage_options)
-    if "::" in url or url.startswith(("http://", "https://")):
-        return one  # HTTP servers have no folders
+    if not _has_folders(url):
+        return one
     folders = Folders(fs, retry)
     if _is_pattern(path):
         return _remote_glob(fs, folders, path, name, storage_options)
@@ -403,7 +418,10 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
         for url in (fs.unstrip_protocol(found),)
     )
     table = managed_in((found[len(path.rstrip("/")) + 1 :] for found in listed), name)
-    return Found(name, tuple(files), False, storage_options, summaries, () if table is None else (table,))
+    tables = () if table is None else (table,)
+    has_catalog = posixpath.join(path.rstrip("/"), FOLDER, HEAD) in listed
+    catalog = DataFile(name, fs.unstrip_protocol(path), fs=fs) if has_catalog else None
+    return Found(name, tuple(files), False, storage_options, summaries, tables, catalog=catalog)
 
 
 def _remote_glob(fs: Any, folders: Folders, path: str, name: str, storage_options: Mapping[str, Any] | None) -> Found:

@@ -28,6 +28,7 @@ from pyparq.filters.logic import (
 )
 from pyparq.filters.value_array import ValueArray, value_array
 from pyparq.filters.value_expressions import CompareValues, Value, ValueTest
+from pyparq.option_checks import is_number
 from pyparq.runtime.safe_repr import printable
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "CompareValues",
     "Contains",
     "Expression",
+    "IntersectsBox",
     "IsIn",
     "IsNan",
     "IsNull",
@@ -118,6 +120,15 @@ class ColumnRef(Value):
         """The string or binary value starts with ``prefix``, byte for byte."""
         return StartsWith(self.path, prefix)
 
+    def intersects_box(self, xmin: float, ymin: float, xmax: float, ymax: float) -> Expression:
+        """The box around the geometry's coordinates and this box have a point in common; edges count.
+
+        For GEOMETRY and GEOGRAPHY columns, and binary columns of WKB. The geometry itself need not touch the box. An
+        empty geometry has no box. ``xmin`` above ``xmax`` is a box across the antimeridian. Raises
+        :class:`FilterError` for NaN, or ``ymin`` above ``ymax``; reading raises it for a value that is no ISO WKB.
+        """
+        return IntersectsBox(self.path, (xmin, ymin, xmax, ymax))
+
     def contains(self, value: Any) -> Expression:
         """An item of the list equals ``value``, at any depth of nested lists. Also works for a field of structs in a
         list (``col("ls.y")``) and for keys or values of a map (``col("m.key")``). Of a text, or a binary value, that is
@@ -141,6 +152,11 @@ def col(*path: str | tuple[str, ...]) -> ColumnRef:
 
     A dotted name first looks for a top-level column with exactly that name, then for a path. In a path, the dots may
     separate names or be part of them. Several names, or a tuple of names, give the exact path.
+
+    Example::
+
+        late = (pyparq.col("dep_delay") > 60) & pyparq.col("dest").isin(["LAX", "ORD"])
+        table = pyparq.read_table("flights.parquet", filters=late | pyparq.col("dep_delay").is_null())
     """
     names = path[0] if len(path) == 1 else path
     parts = names if isinstance(names, tuple) else (names,)
@@ -269,6 +285,24 @@ class StartsWith(Expression):
     @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.starts_with({self.prefix!r})"
+
+
+class IntersectsBox(Expression):
+    """The box around a geometry intersects ``box``: xmin, ymin, xmax, ymax."""
+
+    __slots__ = ("box", "path")
+
+    def __init__(self, path: Path, box: tuple[float, float, float, float]) -> None:
+        if not all(is_number(v) and v == v for v in box):
+            raise FilterError(f"intersects_box() takes four numbers, not {box!r}", column=dotted(path))
+        if box[1] > box[3]:
+            raise FilterError(f"ymin ({box[1]!r}) is above ymax ({box[3]!r})", column=dotted(path))
+        self.path = path
+        self.box = tuple(map(float, box))
+
+    @printable
+    def __repr__(self) -> str:
+        return f"{ColumnRef(self.path)!r}.intersects_box({', '.join(map(repr, self.box))})"
 
 
 def with_literals(test: Compare | Contains | IsIn, literals: Any) -> Expression:

@@ -37,6 +37,7 @@ class FsspecFile:
         """``listed``: what a listing of the folder says of the file."""
         self.fs = fs
         self._listed_size = None if listed is None else listed.size
+        self._listed_etag = None if listed is None or not is_s3(fs) else dict(listed.tags).get("ETag")
         self.path = path
         self.name = name
         self._size: int | None = None
@@ -96,6 +97,11 @@ class FsspecFile:
             if stated.generation is not None and takes_generations(self.fs):
                 self._bound = {"generation": stated.generation}
 
+    @property
+    def etag(self) -> str | None:
+        """The entity tag of the object on S3 that was opened, if it can be stated in requests."""
+        return self._etag if self._etag is not None and self._etag.startswith('"') else None
+
     def begin(self) -> None:
         """Begin a new question to an open file: it may have been replaced since the last one."""
         if self._unchanged is not None:
@@ -130,6 +136,8 @@ class FsspecFile:
                 "dataset again",
                 file=self.name,
             )
+        if self._etag is not None and self._listed_etag not in (None, self._etag.removeprefix("W/").strip('"')):
+            raise ChangedFileError("the file is not the one that was listed: make the dataset again", file=self.name)
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()

@@ -71,6 +71,11 @@ def add_indexes(
     Raises :class:`pyparq.OptionError`, :class:`pyparq.ColumnNotFoundError`, :class:`pyparq.CorruptFileError` for damage
     in a page that had to be read, and ``OSError``. The file at ``source`` is then unchanged. See
     docs/add-indexes.md.
+
+    Example::
+
+        report = pyparq.add_indexes("events.parquet", bloom_filters=["user"])      # in place
+        print(report)
     """
     options = IndexOptions(
         WriteOptions(

@@ -17,7 +17,7 @@ from pyparq.datasets.discovery import Found
 from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.read.dataset import Dataset, dataset, files_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
-from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
+from pyparq.datasets.read.scan import DatasetPlan, DatasetScan, planner_of
 from pyparq.datasets.table_formats import format_of
 from pyparq.errors import FilterError, OptionError
 from pyparq.filters.expression import AllOf, Expression
@@ -194,8 +194,16 @@ def planned(question: Question, also: Expression | None = None) -> DatasetPlan:
 
 
 def _is_for_tasks(ds: Dataset, question: Question) -> bool:
-    """Whether tasks share the planning of many files. The log of a table is here, and rules out most files."""
-    return len(ds.files) > question.many and files_of(ds).table is None
+    """Whether tasks share the planning of many files. The log of a table is here, and rules out most files. So does a
+    catalog that knows all files, if it leaves few of them."""
+    if len(ds.files) <= question.many or files_of(ds).table is not None:
+        return False
+    known = files_of(ds).known
+    if known is None or not known.are_all:
+        return True
+    if question.counts and question.filters is None:
+        return False
+    return len(planner_of(scan_of(question, ds)).numbers) > question.many
 
 
 def as_stored(question: Question) -> Question:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from conftest import require
+from site_build import build
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(page.stem for page in (ROOT / "docs").glob("*.md"))
@@ -17,16 +14,7 @@ PAGES = sorted(page.stem for page in (ROOT / "docs").glob("*.md"))
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, made with CONTRIBUTING's command into another folder."""
-    for name in ("sphinx", "furo", "myst_parser"):
-        require(name)
-    line = next(line for line in (ROOT / "CONTRIBUTING.md").read_text("utf-8").splitlines() if "-m sphinx" in line)
-    folder = tmp_path_factory.mktemp("site") / "site"
-    words = line.split("#")[0].split()[1:]
-    command = [sys.executable, *[str(folder) if word == "build/site" else word for word in words], "-q"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "LC_ALL": "C.UTF-8"})
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+    return build(tmp_path_factory.mktemp("site") / "site")
 
 
 def test_each_page_is_there(site: Path) -> None:

@@ -20,7 +20,7 @@ from pyparq.arrow.dictionary_column import SpelledColumn
 from pyparq.arrow.to_python import column_to_pylist
 from pyparq.errors import DataError
 from pyparq.format.types import DataType
-from pyparq.kernels import ColumnRules, EncodedChunks, FileRules, KernelError, LeafOrder
+from pyparq.kernels import ArraysChunk, ColumnRules, EncodedChunks, FileRules, FlatArray, KernelError, LeafOrder
 from pyparq.write import row_groups
 
 ROWS = 5_000
@@ -193,10 +193,11 @@ def encoded(physical: int, width: int, parts: list[Any], rows: int, dictionary: 
     file = FileRules(1, 100, 1 << 20, 1 << 20, 64, 64, 4096, True, True, 256, 0.25, 0.8, "key", None, 1)
     order = LeafOrder(0, width, False, False, False)
     column = ColumnRules(
-        file, order, physical, width, 1, 0, 0, None, -1 << 30, True, False, -1, [], True, False, 0, ["a"], []
+        file, order, physical, width, 1, 0, 0, None, -1 << 30, True, False, -1, [], True, False, 0, 0, ["a"], []
     )
     chunks = EncodedChunks()
-    assert chunks.encode([(column, parts, rows, dictionary, None, None)], lambda: None) is None
+    job = ArraysChunk(column, [FlatArray(*part) for part in parts], rows, dictionary)
+    assert chunks.encode([job], lambda: None) is None
     return b"".join(part.tobytes() for part in chunks.take())
 
 

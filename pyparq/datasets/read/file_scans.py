@@ -17,6 +17,7 @@ from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.evolution import marked
 from pyparq.datasets.read.file_plan import FilePlan
 from pyparq.datasets.read.filter import FilterParts
+from pyparq.datasets.read.known_files import Narrowed
 from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.schema_cast import Adapter
 from pyparq.errors import ParquetError, located
@@ -54,9 +55,15 @@ class FileScans:
     """Makes scans for one question to a dataset. What files of one schema have in common is computed once."""
 
     def __init__(
-        self, dataset: DatasetFiles, parts: FilterParts, projection: Projection, plans: Sequence[FilePlan] | None
+        self,
+        dataset: DatasetFiles,
+        parts: FilterParts,
+        projection: Projection,
+        plans: Sequence[FilePlan] | None,
+        left: Narrowed,
     ) -> None:
-        """``plans``: the reads of each file, if the scan was planned before."""
+        """``plans``: the reads of each file, if the scan was planned before. ``left``: what the catalog says."""
+        self._left = left
         self._dataset = dataset
         self._parts = parts
         self._projection = projection
@@ -118,7 +125,12 @@ class FileScans:
             if model is None:
                 return None
             rows = self._dataset.stored_rows(number, file, rows)
-            scan = same_question(model, file.fork(), row_groups, limit, ask_filters=row_groups is None, rows=rows)
+            groups = self._left.groups.get(number)
+            ask = row_groups is None and number not in self._left.by_keys
+            if groups is not None and row_groups is not None:
+                groups = sorted(set(groups) & set(row_groups))
+            chosen = row_groups if groups is None else groups
+            scan = same_question(model, file.fork(), chosen, limit, ask_filters=ask, rows=rows)
         else:
             question = self._parts.for_file(rest, self._projection, file, self._dataset.matching)
             if isinstance(question, Known) and question.value is not True:

@@ -56,7 +56,7 @@ void decode_page(ColumnJob& job, Segment& segment, Piece& piece, const ListedPag
     const bool all = piece.rows.all() || listed.wanted == listed.head.count;
     scratch.into = all ? segment.sink->page_room(listed.head, budget) : nullptr;
     const OpenPage page = open_data_page(listed.head, listed.body, listed.ordinal, piece.codec, leaf.max_def, leaf.max_rep,
-                                         piece.cipher ? &*piece.cipher : nullptr, limit, limits, scratch, budget);
+                                         piece.cipher, limit, limits, scratch, budget);
     PageSlots found;
     int64_t next = row;
     if (leaf.max_rep == 0) flat_slots(leaf, piece.rows, listed, page, scratch, budget, found);
@@ -116,7 +116,7 @@ int64_t level_bytes(const LeafSpec& leaf, const PageHead& head) {
 size_t bytes_of_indices(const LeafSpec& leaf, const Piece& piece, const ListedPage& listed, const PageLimits& limits,
                         PageScratch& scratch, Budget& budget) {
     const OpenPage page = open_data_page(listed.head, listed.body, listed.ordinal, piece.codec, leaf.max_def, leaf.max_rep,
-                                         piece.cipher ? &*piece.cipher : nullptr, -1, limits, scratch, budget);
+                                         piece.cipher, -1, limits, scratch, budget);
     PageSlots found;
     flat_slots(leaf, piece.rows, listed, page, scratch, budget, found);
     BinarySink<int64_t> sink(leaf, nullptr, 0, 0, budget, limits);

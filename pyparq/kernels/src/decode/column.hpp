@@ -34,7 +34,7 @@ struct Piece {
     std::vector<Bytes> parts;                                                        // the whole chunk; or the dictionary page, where it is apart, and data pages
     const int64_t *ordinals = nullptr, *first_rows = nullptr, *page_rows = nullptr;  // of the data pages
     RowSelection rows;
-    std::optional<PageCipher> cipher;
+    const PageCipher* cipher = nullptr;  // null: in the clear
     std::optional<Dictionary> known;
 
     // As it is found.

@@ -204,8 +204,30 @@ class Decoder {
     Budget budget;
 };
 
-// What is wrong, as Python words it: its name, three numbers, a text, the job, piece and page, and an exception of Python's or
-// None. None where nothing is. Needs the GIL, and is to be called once, whatever became of the decoder.
+// What is wrong, for Python to put into words.
+struct DecodeRefusal {
+    std::string name;
+    int64_t a, b, c;
+    nb::bytes text;
+    size_t column;
+    int64_t piece, page;  // page: -1 for none, -2 for the dictionary page
+    nb::object error;     // an exception of Python's, or None
+};
+
+// What has been read of one piece.
+struct PieceFacts {
+    size_t end;  // of its pages, in a whole chunk
+    int64_t data_pages, dictionary_pages;
+};
+
+// What has been read of all chunks of a call.
+struct ChunkTotals {
+    size_t data_pages = 0, dictionary_pages = 0;
+    size_t num_bytes = 0;    // of the columns
+    size_t ended_early = 0;  // chunks whose pages end before their bytes do
+};
+
+// A DecodeRefusal, or None where nothing is wrong. Needs the GIL, and is to be called once, whatever became of the decoder.
 nb::object refusal_of(Faults& faults);
 
 // A column of values. Needs the GIL; nothing is left in the job.

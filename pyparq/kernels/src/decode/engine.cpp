@@ -114,12 +114,11 @@ nb::object result_of(ColumnJob& job) {
     return nb::make_tuple(column_of(job), beside);
 }
 
-// What each piece has read: where its pages end, data pages, dictionary pages.
 nb::object facts_of(const std::deque<ColumnJob>& jobs) {
     nb::list all;
     for (const ColumnJob& job : jobs)
         for (const Piece& piece : job.pieces)
-            all.append(nb::make_tuple(piece.end, piece.pages_read, piece.dictionary_read ? 1 : 0));
+            all.append(nb::cast(PieceFacts{piece.end, piece.pages_read, piece.dictionary_read ? 1 : 0}));
     return all;
 }
 
@@ -132,25 +131,25 @@ nb::object refusal_of(Faults& faults) {
     if (!fault.any) return nb::none();
     const nb::object error = fault.error == nullptr ? nb::none() : nb::steal(std::exchange(faults.first.error, nullptr));
     const auto& text = fault.refused.text;
-    return nb::make_tuple(fault.refused.name, fault.refused.a, fault.refused.b, fault.refused.c,
-                          nb::bytes(text.data(), text.size()), fault.job, fault.place.piece, fault.place.page, error);
+    return nb::cast(DecodeRefusal{fault.refused.name, fault.refused.a, fault.refused.b, fault.refused.c,
+                                  nb::bytes(text.data(), text.size()), fault.job, fault.place.piece, fault.place.page, error});
 }
 
-// jobs: (leaf, pieces) each. limits: as PageLimits. Returns (results, facts, None), or (None, None, what is wrong).
-nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits, size_t threads, int64_t room) {
+nb::tuple decode_columns(const nb::list& given, const PageLimits& limits, size_t threads, int64_t room) {
     Held held;
-    Decoder decoder(limits_of(limits), std::max<size_t>(threads, 1), room);
+    Decoder decoder(limits, std::max<size_t>(threads, 1), room);
     const Py_ssize_t count = PyList_Size(given.ptr());
     try {
         for (Py_ssize_t j = 0; j < count; ++j) {
             const nb::handle one = PyList_GetItem(given.ptr(), j);
             ColumnJob& job = decoder.jobs.emplace_back();
-            job.leaf = leaf_of(item(one, 0));
+            job.leaf = nb::cast<const LeafSpec&>(item(one, 0));
             const nb::handle pieces = item(one, 1);
             const Py_ssize_t n = PyList_Size(pieces.ptr());
             job.pieces.resize(static_cast<size_t>(n));
             for (Py_ssize_t p = 0; p < n; ++p)
-                read_piece(PyList_GetItem(pieces.ptr(), p), job.leaf, held, decoder.budget, job.pieces[static_cast<size_t>(p)]);
+                read_piece(nb::cast<const PieceSpec&>(nb::handle(PyList_GetItem(pieces.ptr(), p))), job.leaf, held, decoder.budget,
+                           job.pieces[static_cast<size_t>(p)]);
         }
         decoder.run();
     } catch (const Refused& refused) {

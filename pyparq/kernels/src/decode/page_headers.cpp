@@ -40,7 +40,7 @@ PageHead next_head(const Piece& piece, const Bytes& data, size_t& at, int64_t or
 void read_dictionary(const LeafSpec& leaf, Piece& piece, const PageHead& head, const Bytes& body, size_t uses,
                      int64_t needed, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     const int64_t due = needed < head.count ? size_of_entries(leaf, head, needed) : head.size;
-    const Bytes plain = open_dictionary_page(head, body, piece.codec, piece.cipher ? &*piece.cipher : nullptr, due, limits,
+    const Bytes plain = open_dictionary_page(head, body, piece.codec, piece.cipher, due, limits,
                                              scratch, budget);
     piece.dictionary_read = true;
     if (due == head.size) return piece.dictionary.load(plain, head.count, head.count, leaf, uses, budget);
@@ -161,7 +161,7 @@ void read_dictionary_apart(const LeafSpec& leaf, Piece& piece, const PageLimits&
 void check_crcs(const Piece& piece, const PageLimits& limits, Place& at) {
     for (const ListedPage& page : piece.pages) {
         at.page = page.ordinal;
-        check_page_crc(page.head, page.body, piece.cipher ? &*piece.cipher : nullptr, limits);
+        check_page_crc(page.head, page.body, piece.cipher, limits);
     }
 }
 
