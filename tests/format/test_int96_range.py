@@ -13,6 +13,7 @@ import pytest
 import pyparq
 from pyparq import col
 from pyparq.format import int96
+from pyparq.read.decode.physical_values import int96_ticks
 
 EPOCH = dt.datetime(1970, 1, 1)
 LAST, FIRST = np.datetime64((1 << 63) - 1, "ns"), np.datetime64(-(1 << 63) + 1, "ns")
@@ -124,3 +125,12 @@ def test_the_first_and_the_last_nanosecond_are_read(tmp_path: Path) -> None:
     pyparq.write_table(rows, tmp_path / "f.parquet", int96_timestamps=True)
     found = pyparq.read_table(tmp_path / "f.parquet").to_arrow()["at"].cast(pa.int64()).to_pylist()
     assert found == [-(1 << 63) + 1, (1 << 63) - 1]
+
+
+def test_days_that_spark_counts_from_julian_day_0() -> None:
+    """Microseconds that wrap around are those of Spark, as far as a day from Julian day 0 fits 64 bits of them."""
+    days = [-106_751_990, -106_751_991]
+    raw = b"".join(bytes(8) + day.to_bytes(4, "little", signed=True) for day in days)
+    found, fits = int96_ticks(np.frombuffer(raw, np.uint8).reshape(-1, 12), "us")
+    assert fits.tolist() == [True, False]
+    assert found[0] == (days[0] - int96.JULIAN_EPOCH) * 86_400_000_000 + (1 << 64)
