@@ -94,11 +94,11 @@ struct Type {
     std::unique_ptr<Type> dictionary;
 };
 
-constexpr int kDeepest = 200;  // levels of nesting
+constexpr int kMostLevels = 200;  // levels of nesting
 
 // False where some type is not known.
 bool read_type(const ArrowSchema& schema, Type& out, int depth = 0) {
-    if (depth > kDeepest || schema.format == nullptr || !layout_of(schema.format, out.layout)) return false;
+    if (depth > kMostLevels || schema.format == nullptr || !layout_of(schema.format, out.layout)) return false;
     out.null = std::strcmp(schema.format, "n") == 0;
     if (schema.n_children < 0 || (schema.n_children > 0 && schema.children == nullptr)) return false;
     out.children.resize(static_cast<size_t>(schema.n_children));
