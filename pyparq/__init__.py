@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyparq import kernels as _kernels  # noqa: F401  a build without kernels says so here, not at the first read
 from pyparq._version import __version__
 from pyparq.errors import (
+    CatalogWarning,
     ChangedFileError,
     ChecksumError,
     ColumnNotFoundError,
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
     from pyparq.kernels.buffers import release_unused
     from pyparq.limits import Limits
     from pyparq.maintenance.add_indexes import add_indexes
+    from pyparq.maintenance.catalog.index_dataset import index_dataset
+    from pyparq.maintenance.catalog.report import CatalogReport
     from pyparq.maintenance.edit_metadata import edit_metadata
     from pyparq.maintenance.merge import MergeReport, merge
     from pyparq.maintenance.report import IndexedColumn, IndexedFile, IndexReport
@@ -105,6 +108,8 @@ _LATER = {
     "rewrite": "pyparq.maintenance.rewrite",
     "edit_metadata": "pyparq.maintenance.edit_metadata",
     "add_indexes": "pyparq.maintenance.add_indexes",
+    "index_dataset": "pyparq.maintenance.catalog.index_dataset",
+    "CatalogReport": "pyparq.maintenance.catalog.report",
     "MergeReport": "pyparq.maintenance.merge",
     "merge": "pyparq.maintenance.merge",
     "IndexReport": "pyparq.maintenance.report",
@@ -132,6 +137,8 @@ _MODULES = (
 __all__ = [
     "Batch",
     "BloomOptions",
+    "CatalogReport",
+    "CatalogWarning",
     "ChangedFileError",
     "ChecksumError",
     "ChunkedArray",
@@ -191,6 +198,7 @@ __all__ = [
     "col",
     "dataset",
     "edit_metadata",
+    "index_dataset",
     "merge",
     "read_metadata",
     "read_schema",

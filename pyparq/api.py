@@ -47,6 +47,11 @@ def read_table(
     (docs/urls.md). ``options``: the fields of :class:`pyparq.ReadOptions`, listed below.
 
     Raises :class:`pyparq.ParquetError`, which names the file, row group, column and page as far as they are known.
+
+    Example::
+
+        table = pyparq.read_table("flights.parquet", ["flight", "dest"], filters=pyparq.col("tailnum") == "N14228")
+        frame = table.to_pandas()
     """
     ReadOptions.check_known(options, ("columns", "filters", "row_groups", "rows", "limit", "storage_options"))
     if names_many(source):
@@ -76,7 +81,12 @@ def _read_many(
 def read_schema(
     source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
 ) -> Schema:
-    """Read the Arrow schema that tables read from a file have; for a folder, a glob or a list, that of all files."""
+    """Read the Arrow schema that tables read from a file have; for a folder, a glob or a list, that of all files.
+
+    Example::
+
+        print(pyparq.read_schema("flights.parquet").names)
+    """
     if names_many(source):
         from pyparq.datasets.read.dataset import Dataset
 
@@ -88,7 +98,13 @@ def read_schema(
 def read_metadata(
     source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
 ) -> FileMetaData:
-    """Read the footer of a file."""
+    """Read the footer of a file.
+
+    Example::
+
+        footer = pyparq.read_metadata("flights.parquet")
+        print(footer.num_rows, footer.row_group(0).column("flight").compression)
+    """
     with ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.metadata
 

@@ -142,8 +142,16 @@ class WriteConflictError(ParquetError):
     """Another write to the same folder is under way, or another program has given this write up."""
 
 
+class CommitUnknownError(WriteConflictError):
+    """A commit to a table failed in a way that does not tell whether it took place."""
+
+
 class CorruptIndexWarning(UserWarning):
     """An index in the file is damaged. pyparq ignores it and reads the data without it."""
+
+
+class CatalogWarning(UserWarning):
+    """The catalog beside a dataset cannot be used. The files are read without it."""
 
 
 class UnverifiedFooterWarning(UserWarning):

@@ -11,6 +11,11 @@ class Limits:
 
     They protect against decompression bombs and absurd declared sizes. A file that exceeds a limit is refused with
     :class:`pyparq.errors.LimitError`, even if it is valid. The error names the limit to raise.
+
+    Example::
+
+        limits = pyparq.Limits(max_memory=2 << 30)
+        table = pyparq.read_table("flights.parquet", limits=limits)
     """
 
     max_footer: int = 512 << 20

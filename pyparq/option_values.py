@@ -16,7 +16,7 @@ Compression: TypeAlias = Literal[
 ]  # fmt: skip
 Encoding: TypeAlias = Literal[
     "auto", "PLAIN", "RLE", "RLE_DICTIONARY", "PLAIN_DICTIONARY", "DELTA_BINARY_PACKED", "DELTA_LENGTH_BYTE_ARRAY",
-    "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT",
+    "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT", "ALP",
 ]  # fmt: skip
 FloatOrder: TypeAlias = Literal["TYPE_ORDER", "IEEE_754_TOTAL_ORDER"]
 DecimalStorage: TypeAlias = Literal["smallest", "fixed", "binary"]
@@ -26,7 +26,13 @@ KeyValues: TypeAlias = Mapping[Any, str | bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class BloomOptions:
-    """Options for the Bloom filters of one column."""
+    """Options for the Bloom filters of one column.
+
+    Example::
+
+        options = {"id": pyparq.BloomOptions(fpp=0.001, power_of_two=False)}
+        pyparq.write_table({"id": [1, 2, 3]}, "ids.parquet", bloom_filter_options=options)
+    """
 
     fpp: float = 0.01
     """Target false-positive rate. The filter is sized for the distinct values of each row group, which are counted when
@@ -98,7 +104,13 @@ class BloomValues(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """One key of a sort order."""
+    """One key of a sort order.
+
+    Example::
+
+        order = [pyparq.SortKey("city"), pyparq.SortKey("id", descending=True)]
+        pyparq.write_table({"id": [1, 2, 3], "city": ["b", "a", "a"]}, "sorted.parquet", sort_by=order)
+    """
 
     name: ColumnName | int
     """The column: its name, its path, or its number among the leaf columns, counted from 0."""

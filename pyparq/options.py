@@ -34,6 +34,13 @@ class WriteOptions:
 
     Options that differ by column take a dict. Its keys are columns: the path of a leaf column, dotted or as a tuple of
     names, or the path of a group, which means all leaf columns below it. Columns that are not named keep the default.
+
+    Example::
+
+        pyparq.write_table(
+            {"id": [1, 2, 3], "name": ["a", "b", None]}, "some.parquet",
+            compression={"name": "zstd"}, row_group_size=100_000, max_rows_per_page=5_000, bloom_filters={"id": 0.001},
+        )
     """
 
     compression: Compression | PerColumn[Compression | None] | None = "snappy"
@@ -196,7 +203,12 @@ _FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """Options for reading a file. Sizes are in bytes."""
+    """Options for reading a file. Sizes are in bytes.
+
+    Example::
+
+        table = pyparq.read_table("flights.parquet", read_dictionary=["dest"], use_threads=False)
+    """
 
     verify_checksums: bool = True
     """Check the CRC of pages that have one. Pages encrypted with AES_GCM_V1 are not checked: their authentication tag

@@ -28,6 +28,12 @@ def read_parquet(
     or ``"pyarrow"``; numpy's types by default. ``options``: those of :func:`pyparq.parquet.read_table`.
 
     Raises :class:`pyparq.UnsupportedError` without pandas or pyarrow, which makes pandas' frames.
+
+    Example::
+
+        import pyparq.pandas
+
+        frame = pyparq.pandas.read_parquet("flights.parquet", columns=["flight"], filters=[("dest", "==", "LAX")])
     """
     pandas = _pandas()
     options.pop("engine", None)
@@ -61,6 +67,14 @@ def to_parquet(
 
     ``path``: a path, a URL or a file object; ``None`` returns the file as bytes. ``index``: store pandas' index; by
     default a range is stored as metadata alone. ``options``: those of :func:`pyparq.parquet.write_table`.
+
+    Example::
+
+        import pandas as pd
+        import pyparq.pandas
+
+        frame = pd.DataFrame({"price": [1.5, 2.5]}, index=pd.Index(["a", "b"], name="key"))
+        pyparq.pandas.to_parquet(frame, "prices.parquet", compression="zstd")
     """
     _pandas()
     import json

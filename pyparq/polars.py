@@ -43,6 +43,14 @@ def scan(
     before the query runs.
 
     Raises :class:`pyparq.UnsupportedError` without polars, and what :func:`pyparq.dataset` raises.
+
+    Example::
+
+        import polars as pl
+        import pyparq.polars
+
+        flights = pyparq.polars.scan("flights/")
+        print(flights.filter(pl.col("dest") == "LAX").select("flight").collect())
     """
     given = {"schema": schema, "partitioning": partitioning, "filename": filename, "by": by, "on_error": on_error,
              "storage_options": storage_options}  # fmt: skip

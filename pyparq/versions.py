@@ -52,6 +52,10 @@ def show_versions(as_dict: bool = False) -> dict[str, Any] | None:
     With ``as_dict=True`` nothing is printed. The result then has the keys ``pyparq``, ``python``, ``platform``,
     ``packages`` (name to version, ``None`` where not installed) and ``codecs`` (name to a dict with ``uses``,
     ``origin``, ``version``, ``file`` and ``note``).
+
+    Example::
+
+        pyparq.show_versions()
     """
     found = _versions()
     if as_dict:

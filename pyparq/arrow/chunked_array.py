@@ -34,7 +34,13 @@ class ChunkedArray:
     """The values of one column, in one or more chunks (``pyarrow.ChunkedArray`` with a name).
 
     It supports the Arrow interface, so ``pyarrow.chunked_array(c)``, ``polars.Series(c)`` and ``numpy.asarray(c)`` take
-    it. Iterating gives Python objects. ``==`` compares type, nulls and values: see :meth:`equals`."""
+    it. Iterating gives Python objects. ``==`` compares type, nulls and values: see :meth:`equals`.
+
+    Example::
+
+        column = pyparq.read_table("flights.parquet", columns=["flight"])["flight"]
+        print(column.type, column.null_count, column[0], column.to_numpy().max())
+    """
 
     __slots__ = ("chunks", "field")
     __hash__ = None  # type: ignore[assignment]

@@ -78,6 +78,12 @@ class Batch(_FromOtherData):
     """Columns of equal length: one Arrow record batch, with what a :class:`Table` has.
 
     It speaks Arrow by itself (``pyarrow.record_batch(b)``). ``columns`` are its :class:`Column` values.
+
+    Example::
+
+        with pyparq.ParquetFile("flights.parquet") as file:
+            for batch in file.iter_batches(500, columns=["flight"]):
+                print(batch.num_rows, batch["flight"][0])
     """
 
     __slots__ = ("_schema", "columns", "num_rows")
@@ -177,6 +183,12 @@ class Table(_FromOtherData):
     Libraries that support the Arrow PyCapsule interface take a table directly: ``pyarrow.table(t)``,
     ``polars.DataFrame(t)``, ``duckdb.sql("from t")``. Raises :class:`SchemaError` for a batch with more or fewer
     columns than the schema.
+
+    Example::
+
+        table = pyparq.Table.from_pydict({"city": ["Lima", "Kyoto"], "price": [0.5, 2.5]})
+        print(table.num_rows, table["price"].to_pylist(), table[0:1].to_pydict())
+        frame = table.to_polars()
     """
 
     __slots__ = ("batches", "schema")

@@ -42,6 +42,7 @@ _COMMANDS = {
     "advise": ("advising", "What another way of writing a file would change, measured."),
     "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
     "add-index": ("indexing", "Add Bloom filters and page indexes to files that exist."),
+    "index-dataset": ("cataloging", "Make or update a catalog of keys beside a folder of files."),
     "edit-metadata": ("indexing", "Change the key-value metadata of files."),
     "merge": ("merge", "Join files of one schema without decoding them."),
     "split": ("splitting", "Cut files into several: by rows, bytes, or the values of a column."),

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
-from pyparq.arrow.to_python import column_to_pylist
-from pyparq.cli.values import cell_format, cell_json, float_text
-from pyparq.format.types import DataType
+from pyparq.arrow.to_python import field_to_pylist
+from pyparq.cli.values import cell_format, field_json, float_text
+from pyparq.format.types import Field
 from pyparq.kernels import dict_encode_binary, dict_encode_fixed, number_texts, take_binary, utf8_validate
 
 Places = npt.NDArray[np.int64]
@@ -62,12 +62,12 @@ class Form:
     def null(self) -> str:
         return "null" if self.is_json else ""
 
-    def render(self, type_: DataType) -> Render:
+    def render(self, field: Field) -> Render:
         """The text of one value that is no null."""
         if self.is_json:
-            to_json = cell_json(type_)
+            to_json = field_json(field)
             return lambda value: json.dumps(to_json(value), ensure_ascii=False, allow_nan=False)
-        form = cell_format(type_)
+        form = cell_format(field)
         return lambda value: csv_cell(form(value))
 
 
@@ -103,11 +103,11 @@ def texts_of(strings: Sequence[str]) -> Texts:
     return Texts(offsets, np.frombuffer(together.encode("utf-8", "surrogatepass"), np.uint8))
 
 
-def cells_of(column: Column, form: Form) -> Cells:
-    """The cells of a column, nulls included."""
+def cells_of(column: Column, form: Form, field: Field | None = None) -> Cells:
+    """The cells of a column, nulls included. ``field``: of the column, where it is known: it tells Variants."""
     type_ = column.type
     if type_.dictionary is None and (type_.is_nested or not (type_.byte_width or type_.format in ("u", "U", "b"))):
-        return _one_by_one(column, form)
+        return _one_by_one(column, form, field)
     mask = column.valid_mask()
     if mask is None:
         return _present(column, form)
@@ -139,9 +139,10 @@ def _present(column: Column, form: Form) -> Cells:
     return _fixed_width(column, form)
 
 
-def _one_by_one(column: Column, form: Form) -> Cells:
-    render = form.render(column.type)
-    return _each([form.null if value is None else render(value) for value in column_to_pylist(column)])
+def _one_by_one(column: Column, form: Form, field: Field | None = None) -> Cells:
+    field = Field("", column.type) if field is None else field
+    render = form.render(field)
+    return _each([form.null if value is None else render(value) for value in field_to_pylist(field, column)])
 
 
 def _each(strings: Sequence[str]) -> Cells:

@@ -230,6 +230,12 @@ def print_json(document: Any) -> None:
     sys.stdout.write(text + "\n")
 
 
+def report_document(report: Any) -> dict[str, Any]:
+    """Files that were written, for JSON."""
+    files = [{"path": file.path, "num_rows": file.num_rows, "bytes": file.num_bytes} for file in report.files]
+    return {"path": report.path, "num_rows": report.num_rows, "files": files, "replaced": list(report.replaced)}
+
+
 def number(value: int | None) -> str:
     """Digits in groups; ``-`` for what is not known."""
     return "-" if value is None or value < 0 else f"{value:,}"

@@ -95,7 +95,7 @@ class _Texts:
             piece = next(self._pieces, None)
             if piece is None:
                 return 0
-            self._lines, self._at = row_texts(piece), 0
+            self._lines, self._at = row_texts(piece, range(len(piece.columns))), 0
         return len(self._lines) - self._at
 
     def take(self, rows: int) -> list[bytes]:
@@ -109,10 +109,10 @@ class _Texts:
         return left + sum(int(piece.num_rows) for piece in self._pieces)
 
 
-def row_texts(batch: Any) -> list[bytes]:
-    """A line for each row."""
-    columns = [cells_of(column, JSON) for column in batch.columns]
-    return lines(columns, ["" if k == 0 else ", " for k in range(len(columns))], "\n", batch.num_rows).split(b"\n")[:-1]
+def row_texts(batch: Any, columns: Sequence[int]) -> list[bytes]:
+    """A line for each row, with the columns of these numbers."""
+    cells = [cells_of(batch.columns[k], JSON, batch.schema.fields[k]) for k in columns]
+    return lines(cells, ["" if k == 0 else ", " for k in range(len(cells))], "\n", batch.num_rows).split(b"\n")[:-1]
 
 
 # ---- by key
@@ -173,9 +173,7 @@ def _none() -> Digests:
 
 
 def _digests(piece: Any, columns: range) -> Digests:
-    from pyparq.arrow.table import Batch
-
-    texts = row_texts(Batch([piece.columns[k] for k in columns], piece.num_rows)) if columns else [b""] * piece.num_rows
+    texts = row_texts(piece, columns) if columns else [b""] * piece.num_rows
     return np.frombuffer(b"".join(map(xxhash.xxh3_128_digest, texts)), "S16")
 
 
@@ -230,7 +228,5 @@ def _objects(table: Any) -> list[dict[str, Any]]:
 
 
 def _column_texts(table: Any, name: str) -> list[bytes]:
-    from pyparq.arrow.table import Batch
-
     k = table.schema.names.index(name)
-    return [text for batch in table.batches for text in row_texts(Batch([batch.columns[k]], batch.num_rows))]
+    return [text for batch in table.batches for text in row_texts(batch, [k])]

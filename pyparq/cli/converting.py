@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import click
 
 from pyparq.cli import completion
-from pyparq.cli.common import SOURCE, opened_any
+from pyparq.cli.common import JSON, SOURCE, opened_any, print_json
 from pyparq.cli.export import save
 from pyparq.cli.forms import FORMS, PACKED, form_of, known_form
 from pyparq.cli.names import one_name
@@ -58,7 +58,7 @@ def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
 @click.option("--output", "-o", metavar="PATH", shell_complete=completion.files,
               help="The Parquet file. [default: SOURCE with the suffix .parquet]")  # fmt: skip
 @click.option("--from", "form", type=click.Choice(["csv", "jsonl"]), help="What SOURCE is, whatever its suffix.")
-@_all(*_TEXT, *_PARQUET, _MEMORY)
+@_all(*_TEXT, *_PARQUET, _MEMORY, JSON)
 def import_command(file: str, output: str | None, form: str | None, **options: Any) -> None:
     """Make a Parquet file of CSV with a header line, or of JSON lines (one object per line).
 
@@ -92,7 +92,7 @@ def import_command(file: str, output: str | None, form: str | None, **options: A
 @click.argument("output", metavar="OUTPUT", shell_complete=completion.files)
 @click.option("--from", "form", type=click.Choice(FORMS), help="What SOURCE is, whatever its suffix.")
 @click.option("--to", "target", type=click.Choice(FORMS), help="What OUTPUT shall be, whatever its suffix.")
-@_all(*_TEXT, *_PARQUET, _MEMORY)
+@_all(*_TEXT, *_PARQUET, _MEMORY, JSON)
 def convert_command(file: str, output: str, form: str | None, target: str | None, **options: Any) -> None:
     """Turn a file into another form: Parquet, CSV, JSON lines, Arrow (IPC) or Feather, by the suffixes.
 
@@ -125,9 +125,15 @@ def _convert(source: str, output: str, form: str, target: str | None, options: d
         options["delimiter"], options["encoding"], options["nulls"], parse_types(options["types"]),
         size("--memory", options["memory"]),
     )  # fmt: skip
+    if output == PIPE and options["as_json"]:
+        raise click.UsageError(
+            "--json prints a report, which needs an --output that is not -", ctx=click.get_current_context()
+        )
     with _rows(source, form, text) as (schema, batches), Busy("converting"):
         rows = save(output, schema, batches, target, **(_parquet_options(options) if target == "parquet" else {}))
-    if output != PIPE:
+    if options["as_json"]:
+        print_json({"path": output, "num_rows": rows})
+    elif output != PIPE:
         click.echo(f"wrote {count(rows, 'row')} to {visible(output)}", err=True)
 
 

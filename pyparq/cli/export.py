@@ -41,7 +41,7 @@ def json_lines(schema: Any, batches: Iterable[Any]) -> Iterator[bytes]:
         raise OptionError(f"several columns are called {twice!r}, which a JSON object cannot hold: use CSV or a table")
     before = [f"{', ' if k else '{'}{json.dumps(name, ensure_ascii=False)}: " for k, name in enumerate(names)]
     for batch in pieces(batches):
-        columns = [cells_of(column, JSON) for column in batch.columns]
+        columns = [cells_of(column, JSON, field) for column, field in zip(batch.columns, schema.fields, strict=True)]
         yield lines(columns, before, "}\n" if names else "{}\n", batch.num_rows)
 
 
@@ -55,7 +55,8 @@ def csv_lines(schema: Any, batches: Iterable[Any]) -> Iterator[bytes]:
     yield (",".join(map(csv_cell, schema.names)) + "\n").encode("utf-8", "surrogatepass")
     before = ["" if k == 0 else "," for k in range(len(schema.fields))]
     for batch in pieces(batches):
-        yield lines([cells_of(column, CSV) for column in batch.columns], before, "\n", batch.num_rows)
+        columns = [cells_of(column, CSV, field) for column, field in zip(batch.columns, schema.fields, strict=True)]
+        yield lines(columns, before, "\n", batch.num_rows)
 
 
 def save(path: str, schema: Any, batches: Iterable[Any], form: str | None = None, **options: Any) -> int:

@@ -132,9 +132,11 @@ def _said(counts: dict[str, int]) -> str:
 @click.option("--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Set a key. May be repeated.")
 @click.option("--remove", multiple=True, metavar="KEY", help="Remove a key. May be repeated.")
 @FORCE
+@JSON
 def edit_metadata_command(
-    sources: tuple[str, ...], output: str | None, pairs: tuple[str, ...], remove: tuple[str, ...], force: bool
-) -> None:
+    sources: tuple[str, ...], output: str | None, pairs: tuple[str, ...], remove: tuple[str, ...], force: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Change the key-value metadata of files, in place. Only the footer is written anew."""
     from pyparq.maintenance.edit_metadata import edit_metadata
 
@@ -149,4 +151,7 @@ def edit_metadata_command(
             sources[0] if len(sources) == 1 else list(sources), output, update=update, remove=remove, force=force,
             progress=lambda done, total: busy.step(), decryption=decryption(), storage_options=storage_for(*sources),
         )  # fmt: skip
-    emit(f"{count(written, 'file')} written" if written else "nothing to do")
+    if as_json:
+        print_json({"files_written": written})
+    else:
+        emit(f"{count(written, 'file')} written" if written else "nothing to do")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
+from pyparq.cli.common import JSON, print_json
 from pyparq.cli.completion import files
 from pyparq.cli.pipes import PIPE, complete_output, source_of
 from pyparq.cli.progress import Busy
@@ -17,7 +20,8 @@ from pyparq.cli.text import count
 @STORAGE
 @click.option("--output", "-o", required=True, metavar="PATH", help="The new file, or - for stdout.")
 @click.option("--force", is_flag=True, help="Write even into the folder of a Delta Lake, Iceberg or Hudi table.")
-def merge_command(sources: tuple[str, ...], output: str, force: bool) -> None:
+@JSON
+def merge_command(sources: tuple[str, ...], output: str, force: bool, as_json: bool) -> None:
     """Join files of one schema into one. A SOURCE is a file, a folder or a glob.
 
     Row groups, Bloom filters and page indexes are copied as they are. Row groups stay as small as they are: the command
@@ -32,6 +36,9 @@ def merge_command(sources: tuple[str, ...], output: str, force: bool) -> None:
             storage_options=storage_for(*sources, output),
         )  # fmt: skip
     if output == PIPE:
+        return
+    if as_json:
+        print_json(asdict(report))
         return
     rows, groups = count(report.num_rows, "row"), count(report.num_row_groups, "row group")
     emit(f"{report.target}: {count(report.num_files, 'file')}, {groups}, {rows}, {report.num_bytes:,} bytes")

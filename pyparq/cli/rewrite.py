@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pyparq.cli.common import SOURCES, decryption
+from pyparq.cli.common import JSON, SOURCES, decryption, print_json, report_document
 from pyparq.cli.pipes import PIPE, complete_output, source_of
 from pyparq.cli.progress import Busy
 from pyparq.cli.sizes import size
@@ -36,11 +36,13 @@ from pyparq.cli.text import count
 @click.option("--memory", default="1G", metavar="SIZE", help="Memory to use, approximately (1G).")
 @click.option("--temp", metavar="PATH", help="Folder for temporary files of a sort.")
 @click.option("--force", is_flag=True, help="Write even into the folder of a Delta Lake, Iceberg or Hudi table.")
+@JSON
 def rewrite_command(
     sources: tuple[str, ...], output: str, sort_by: tuple[str, ...], partition_by: tuple[str, ...], mode: str,
     max_file_size: str | None, max_file_rows: int | None, row_group_rows: int | None, page_rows: int | None,
     compression: Any,
     blooms: tuple[str, ...], memory: str, temp: str | None, force: bool,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Write the rows of files again. A SOURCE is a file, a folder or a glob.
 
@@ -66,7 +68,11 @@ def rewrite_command(
             force=force, decryption=decryption(), progress=lambda _: busy.step(),
             storage_options=storage_for(*sources, output), **options,
         )  # fmt: skip
+    if output == PIPE:
+        return
+    if as_json:
+        print_json(report_document(report))
+        return
     replaced = f", {count(len(report.replaced), 'file')} replaced" if report.replaced else ""
     rows, files = count(report.num_rows, "row"), count(len(report.files), "file")
-    if output != PIPE:
-        emit(f"{report.path}: {files}, {rows}, {report.num_bytes:,} bytes{replaced}")
+    emit(f"{report.path}: {files}, {rows}, {report.num_bytes:,} bytes{replaced}")

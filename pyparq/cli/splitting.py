@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pyparq.cli import completion
-from pyparq.cli.common import JSON, SOURCES, decryption, opened_all, print_json, rows_in
+from pyparq.cli.common import JSON, SOURCES, decryption, opened_all, print_json, report_document, rows_in
 from pyparq.cli.pipes import source_of
 from pyparq.cli.progress import Busy
 from pyparq.cli.sizes import size
@@ -58,9 +58,6 @@ def split_command(
             storage_options=storage_for(*sources, output), progress=lambda _: busy.step(),
         )  # fmt: skip
     if as_json:
-        print_json({
-            "path": report.path, "num_rows": report.num_rows,
-            "files": [{"path": f.path, "num_rows": f.num_rows, "bytes": f.num_bytes} for f in report.files],
-        })  # fmt: skip
+        print_json(report_document(report))
     else:
         emit(f"{report.path}: {count(len(report.files), 'file')}, {count(report.num_rows, 'row')}")

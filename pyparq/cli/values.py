@@ -7,6 +7,7 @@ strings, binary is ``"0x…"``, NaN and infinities are ``"NaN"``, ``"Infinity"``
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import json
 import math
 import re
@@ -17,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from pyparq.arrow.to_python import is_variant
 from pyparq.cli.text import cut, visible
 from pyparq.filters.predicate import format_literal
 from pyparq.format.order import FLOAT_KINDS, Order
-from pyparq.format.types import DataType, LeafType
+from pyparq.format.types import DataType, Field, LeafType
 
 Format = Callable[[Any], str]
 
@@ -93,10 +95,11 @@ def _float_json(value: float) -> Any:
 # ---- cells of a result: Python objects as Table.to_pylist gives them
 
 
-def cell_format(type_: DataType) -> Format:
-    """How a cell of a type is shown in a table. Nulls are the caller's (``None`` inside nested values is NULL)."""
+def cell_format(field: Field) -> Format:
+    """How a cell of a field is shown in a table. Nulls are the caller's (``None`` inside nested values is NULL)."""
+    type_ = field.type
     if type_.is_nested:
-        to_json = cell_json(type_)
+        to_json = field_json(field)
         return lambda value: json.dumps(to_json(value), ensure_ascii=False)
     if type_.kind == "binary" or type_.kind == "fixed":
         return lambda value: "0x" + bytes(value).hex()
@@ -105,26 +108,43 @@ def cell_format(type_: DataType) -> Format:
         return lambda value: float_text(width(value))
     if type_.kind == "bool":
         return lambda value: "true" if value else "false"
-    to_text = cell_json(type_)
+    to_text = field_json(field)
     return lambda value: str(to_text(value))
 
 
-def cell_json(type_: DataType) -> Callable[[Any], Any]:
-    """How a cell of a type is put into JSON (``None`` stays null)."""
-    inner = _json_of(type_)
+def field_json(field: Field) -> Callable[[Any], Any]:
+    """How a cell of a field is put into JSON (``None`` stays null)."""
+    inner = _variant_json if is_variant(field) else _json_of(field.type)
     return lambda value: None if value is None else inner(value)
+
+
+def _variant_json(value: Any) -> Any:
+    """What a Variant holds, at any depth."""
+    if isinstance(value, dict):
+        return {name: _variant_json(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_variant_json(inner) for inner in value]
+    if isinstance(value, float):
+        return _float_json(value)
+    if isinstance(value, bytes):
+        return "0x" + value.hex()
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, dt.datetime):
+        return _timestamp(value, "Z" if value.tzinfo else "")
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
 def _json_of(type_: DataType) -> Callable[[Any], Any]:
     kind = type_.kind
     if kind == "struct":
-        fields = [(f.name, cell_json(f.type)) for f in type_.children]
+        fields = [(f.name, field_json(f)) for f in type_.children]
         return lambda value: {name: convert(value[name]) for name, convert in fields}
     if kind in ("list", "list_view"):
-        element = cell_json(type_.children[0].type)
+        element = field_json(type_.children[0])
         return lambda value: [element(v) for v in value]
     if kind == "map":
-        key, item = (cell_json(f.type) for f in type_.children[0].type.children)
+        key, item = (field_json(f) for f in type_.children[0].type.children)
         return lambda value: [[key(k), item(v)] for k, v in value]
     if type_.format in _NARROW:
         narrow = _NARROW[type_.format]

@@ -37,10 +37,10 @@ def show_rows(schema: Any, batches: Sequence[Any]) -> None:
 
 
 def _cells(field: Any, chunks: Sequence[Any]) -> list[Cell]:
-    from pyparq.arrow.to_python import column_to_pylist
+    from pyparq.arrow.to_python import field_to_pylist
 
-    form = cell_format(field.type)
-    values = (v for chunk in chunks for v in column_to_pylist(chunk))
+    form = cell_format(field)
+    values = (v for chunk in chunks for v in field_to_pylist(field, chunk))
     return [None if v is None else cut(form(v), LONGEST) for v in values]
 
 

@@ -1,6 +1,13 @@
 """Many files as one table: ``read/`` and ``write/``."""
 
 DOOR = (
+    "catalog.bounds_table",
+    "catalog.catalog",
+    "catalog.file_table",
+    "catalog.key_table",
+    "catalog.kinds",
+    "catalog.layout",
+    "catalog.place",
     "discovery",
     "partitions",
     "read.dataset",

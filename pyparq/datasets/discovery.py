@@ -19,8 +19,10 @@ from typing import Any
 
 from pyparq.datasets import unfinished_commits as writes
 from pyparq.datasets.brace_patterns import alternatives, has_braces
+from pyparq.datasets.catalog.layout import FOLDER, HEAD
 from pyparq.datasets.staging import PREFIX, staging_folders
-from pyparq.datasets.table_formats import Managed, managed_in, tables_of, warning_of
+from pyparq.datasets.table_formats import Managed, format_of, managed_in, tables_of, warning_of
+from pyparq.datasets.tables.table_files import TableFiles
 from pyparq.datasets.unfinished_commits import Names, Place, Unfinished
 from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarning
 from pyparq.io.file_versions import Stated
@@ -59,6 +61,10 @@ class DataFile:
     listed: Stated | None = field(default=None, compare=False, repr=False)
     """What that file system says of its version."""
 
+    def is_as_listed(self, size: int, mtime_ns: int) -> bool:
+        """Whether a local file still has the size and time that were listed. A table's log lists the size alone."""
+        return self.size is None or (size == self.size and self.mtime_ns in (None, mtime_ns))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode)
 
@@ -77,8 +83,12 @@ class Found:
     """``_metadata`` and ``_common_metadata`` files in the root folder of a URL."""
     tables: tuple[Managed, ...] = ()
     """Tables of a table format, as far as the listing of a URL shows them."""
+    table: TableFiles | None = None
+    """What the log of a table says of the files, for a source that is a table of Delta Lake or Iceberg."""
     unfinished: tuple[Unfinished, ...] = ()
     """Commits that have begun and not ended. The files are the ones from before these commits."""
+    catalog: DataFile | None = None
+    """The folder itself, if it has a catalog."""
 
 
 def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> Found:
@@ -140,7 +150,7 @@ def _object(source: Any) -> Found:
 
 def names_many(source: Any) -> bool:
     """Whether a source can stand for several files: a list, a folder, a glob. Costs one look at the file system."""
-    if isinstance(source, (list, tuple)):
+    if isinstance(source, (list, tuple)) or format_of(source) is not None:
         return True
     if not isinstance(source, (str, os.PathLike)):
         return False
@@ -174,7 +184,8 @@ def _folder(path: str) -> Found:
         return list(_walk(path, (), seen))
 
     files, commits = _before_commits(path, listed)
-    return Found(path, tuple(files), unfinished=tuple(commits))
+    catalog = DataFile(path, path) if os.path.exists(os.path.join(path, FOLDER, HEAD)) else None
+    return Found(path, tuple(files), unfinished=tuple(commits), catalog=catalog)
 
 
 LISTINGS = 3
@@ -396,7 +407,10 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
         for url in (fs.unstrip_protocol(found),)
     )
     table = managed_in((found[len(path.rstrip("/")) + 1 :] for found in listed), name)
-    return Found(name, tuple(files), False, storage_options, summaries, () if table is None else (table,))
+    tables = () if table is None else (table,)
+    has_catalog = posixpath.join(path.rstrip("/"), FOLDER, HEAD) in listed
+    catalog = DataFile(name, fs.unstrip_protocol(path), fs=fs) if has_catalog else None
+    return Found(name, tuple(files), False, storage_options, summaries, tables, catalog=catalog)
 
 
 def _remote_glob(fs: Any, folders: Folders, path: str, name: str, storage_options: Mapping[str, Any] | None) -> Found:

@@ -16,13 +16,23 @@ from pyparq.errors import OptionError
 from pyparq.io.folders import Folders
 from pyparq.io.url import shown
 
-_DELTA, _HUDI, _ICEBERG = "Delta Lake", "Apache Hudi", "Apache Iceberg"
-_BY_FOLDER = {"_delta_log": _DELTA, ".hoodie": _HUDI}
+DELTA, _HUDI, ICEBERG = "Delta Lake", "Apache Hudi", "Apache Iceberg"
+_BY_FOLDER = {"_delta_log": DELTA, ".hoodie": _HUDI}
 _ICEBERG_FOLDER = "metadata"
 _ICEBERG_FILES = (".metadata.json", ".metadata.json.gz")
 
 Managed = tuple[str, str]
 """The name of the format, and the table's folder."""
+
+
+_CLASSES = {("deltalake", "DeltaTable"): DELTA, ("pyiceberg", "Table"): ICEBERG, ("pyiceberg", "DataScan"): ICEBERG}
+
+
+def format_of(source: Any) -> str | None:
+    """The format of a table that ``deltalake`` or ``pyiceberg`` has opened. ``None`` for any other object. Neither
+    package is imported."""
+    names = ((cls.__module__.partition(".")[0], cls.__name__) for cls in type(source).__mro__)
+    return next((_CLASSES[name] for name in names if name in _CLASSES), None)
 
 
 # ---- local folders -------------------------------------------------------------------------------------------------
@@ -62,7 +72,7 @@ def _format_of(folder: str) -> str | None:
             return format_
     try:
         with os.scandir(os.path.join(folder, _ICEBERG_FOLDER)) as entries:
-            return _ICEBERG if any(entry.name.endswith(_ICEBERG_FILES) for entry in entries) else None
+            return ICEBERG if any(entry.name.endswith(_ICEBERG_FILES) for entry in entries) else None
     except OSError:  # it does not exist, or may not be read
         return None
 
@@ -107,7 +117,7 @@ def managed_on(fs: Any, path: str) -> Managed | None:
             with suppress(PermissionError, FileNotFoundError):
                 listed = folders.entries(f"{folder}/{_ICEBERG_FOLDER}")
                 if any(str(info["name"]).endswith(_ICEBERG_FILES) for info in listed):
-                    return _ICEBERG, folder
+                    return ICEBERG, folder
         folder = folder.rpartition("/")[0]
     return None
 
@@ -119,7 +129,7 @@ def managed_in(paths: Iterable[str], root: str) -> Managed | None:
         for k, name in enumerate(folders):
             format_ = _BY_FOLDER.get(name)
             if format_ is None and name == _ICEBERG_FOLDER and k == len(folders) - 1:
-                format_ = _ICEBERG if path.endswith(_ICEBERG_FILES) else None
+                format_ = ICEBERG if path.endswith(_ICEBERG_FILES) else None
             if format_ is not None:
                 return format_, posixpath.join(root, *folders[:k])
     return None
@@ -151,7 +161,9 @@ def _refusal(format_: str, table: str) -> OptionError:
 def warning_of(found: Managed) -> str:
     """The warning for a reader of plain files."""
     format_, table = found
+    opened = {DELTA: f'DeltaTable("{shown(table)}")', ICEBERG: 'catalog.load_table("name")'}.get(format_)
+    rightly = f"Use a reader for {format_}" if opened is None else f"Give pyparq.dataset({opened})"
     return (
         f"{shown(table)} is a table of {format_}. Its files may hold rows that were deleted or replaced since, and "
-        f"these rows are read too. Use a reader for {format_} to read the table as it is now"
+        f"these rows are read too. {rightly} to read the table as it is now (docs/delta-and-iceberg.md)"
     )

@@ -27,7 +27,13 @@ ReadSibling = Callable[[str], bytes]
 @dataclass(frozen=True, slots=True)
 class EncryptionKey:
     """A key with its key metadata. ``metadata`` is stored in the file, unencrypted, and is passed to the key
-    retriever."""
+    retriever.
+
+    Example::
+
+        key = pyparq.EncryptionKey(b"0123456789abcdef", metadata=b"key of 2024")
+        pyparq.write_table({"id": [1]}, "secret.parquet", encryption=pyparq.EncryptionProperties(footer_key=key))
+    """
 
     key: bytes = field(repr=False)
     metadata: bytes | None = None
@@ -126,6 +132,11 @@ class EncryptionProperties(_Secretive):
     ``store_aad_prefix=False`` does not store it in the file, so every reader must give it.
 
     One object may be used for many files, which get different random identifiers. Raises :class:`OptionError`.
+
+    Example::
+
+        keys = pyparq.EncryptionProperties(footer_key=b"0123456789abcdef")
+        pyparq.write_table({"id": [1, 2]}, "secret.parquet", encryption=keys)
     """
 
     def __init__(
@@ -198,6 +209,12 @@ class DecryptionProperties(_Secretive):
 
     Keys may be missing. The parts of the file that they encrypt cannot be read then; all other parts can. Raises
     :class:`OptionError`.
+
+    Example::
+
+        key = b"0123456789abcdef"
+        pyparq.write_table({"id": [1, 2]}, "secret.parquet", encryption=pyparq.EncryptionProperties(footer_key=key))
+        table = pyparq.read_table("secret.parquet", decryption=pyparq.DecryptionProperties(footer_key=key))
     """
 
     def __init__(

@@ -21,6 +21,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import deserialize
+from pyparq.kernels import PageCipher
 from pyparq.runtime import fork_safety
 
 T = TypeVar("T")
@@ -41,9 +42,8 @@ class ChunkDecryption(Protocol):
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
         """The Thrift struct stored at ``data[at]``, and where its stored bytes end."""
 
-    def of_pages(self) -> tuple[Any, ...] | None:
-        """What the native decoder opens pages with: this, the key, the AADs of OF_PAGES up to the page number, whether
-        bodies are by CTR. ``None`` where they are in the clear."""
+    def of_pages(self) -> PageCipher | None:
+        """Decrypts pages for the native decoder. ``None``: they are in the clear."""
 
     def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
         """The plaintext of a page header that is stored at ``data[at]``, and where its stored bytes end."""
@@ -110,8 +110,8 @@ class _Encrypted:
         # parquet-java leaves bytes behind the struct: they are not looked at.
         return deserialize(cls, plain)[0], end
 
-    def of_pages(self) -> tuple[Any, ...]:
-        return self, self._key.native, self._aad.of_pages, self._ctr
+    def of_pages(self) -> PageCipher:
+        return PageCipher(self, self._key.native, self._aad.of_pages, self._ctr)
 
     def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
         return self._module_at(data, at, Module(module), page)

@@ -136,6 +136,11 @@ class Computed:
         """Whether the answer for a row follows from the entry of the only column's dictionary. No null passes."""
         return len(self.nodes) == 1 and not isinstance(self.test, Missing)
 
+    @property
+    def has_bounds(self) -> bool:
+        """Whether bounds of the columns can prove more than that a column is null."""
+        return isinstance(self.test, Comparison) and bool(self.nodes)
+
     def columns(self) -> set[int]:
         return {node.column for node in self.nodes}
 

@@ -141,6 +141,11 @@ def col(*path: str | tuple[str, ...]) -> ColumnRef:
 
     A dotted name first looks for a top-level column with exactly that name, then for a path. In a path, the dots may
     separate names or be part of them. Several names, or a tuple of names, give the exact path.
+
+    Example::
+
+        late = (pyparq.col("dep_delay") > 60) & pyparq.col("dest").isin(["LAX", "ORD"])
+        table = pyparq.read_table("flights.parquet", filters=late | pyparq.col("dep_delay").is_null())
     """
     names = path[0] if len(path) == 1 else path
     parts = names if isinstance(names, tuple) else (names,)

@@ -24,7 +24,13 @@ def is_null_literal(value: object) -> bool:
 
 
 class Expression:
-    """A filter: true, false or unknown for each row. Combine expressions with ``&``, ``|`` and ``~``."""
+    """A filter: true, false or unknown for each row. Combine expressions with ``&``, ``|`` and ``~``.
+
+    Example::
+
+        wanted = (pyparq.col("dest") == "LAX") | ~(pyparq.col("dep_delay") < 60)
+        table = pyparq.read_table("flights.parquet", filters=wanted)
+    """
 
     __slots__ = ()
     # numpy scalars on the left (``np.int64(3) < col("a")``) must leave the comparison to us.

@@ -72,6 +72,10 @@ class DataType:
 
     ``dictionary`` is the value type when the array is dictionary-encoded (``format`` is the index type then), and
     ``ordered`` says that the order of its entries means something; of a map, that its keys are sorted.
+
+    Example::
+
+        print(pyparq.read_schema("flights.parquet").field("dest").type)
     """
 
     format: str
@@ -163,7 +167,13 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A named, possibly nullable column. ``metadata`` keys and values are bytes."""
+    """A named, possibly nullable column. ``metadata`` keys and values are bytes.
+
+    Example::
+
+        field = pyparq.schema({"price": "decimal(9,2)?"}).field("price")
+        print(field.name, field.type, field.nullable)
+    """
 
     name: str
     type: DataType
@@ -176,7 +186,14 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Fields in order, with table-level ``metadata`` (bytes to bytes)."""
+    """Fields in order, with table-level ``metadata`` (bytes to bytes).
+
+    Example::
+
+        schema = pyparq.read_schema("flights.parquet")
+        for field in schema:
+            print(field.name, field.type, field.nullable)
+    """
 
     fields: tuple[Field, ...]
     metadata: Mapping[bytes, bytes] = field(default_factory=dict, hash=False)

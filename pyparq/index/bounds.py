@@ -49,6 +49,11 @@ class Bounds:
     def __len__(self) -> int:
         return len(self.has_bounds)
 
+    def at(self, places: Int64Array) -> Bounds:
+        """The bounds of the parts with these numbers, in this order. Numbers may repeat."""
+        per_part = ("mins", "maxs", "has_bounds", "null_counts", "nan_counts", "counts", "all_null")
+        return Bounds(self.leaf, *(getattr(self, name)[places] for name in per_part))
+
 
 def gregorian(bounds: Bounds) -> Bounds:
     """The same bounds in the Gregorian calendar, if the file stores them in the hybrid one. Raises

@@ -46,6 +46,15 @@ class ObjectFile:
     used obstore.
 
     The read raises the errors that a URL gives, and :class:`ChangedFileError` if the object is replaced meanwhile.
+
+    Example::
+
+        from obstore.store import MemoryStore
+
+        store = MemoryStore()
+        with open("flights.parquet", "rb") as file:
+            store.put("a/flights.parquet", file.read())
+        table = pyparq.read_table(pyparq.ObjectFile(store, "a/flights.parquet"), columns=["flight"])
     """
 
     is_local = False

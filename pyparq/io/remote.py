@@ -37,6 +37,7 @@ class FsspecFile:
         """``listed``: what a listing of the folder says of the file."""
         self.fs = fs
         self._listed_size = None if listed is None else listed.size
+        self._listed_etag = None if listed is None or not is_s3(fs) else dict(listed.tags).get("ETag")
         self.path = path
         self.name = name
         self._size: int | None = None
@@ -130,6 +131,8 @@ class FsspecFile:
                 "dataset again",
                 file=self.name,
             )
+        if self._etag is not None and self._listed_etag not in (None, self._etag.removeprefix("W/").strip('"')):
+            raise ChangedFileError("the file is not the one that was listed: make the dataset again", file=self.name)
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()

@@ -9,7 +9,7 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -295,6 +295,138 @@ class DecodedColumn:
     @property
     def repetition_levels(self) -> NDArray[np.uint8] | None: ...
 
+class LeafSpec:
+    """
+    A leaf, and what its values become.
+
+    `physical`: number of Type in parquet.thrift; `width`: bytes of a stored value, 0 for BYTE_ARRAY. A
+    definition level of `slot_level` or more is a slot. `form`: "values", "codes" (of the dictionary) or
+    "views"; with `codes_or_values`, values where a page has no codes. `convert`: number of Convert in
+    kernels/src/decode/column_output.hpp. `digits`: most that a decimal may have, 0 for any. Text must be UTF-8.
+    """
+
+    def __init__(
+        self,
+        physical: int,
+        width: int,
+        max_def: int,
+        max_rep: int,
+        slot_level: int = 0,
+        keeps_levels: bool = False,
+        is_text: bool = False,
+        form: str = "values",
+        convert: int = 0,
+        large_offsets: bool = False,
+        codes_or_values: bool = False,
+        digits: int = 0,
+    ) -> None: ...
+
+class PageLimits:
+    """
+    Limits of pyparq.limits, whether pages are held against their CRC, and the bytes of byte arrays above which
+    a column has offsets of 64 bits.
+    """
+
+    def __init__(
+        self,
+        max_page: int,
+        max_expansion: int,
+        expansion_floor: int,
+        max_values_per_byte: int,
+        max_column: int,
+        check_crc: bool,
+        most_offset: int,
+    ) -> None: ...
+
+class PageCipher:
+    """
+    Decrypts the pages of a chunk: by libcrypto, with `key` and the AADs of modules 2 to 5 up to the page
+    number; or by `decryption`, where `key` is None or a module is not as usual. With `ctr`, bodies are by
+    AES-CTR.
+    """
+
+    def __init__(self, decryption: Any, key: AesKey | None, aads: list[bytes], ctr: bool) -> None: ...
+
+class PieceSpec:
+    """
+    The wanted part of one column chunk.
+
+    `data`: the bytes of the whole chunk; or, with int64 arrays of a number for each data page (`ordinals`,
+    `first_rows`, `page_rows`), a list of pages, the dictionary page first if it is `dictionary_apart`. `rows`:
+    None for all; int64 (starts, ends) of ranges; or a bitmap with a bit for each row of the row group, in whole
+    words of 64. `dictionary`: where it is known, (entries, int64 offsets or None, bytes).
+    """
+
+    def __init__(
+        self,
+        codec: int,
+        num_values: int,
+        num_rows: int,
+        first_is_dictionary: bool,
+        data: Any,
+        ordinals: Buffer | None = None,
+        first_rows: Buffer | None = None,
+        page_rows: Buffer | None = None,
+        dictionary_apart: bool = False,
+        rows: Any = None,
+        cipher: PageCipher | None = None,
+        dictionary: tuple[int, Any, Any] | None = None,
+    ) -> None: ...
+
+class DecodeRefusal:
+    """
+    A fault in a file: a name with up to three numbers and a text, which pyparq/read/decode/refusals.py puts
+    into words; the column and piece of the call; and the ordinal of the data page, -2 for the dictionary page,
+    -1 for none.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def a(self) -> int: ...
+    @property
+    def b(self) -> int: ...
+    @property
+    def c(self) -> int: ...
+    @property
+    def text(self) -> bytes: ...
+    @property
+    def column(self) -> int: ...
+    @property
+    def piece(self) -> int: ...
+    @property
+    def page(self) -> int: ...
+    @property
+    def error(self) -> BaseException | None:
+        """An exception that a library or a key raised."""
+
+class PieceFacts:
+    """
+    What has been read of a piece: the end of its pages, in a whole chunk, and numbers of pages.
+    """
+
+    @property
+    def end(self) -> int: ...
+    @property
+    def data_pages(self) -> int: ...
+    @property
+    def dictionary_pages(self) -> int: ...
+
+class ChunkTotals:
+    """What has been read of all chunks of a call."""
+
+    @property
+    def data_pages(self) -> int: ...
+    @property
+    def dictionary_pages(self) -> int: ...
+    @property
+    def num_bytes(self) -> int:
+        """Of the columns."""
+
+    @property
+    def ended_early(self) -> int:
+        """Chunks that have bytes behind their last page."""
+
 def set_libraries(crc32: Callable[..., int], decode: Callable[[int, Any, Any], int]) -> None:
     """
     What the decoder calls where the kernels have no library: `zlib.crc32(data, before)`, and `decode(codec, stored,
@@ -302,42 +434,112 @@ def set_libraries(crc32: Callable[..., int], decode: Callable[[int, Any, Any], i
     """
 
 def decode_columns(
-    jobs: list[tuple[Any, ...]], limits: tuple[int, ...], threads: int, room: int
-) -> tuple[list[Any], list[tuple[int, int, int]], tuple[Any, ...] | None]:
+    jobs: list[tuple[LeafSpec, list[PieceSpec]]], limits: PageLimits, threads: int, room: int
+) -> tuple[list[Any], list[PieceFacts], DecodeRefusal | None]:
     """
     Decode columns, each of pieces of one leaf (see pyparq/read/decode/decoder.py), in at most `room` bytes.
 
-    (results, what each piece has read, None), or (None, None, what is refused).
+    (results, facts about all pieces, None), or (None, None, what is refused).
     """
+
+class StoredPage:
+    """
+    The header of a page, and where the page lies in the file. Sizes are in bytes.
+    """
+
+    @property
+    def offset(self) -> int:
+        """Of its header, in the file."""
+
+    @property
+    def size(self) -> int:
+        """As it is stored, with the header."""
+
+    @property
+    def stored(self) -> int:
+        """As it is stored, without the header."""
+
+    @property
+    def uncompressed(self) -> int: ...
+    @property
+    def type(self) -> int:
+        """Number of PageType in parquet.thrift."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def num_values(self) -> int:
+        """Nulls included; of a dictionary page, its entries."""
+
+    @property
+    def encoding(self) -> int: ...
+    @property
+    def num_nulls(self) -> int | None:
+        """Of a data page of version 2."""
+
+    @property
+    def num_rows(self) -> int | None:
+        """Of a data page of version 2."""
+
+    @property
+    def is_sorted(self) -> bool:
+        """Of a dictionary page."""
+
+    @property
+    def has_crc(self) -> bool: ...
+    @property
+    def has_statistics(self) -> bool: ...
+
+class DecodedPages:
+    """What some data pages hold, one after another."""
+
+    @property
+    def count(self) -> int:
+        """Pages."""
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """
+        Five of each page: values, those that are present, rows, where its repetition and its definition levels
+        begin (-1: all are the maximum, -2: all are 0).
+        """
+
+    @property
+    def repetition_levels(self) -> NDArray[np.uint8]: ...
+    @property
+    def definition_levels(self) -> NDArray[np.uint8]: ...
+    @property
+    def codes(self) -> NDArray[np.int32]:
+        """Of the pages that have codes."""
+
+    @property
+    def values(self) -> Any:
+        """
+        The present values of the other pages: bytes, (int64 offsets, bytes), or None without such a page.
+        """
 
 class PageReader:
     """
     The pages of one column chunk (used by pyparq.read.decode.chunk_pages alone).
 
-    `leaf`, `piece` and `limits` as for `decode_columns`; the piece is a whole column chunk. Its data stay referenced.
-    `beyond`: bytes that `more` could give. A refusal is what `decode_columns` gives, or None. For one thread at a time.
+    The piece is a whole column chunk, at `offset` in the file. Its data stay referenced. `beyond`: bytes that
+    `more` could give. For one thread at a time.
     """
 
-    def __init__(self, leaf: tuple[int, ...], piece: tuple[Any, ...], limits: tuple[int, ...]) -> None: ...
-    def list_pages(self, to_the_end: bool, more: _More, beyond: int) -> tuple[Any, ...] | None:
+    def __init__(self, leaf: LeafSpec, piece: PieceSpec, limits: PageLimits, offset: int) -> None: ...
+    def list_pages(self, to_the_end: bool, more: _More, beyond: int) -> DecodeRefusal | None:
         """
         Read headers until the pages hold the values of the piece, or to the end of its data. Returns a refusal. The
         pages before the one that is refused are listed.
         """
 
-    def pages(self) -> list[tuple[int, int, int, int, int, int, int, int, int, int]]:
-        """
-        Of each data page: start of its header, bytes with the header, stored bytes without it, uncompressed bytes,
-        PageType, values, encoding, nulls and rows (of version 2), flags: 1 for a CRC, 2 for statistics.
-        """
+    def pages(self) -> list[StoredPage]:
+        """The data pages."""
 
-    def dictionary(self) -> tuple[int, int, int, int, int, int, bool, bool] | None:
-        """
-        Of the dictionary page the first four of these numbers, entries, encoding, whether it is sorted, and has a
-        CRC.
-        """
+    def dictionary(self) -> StoredPage | None:
+        """The dictionary page."""
 
-    def entries(self, more: _More, beyond: int) -> tuple[Any, Any]:
+    def entries(self, more: _More, beyond: int) -> tuple[Any, DecodeRefusal | None]:
         """
         ((entries, int64 offsets or None, their bytes) or None, refusal) of the dictionary page, which is listed.
         Booleans take a byte each.
@@ -345,15 +547,12 @@ class PageReader:
 
     def decode(
         self, first: int, last: int, window: int, entries: int, with_values: bool, more: _More, beyond: int
-    ) -> tuple[Any, Any]:
+    ) -> tuple[DecodedPages | None, DecodeRefusal | None]:
         """
         Decode data pages from number `first` on, none behind number `last`, until they take `window` bytes; one at
         least. `entries`: how many the dictionary has, below 0 without one. Levels alone unless `with_values`.
 
-        Returns (found or None, refusal). What is found: how many pages; int64 numbers, five for each page: values,
-        those that are present, rows, where its repetition and its definition levels begin (-1: all are the maximum,
-        -2: all are 0); uint8 repetition levels; uint8 definition levels; int32 codes of the pages that have codes; the
-        present values of the others: bytes, (int64 offsets, bytes), or None without such a page.
+        Returns (what they hold or None, refusal).
         """
 
     @property
@@ -369,7 +568,7 @@ class PageReader:
         """Bytes of all of them before compression, headers as they are stored."""
 
 def decode_chunks(
-    leaves: list[tuple[int, ...]],
+    leaves: list[LeafSpec],
     runs: Buffer,
     num_rows: Buffer,
     codec: Buffer,
@@ -378,16 +577,18 @@ def decode_chunks(
     start: Buffer,
     size: Buffer,
     read: list[tuple[int, Any]],
-    limits: tuple[int, ...],
+    limits: PageLimits,
     threads: int,
     room: int,
-) -> tuple[list[DecodedColumn], tuple[int, int, int, int], tuple[Any, ...] | None]:
+    wanted: list[Buffer | None] = [],
+) -> tuple[list[DecodedColumn], ChunkTotals, DecodeRefusal | None]:
     """
     Decode whole chunks. A number per chunk, row group by row group; `num_rows` per row group. `runs`: how many row
-    groups are joined, one run after another. `read`: (offset in the file, bytes) each.
+    groups are joined, one run after another. `read`: (offset in the file, bytes) each. `wanted`: nothing where all
+    rows are; otherwise for each run None, or a bit for each of its rows in uint64 words. A row group without a wanted
+    row need not be in `read`.
 
-    (columns of one run after another, facts, None), or (None, None, what is refused). The facts: data pages, dictionary
-    pages, bytes of all columns, and chunks whose pages end before their bytes do.
+    (columns of one run after another, totals, None), or (None, None, what is refused).
     """
 
 class FileRules:
@@ -444,24 +645,90 @@ class ColumnRules:
         key_values: Sequence[bytes],
     ) -> None: ...
 
+class FlatArray:
+    """
+    One array of a column that is a leaf itself. pyparq.write.encode.flat_columns has the forms.
+    """
+
+    @overload
+    def __init__(self, form: int, length: int, offset: int, validity: Any, values: Any, bytes: Any) -> None:
+        """From buffers: validity bits or None; values, or offsets and bytes."""
+
+    @overload
+    def __init__(self, form: int, array: ImportedArray) -> None: ...
+
+class KnownDictionary:
+    """
+    The dictionary that values come from: entries in PLAIN and how many, the int32 index of each value, and how
+    many entries occur.
+    """
+
+    def __init__(self, entries: object, count: int, indices: object, distinct: int) -> None: ...
+
+class ValuesChunk:
+    """
+    A chunk to encode, from its values without nulls (byte arrays with `offsets`) and its levels.
+
+    `choice`: an encoding that was chosen before, and its stored bytes per value. `seal(module, parts, page)`
+    encrypts.
+    """
+
+    def __init__(
+        self,
+        rules: ColumnRules,
+        offsets: Any,
+        values: Any,
+        def_levels: Any,
+        rep_levels: Any,
+        num_rows: int,
+        num_slots: int,
+        dictionary: KnownDictionary | None = None,
+        choice: tuple[int, float] | None = None,
+        seal: Any = None,
+    ) -> None: ...
+
+class ArraysChunk:
+    """
+    A chunk to encode, of a column that is a leaf itself.
+
+    With `codes` the arrays are int32 codes of a dictionary: (entries in PLAIN, how many, where the entry of
+    each code is among them, or None where the codes say that). `choice` and `seal` as for ValuesChunk.
+    """
+
+    def __init__(
+        self,
+        rules: ColumnRules,
+        arrays: list[FlatArray],
+        num_rows: int,
+        codes: tuple[Any, int, Any] | None = None,
+        choice: tuple[int, float] | None = None,
+        seal: Any = None,
+    ) -> None: ...
+
+class EncodeRefusal:
+    """
+    Why a chunk cannot be written: 1, a page is too large (`page` below 0: the dictionary's); 2, a row is; 3,
+    the arrays hold what the leaf may not.
+    """
+
+    @property
+    def code(self) -> int: ...
+    @property
+    def page(self) -> int: ...
+    @property
+    def row(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
 class EncodedChunks:
     """
     Column chunks of one row group, one after another, and what the footer and the indexes say about them.
     """
 
     def __init__(self) -> None: ...
-    def encode(self, jobs: list[tuple[Any, ...]], check: Callable[[], object]) -> tuple[int, int, int, int] | None:
+    def encode(self, jobs: Sequence[ValuesChunk | ArraysChunk], check: Callable[[], object]) -> EncodeRefusal | None:
         """
-        Encode a chunk from each (ColumnRules, offsets or None, data, definition levels or None, repetition levels or
-        None, rows, slots, dictionary, choice, seal), without the GIL; or, where the column is a leaf itself, from
-        (ColumnRules, arrays, rows, codes, choice, seal). An array is (form, length, offset, validity bits or None,
-        values or offsets, bytes or None), or (form, ImportedArray); pyparq.write.encode.flat_columns has the forms.
-        With `codes` the arrays are int32 codes of a dictionary: (entries in PLAIN, how many, where the entry of each
-        code is among them, or None where the codes say that).
-
-        A dictionary that is known is (entries in PLAIN, how many, int32 indices, how many differ); a choice made
-        before is (encoding, stored bytes per value); `seal(module, parts, page)` encrypts; each may be None. `check()`
-        is called every 50 ms. Returns None, or why a chunk cannot be written: (code, page, row, size).
+        Encode a chunk from each job, without the GIL. `check()` is called every 50 ms.
         """
 
     @property
@@ -1087,6 +1354,16 @@ class probes:
         start of `out_data` (len(data) - 4 * count always suffices). What lies behind them in `out_data` may be
         overwritten too.
         """
+
+    @staticmethod
+    def alp_decode(data: Buffer, width: int, count: int, out: Buffer) -> None:
+        """
+        Decode the `count` floats (`width` 4) or doubles (8) of an ALP page into `out`.
+        """
+
+    @staticmethod
+    def alp_encode(values: Buffer, width: int) -> bytes:
+        """An ALP page of floats or doubles."""
 
     @staticmethod
     def byte_stream_split_decode(data: Buffer, width: int, out: Buffer) -> None:

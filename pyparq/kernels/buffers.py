@@ -84,6 +84,12 @@ def release_unused() -> None:
     """Return unused memory that pyparq keeps for later reads to the system.
 
     pyparq keeps up to 1/32 of the memory that the machine or container has, at least 64 MiB and at most 512 MiB.
+
+    Example::
+
+        table = pyparq.read_table("flights.parquet")
+        del table
+        pyparq.release_unused()
     """
     release_idle_memory()
     trim = _malloc_trim()

@@ -3,6 +3,9 @@
 DOOR = (
     "add_indexes",
     "advise",
+    "catalog.index_dataset",
+    "catalog.report",
+    "catalog.share_reads",
     "edit_metadata",
     "index_request",
     "kept_storage",

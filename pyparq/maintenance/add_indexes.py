@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyparq.datasets.table_formats import format_of
 from pyparq.errors import OptionError, ParquetError
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.file_runs import Job, run
@@ -13,6 +14,7 @@ from pyparq.maintenance.index_request import IndexOptions, resolve
 from pyparq.maintenance.indexed_file import Changes, IndexWriter, find_changes, report_of
 from pyparq.maintenance.report import IndexedFile, IndexReport
 from pyparq.maintenance.sources import jobs_of
+from pyparq.maintenance.table_commits import replace_files
 from pyparq.options import ReadOptions, WriteOptions
 from pyparq.read.footers.open_file import OpenFile
 
@@ -47,7 +49,8 @@ def add_indexes(
 
     ``source``: a file by any writer (a path, URL, bytes or file object), or many: a folder, a glob, a list, a
     :class:`pyparq.Dataset`. ``target``: where the new file goes; for many files, a folder. Without it, each file is
-    replaced in its place once the new one is complete.
+    replaced in its place once the new one is complete. A ``DeltaTable`` or a table of pyiceberg gets new files instead,
+    by one commit of the table.
 
     ``bloom_filters``, ``bloom_filter_options``, ``bloom_filter_layout``, ``column_index_truncate_length``: as in
     :class:`pyparq.WriteOptions`. ``page_index``: ``True`` adds a ColumnIndex and an OffsetIndex for every column that
@@ -68,6 +71,11 @@ def add_indexes(
     Raises :class:`pyparq.OptionError`, :class:`pyparq.ColumnNotFoundError`, :class:`pyparq.CorruptFileError` for damage
     in a page that had to be read, and ``OSError``. The file at ``source`` is then unchanged. See
     docs/add-indexes.md.
+
+    Example::
+
+        report = pyparq.add_indexes("events.parquet", bloom_filters=["user"])      # in place
+        print(report)
     """
     options = IndexOptions(
         WriteOptions(
@@ -86,6 +94,8 @@ def add_indexes(
         verify_checksums=verify_checksums,
         use_threads=use_threads,
     )
+    if target is None and format_of(source) is not None:
+        return IndexReport(tuple(index_table(source, reading, options, fsync, progress)))
     jobs = jobs_of(source, target, reading, storage_options, force, fsync)
     files = []
     for done, job in enumerate(jobs):
@@ -93,6 +103,17 @@ def add_indexes(
         if progress is not None:
             progress(done + 1, len(jobs))
     return IndexReport(tuple(files))
+
+
+def index_table(
+    table: Any, reading: ReadOptions, options: IndexOptions, fsync: bool, progress: Callable[[int, int], Any] | None
+) -> list[IndexedFile]:
+    """Add indexes to the data files of a table, by a commit of its own library."""
+
+    def make(old: str, new: str) -> IndexedFile:
+        return index_file(Job(old, new, reading, None, False, fsync), options)
+
+    return replace_files(table, make, progress)
 
 
 def _one(job: Job, options: IndexOptions, on_error: str) -> IndexedFile:

@@ -47,6 +47,10 @@ def edit_metadata(
     Raises :class:`pyparq.OptionError` where a key is both set and removed, :class:`pyparq.DataError` for keys and
     values that are neither text nor bytes, :class:`pyparq.CorruptFileError` and ``OSError``. The file that it happens
     to is then unchanged.
+
+    Example::
+
+        pyparq.edit_metadata("events.parquet", update={"owner": "data team"}, remove=["draft"])
     """
     changed = {text_key(key): text_value(key, value) for key, value in (update or {}).items()}
     if isinstance(remove, (str, bytes)):

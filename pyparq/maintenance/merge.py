@@ -25,7 +25,13 @@ from pyparq.runtime.safe_repr import printable
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MergeReport:
-    """What :func:`pyparq.merge` has done."""
+    """What :func:`pyparq.merge` has done.
+
+    Example::
+
+        report = pyparq.merge(["flights.parquet", "flights.parquet"], "twice.parquet")
+        print(report.num_files, report.num_rows)
+    """
 
     target: str
     num_files: int
@@ -81,6 +87,11 @@ def merge(
     Raises :class:`pyparq.SchemaError`, which names both files, for files of different schemas,
     :class:`pyparq.UnsupportedError` for encrypted files and for those of a writer whose pages need its name, and
     :class:`pyparq.ChangedFileError` where the target is one of the files, and another program changed it meanwhile.
+
+    Example::
+
+        report = pyparq.merge("flights/*/*.parquet", "all.parquet")
+        print(report)
     """
     own = identity_of(target)
     listed, storage_options = _listed(files, storage_options)

@@ -15,8 +15,9 @@ from pyparq.errors import CorruptFileError, located, reading
 from pyparq.format.leaf_values import Values, count_of
 from pyparq.format.order import Order
 from pyparq.index.bloom_filter import hash_values
+from pyparq.kernels import StoredPage
 from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
-from pyparq.read.decode.chunk_pages import WITHOUT_END, ChunkPages, DataPage
+from pyparq.read.decode.chunk_pages import WITHOUT_END, ChunkPages
 from pyparq.read.decode.memory_account import Account, Share
 from pyparq.read.decode.page_values import PageValues, take_values
 from pyparq.read.footers.column_chunk import Chunk
@@ -173,7 +174,7 @@ class _Surveyor:
         self._used = np.zeros(count, np.bool_)
         self._found.bytes_decoded += pages.dictionary.size
 
-    def _take_page(self, page: DataPage, rows: int) -> PageFacts | None:
+    def _take_page(self, page: StoredPage, rows: int) -> PageFacts | None:
         if page.num_values == 0 and self._found.pages and not self._chunk.crypto.encrypted:
             # pyarrow writes such pages where it gives up a dictionary. Which of them are listed: see page_index.py.
             return None
@@ -182,7 +183,7 @@ class _Surveyor:
         self._row += rows
         return facts
 
-    def _take_run(self, pages: list[DataPage], values: PageValues, first: int) -> None:
+    def _take_run(self, pages: list[StoredPage], values: PageValues, first: int) -> None:
         facts: list[PageFacts | None] = []
         for k, page in enumerate(pages):
             with located(page=first + k):
@@ -198,7 +199,7 @@ class _Surveyor:
         if self._wanted.bounds:
             self._take_levels(values, kept)
 
-    def _check_rows(self, page: DataPage, values: PageValues, k: int) -> None:
+    def _check_rows(self, page: StoredPage, values: PageValues, k: int) -> None:
         levels, rows = values.rep_levels[k], int(values.num_rows[k])
         if levels is None:
             return

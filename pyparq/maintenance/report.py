@@ -62,7 +62,15 @@ class IndexedFile:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class IndexReport:
-    """What :func:`pyparq.add_indexes` did, file by file."""
+    """What :func:`pyparq.add_indexes` did, file by file.
+
+    Example::
+
+        report = pyparq.add_indexes("events.parquet", "indexed.parquet", bloom_filters=["user"])
+        for file in report.files:
+            for column in file.columns:
+                print(column.name, column.bloom_filter)
+    """
 
     files: tuple[IndexedFile, ...]
 

@@ -90,6 +90,10 @@ def rewrite(
     Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise, and
     :class:`pyparq.ChangedFileError` where the target is the source, and another program changed it meanwhile. The
     target is then as it was.
+
+    Example::
+
+        pyparq.rewrite("flights/", "sorted.parquet", sort_by=["dest"], compression="zstd", bloom_filters=["tailnum"])
     """
     if type(max_memory) is not int or max_memory < 1:
         raise OptionError(f"max_memory must be a whole number of at least 1, not {max_memory!r}")

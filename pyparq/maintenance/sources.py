@@ -10,6 +10,7 @@ from typing import Any
 
 from pyparq.datasets.discovery import DataFile, discover, names_many
 from pyparq.datasets.read.dataset import Dataset, files_of
+from pyparq.datasets.table_formats import format_of
 from pyparq.datasets.write.crashed_commits import found_to_change
 from pyparq.errors import OptionError
 from pyparq.io.retry import Retry
@@ -30,6 +31,7 @@ def jobs_of(
 
     Raises ``FileNotFoundError`` if there are none, and :class:`OptionError` if two files would get one target.
     """
+    source = Dataset(source) if format_of(source) is not None else source
     if not isinstance(source, Dataset) and not names_many(source):
         return [Job(source, target, options, storage_options, force, fsync)]
     if isinstance(source, Dataset):

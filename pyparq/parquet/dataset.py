@@ -19,7 +19,14 @@ from pyparq.read.file import ParquetFile as OwnFile
 
 
 class ParquetDataset:
-    """One Parquet file, a folder, or a list of files. Arguments and methods are those of pyarrow's class."""
+    """One Parquet file, a folder, or a list of files. Arguments and methods are those of pyarrow's class.
+
+    Example::
+
+        import pyparq.parquet as pq
+
+        table = pq.ParquetDataset("flights/", filters=[("month", "=", 2)]).read(columns=["flight"])
+    """
 
     def __init__(
         self,

@@ -22,6 +22,14 @@ class ParquetFile:
 
     ``memory_map``, ``buffer_size``, ``pre_buffer``, ``thrift_string_size_limit``, ``thrift_container_size_limit`` and
     others that tune pyarrow are taken and change nothing.
+
+    Example::
+
+        import pyparq.parquet as pq
+
+        with pq.ParquetFile("flights.parquet") as file:
+            for batch in file.iter_batches(batch_size=1000, columns=["flight"]):
+                print(batch.num_rows)
     """
 
     def __init__(

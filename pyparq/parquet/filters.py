@@ -40,7 +40,14 @@ def _check(name: Any, operator: str, value: Any) -> None:
 
 
 def filters_to_expression(filters: Any) -> Any:
-    """Lists of tuples as an expression of ``pyarrow.compute``: ANDs, joined by OR."""
+    """Lists of tuples as an expression of ``pyarrow.compute``: ANDs, joined by OR.
+
+    Example::
+
+        import pyparq.parquet as pq
+
+        print(pq.filters_to_expression([("dest", "==", "LAX"), ("flight", "<", 10)]))
+    """
     import pyarrow.compute as pc
 
     if is_expression(filters):

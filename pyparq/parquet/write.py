@@ -21,6 +21,13 @@ def write_table(table: Any, where: Any, row_group_size: int | None = None, **opt
     """Write a table to one file. The arguments are those of ``pyarrow.parquet.write_table``.
 
     A file that fails to be written is not there, and one that was there before stays.
+
+    Example::
+
+        import pyarrow as pa
+        import pyparq.parquet as pq
+
+        pq.write_table(pa.table({"id": [1, 2, 3]}), "ids.parquet", compression="zstd")
     """
     row_group_size = options.pop("chunk_size", row_group_size)
     with ParquetWriter(where, table.schema, **options) as writer:
@@ -48,6 +55,13 @@ def write_to_dataset(
 
     ``existing_data_behavior``: ``"overwrite_or_ignore"`` (default) adds files, ``"error"`` wants an empty folder,
     ``"delete_matching"`` replaces the partitions that the table has rows of.
+
+    Example::
+
+        import pyarrow as pa
+        import pyparq.parquet as pq
+
+        pq.write_to_dataset(pa.table({"id": [1, 2], "year": [2023, 2024]}), "years", partition_cols=["year"])
     """
     collector = options.pop("metadata_collector", None)
     row_group_size = options.pop("row_group_size", None) or options.pop("chunk_size", None)
@@ -135,6 +149,15 @@ def write_metadata(
     """Write a file without rows that has the schema, and the row groups of other files that were collected.
 
     ``metadata_collector``: the :class:`FileMetaData` of each file, with its path set.
+
+    Example::
+
+        import pyarrow as pa
+        import pyparq.parquet as pq
+
+        table, collected = pa.table({"id": [1, 2]}), []
+        pq.write_to_dataset(table, "parts", metadata_collector=collected)
+        pq.write_metadata(table.schema, "parts/_metadata", metadata_collector=collected)
     """
     with ParquetWriter(where, schema, filesystem=filesystem, **options):
         pass

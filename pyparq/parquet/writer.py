@@ -24,6 +24,15 @@ class ParquetWriter:
 
     The arguments are those of ``pyarrow.parquet.ParquetWriter``. A page index and page checksums are written unless
     ``write_page_index=False`` and ``write_page_checksum=False`` are given.
+
+    Example::
+
+        import pyarrow as pa
+        import pyparq.parquet as pq
+
+        table = pa.table({"id": [1, 2, 3]})
+        with pq.ParquetWriter("ids.parquet", table.schema) as writer:
+            writer.write_table(table)
     """
 
     def __init__(

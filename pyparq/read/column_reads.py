@@ -14,10 +14,11 @@ from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask, Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
+from pyparq.kernels import PieceFacts
 from pyparq.read.decode.arrow_columns import Kind
 from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
 from pyparq.read.decode.decoded_leaf import DecodedLeaf
-from pyparq.read.decode.decoder import Column, Facts, Piece, Refused, decode
+from pyparq.read.decode.decoder import Column, Piece, Refused, decode
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.decode.page_extents import Extents
 from pyparq.read.footers.open_file import OpenFile
@@ -254,7 +255,7 @@ class ColumnReader:
             leaves.append(leaf)
         if self.trace is not None:
             self.trace.reads += reads
-        self.count(len(facts), sum(fact[1] for fact in facts), sum(fact[2] for fact in facts))
+        self.count(len(facts), sum(fact.data_pages for fact in facts), sum(fact.dictionary_pages for fact in facts))
         return leaves
 
     def _column(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> Column:
@@ -293,14 +294,13 @@ class ColumnReader:
             return "codes" if _by_codes(item) else "values"
         return "views" if fields.is_view(item.node) else "large" if fields.is_large(item.node) else "values"
 
-    def _extent(self, read: ColumnRead, piece: Piece, fact: Facts) -> tuple[int, int]:
+    def _extent(self, read: ColumnRead, piece: Piece, facts: PieceFacts) -> tuple[int, int]:
         """The first and last byte that was read. The last one is known only where the chunk may end there."""
-        end, data_pages, _ = fact
         chunk = piece.chunk
         if read.whole is not None:
-            if end < len(piece.data):
-                check_end(self.file, chunk, piece.data, end, data_pages)
-            return chunk.start, chunk.start + end
+            if facts.end < len(piece.data):
+                check_end(self.file, chunk, piece.data, facts.end, facts.data_pages)
+            return chunk.start, chunk.start + facts.end
         return read.extent
 
     def count(self, chunks: int, data_pages: int, dictionary_pages: int) -> None:

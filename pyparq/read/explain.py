@@ -16,7 +16,15 @@ from pyparq.runtime.safe_repr import printable
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """What one scan read and skipped. Bytes and requests are those of the source, including opening the file."""
+    """What one scan read and skipped. Bytes and requests are those of the source, including opening the file.
+
+    Example::
+
+        with pyparq.ParquetFile("flights.parquet") as file:
+            explanation = file.scan(filters=pyparq.col("tailnum") == "N14228").explain()
+        print(explanation)
+        print(explanation.bytes_fetched, [stage.name for stage in explanation.stages])
+    """
 
     source: str
     columns: list[str]

@@ -66,6 +66,12 @@ class ParquetFile:
     ``options`` are the fields of :class:`pyparq.ReadOptions`, listed below. Opening reads only the footer.
 
     Raises :class:`pyparq.CorruptFileError` when ``source`` is not a complete Parquet file.
+
+    Example::
+
+        with pyparq.ParquetFile("flights.parquet") as file:
+            print(file.num_row_groups, file.schema_arrow.names)
+            few = file.read(["dest"], pyparq.col("flight") == 7)
     """
 
     def __init__(

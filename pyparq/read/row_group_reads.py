@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.table import Batch
-from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, located, reading
+from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, ParquetError, located, reading
 from pyparq.filters.predicate import Constant, Predicate
 from pyparq.filters.row_tests import EntryLevels, matching_rows
 from pyparq.index.row_mask import Rows, as_mask, rows_of
@@ -19,13 +19,14 @@ from pyparq.read.decode.decode_dictionary import spelled_out
 from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
 from pyparq.read.decode.hybrid_calendar import gregorian_column
 from pyparq.read.decode.nesting import assemble
+from pyparq.read.filtered_row_groups import FilteredRows, Question, filtered_rows, may_be_filtered, rows_by_group
 from pyparq.read.footers.arrow_fields import Output, Projection
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.joint_requests import pays
 from pyparq.read.plan.page_indexes import offset_index_range
 from pyparq.read.plan.prune import MOST_CHUNKS, chunks_to_locate
 from pyparq.read.plan.row_groups import Selection
-from pyparq.read.small_row_groups import Part, look_apart, whole_parts
+from pyparq.read.small_row_groups import JOINED, SMALL, Part, look_apart, whole_parts
 from pyparq.runtime.threads import map_tasks
 
 MASKED_FROM = 1 << 13
@@ -34,6 +35,12 @@ MASKED_FROM = 1 << 13
 MATCHED_FROM = 1 << 19
 """From this many values per row group (the mean of several) on, a filter is evaluated on several threads. Below, the
 threads would spend more time waiting for Python's lock than working."""
+
+ALONE = 8
+"""The first row groups of a stream come one by one, whatever their size."""
+
+JOINED_BYTES = 4 << 20
+"""Maximum number of stored bytes of small row groups that a stream reads together."""
 
 ASSEMBLE_FROM = 1 << 16
 """From this many rows on, nested columns are assembled on several threads."""
@@ -79,8 +86,8 @@ class RowGroupReader:
     def run(
         self, selections: list[Selection], outputs: list[Output] | None = None, limit: int | None = None
     ) -> list[Batch]:
-        """One batch per selection, with at most ``limit`` rows. If a page contradicts its index, the rows are read
-        again without the index."""
+        """One batch per selection or for several small ones, with at most ``limit`` rows. If a page contradicts its
+        index, the rows are read again without the index."""
         with self.context():
             batches = self._run_or_fall_back(
                 selections, self._projection.outputs if outputs is None else outputs, limit
@@ -123,6 +130,36 @@ class RowGroupReader:
         """Called before the second of several row groups that are read one by one: see :func:`look_apart`."""
         look_apart(self._columns, selections, self._projection)
 
+    def together(self, selections: list[Selection], apart: bool = False) -> Iterator[list[Selection]]:
+        """The row groups one by one, or small ones together unless ``apart``. The first few come alone: the caller may
+        need no more."""
+        sizes = None if apart or len(selections) <= ALONE else self._sizes(selections)
+        if sizes is None:
+            yield from ([s] for s in selections)
+            return
+        yield from ([s] for s in selections[:ALONE])
+        part, rows, stored, most = list[Selection](), 0, 0, ALONE
+        for selection, size in zip(selections[ALONE:], sizes[ALONE:], strict=True):
+            if part and (len(part) == most or rows + selection.num_rows > JOINED or stored + size > JOINED_BYTES):
+                yield part
+                part, rows, stored, most = [], 0, 0, 2 * most
+            part.append(selection)
+            rows, stored = rows + selection.num_rows, stored + size
+        yield part
+
+    def _sizes(self, selections: list[Selection]) -> list[int] | None:
+        """The stored bytes to read of each row group. ``None`` if they are to be read one by one."""
+        if self._columns.prefetch is not None or not self._columns.joins or all(s.num_rows > SMALL for s in selections):
+            return None
+        tested = (self._file.tree.leaves[column] for column in self._predicate.columns())
+        nodes = list(dict.fromkeys((*self._projection.leaves.nodes, *tested)))
+        try:
+            table = self._file.chunk_table([s.row_group for s in selections], nodes) if nodes else None
+        except ParquetError:  # The error is raised again when that row group is read.
+            return None
+        sizes: list[int] | None = None if table is None else table.size.sum(axis=1).tolist()
+        return sizes
+
     def _rows_asked(self, selection: Selection) -> RowRanges:
         asked = self._within.get(selection.row_group)
         return RowRanges.all(selection.num_rows) if asked is None else asked
@@ -149,7 +186,30 @@ class RowGroupReader:
             [self._assemble(output, group, rows, decoded) for output in self._projection.outputs], part.num_rows
         )
 
+    def _read_filtered(
+        self, selections: list[Selection], outputs: list[Output], limit: int | None
+    ) -> list[Batch] | None:
+        """The matching rows of several small row groups, several of them per batch. ``None`` if the selections hold
+        other row groups."""
+        nodes = [leaf for output in outputs for leaf in output.leaves]
+        if isinstance(self._predicate, Constant) or not self._file.fields.are_plain(nodes):
+            return None
+        if not may_be_filtered(self._columns, selections) or all(s.sure.is_all for s in selections):
+            return None
+        parts = filtered_rows(self._columns, selections, Question(self._predicate, nodes, limit))
+        if parts is None:
+            return None
+        self.rows_of_groups |= rows_by_group(parts, selections)
+        return [self._filtered_batch(part, selections[part.places[0]], outputs) for part in parts]
+
+    def _filtered_batch(self, part: FilteredRows, group: Selection, outputs: list[Output]) -> Batch:
+        decoded = {(group.row_group, column): leaf for column, leaf in part.leaves.items()}
+        columns = [self._assemble(output, group, part.rows, decoded) for output in outputs]
+        return Batch(columns, part.rows.count)
+
     def _read(self, selections: list[Selection], outputs: list[Output], limit: int | None = None) -> list[Batch]:
+        if (found := self._read_filtered(selections, outputs, limit)) is not None:
+            return found
         first = [w for s in selections for w in self.filter_columns(s)]
         if not first and limit is None and (whole := self._read_whole(selections, outputs)) is not None:
             return whole
@@ -161,7 +221,7 @@ class RowGroupReader:
         matches = self._file.options.use_threads and sum(w.count for w in first) >= MATCHED_FROM * len(selections)
         kept = map_tasks(lambda s: self._survivors(s, decoded), selections, matches)
         if limit is not None:
-            kept = [rows.head(limit) for rows in kept]
+            kept = _within_limit(kept, limit)
         self.rows_of_groups |= {s.row_group: rows.count for s, rows in zip(selections, kept, strict=True)}
         rest = [
             Wanted.at(s, leaf, rows)
@@ -245,6 +305,15 @@ class RowGroupReader:
         with located(row_group=selection.row_group, column=output.field.name):
             self._columns.account.take(8 * sum(leaf.num_levels for leaf in leaves.values()))
             return assemble(output.shape, output.stored, leaves, rows.count)
+
+
+def _within_limit(kept: Sequence[Rows], limit: int) -> list[Rows]:
+    """The first ``limit`` rows."""
+    found: list[Rows] = []
+    for rows in kept:
+        found.append(rows.head(limit))
+        limit -= found[-1].count
+    return found
 
 
 def _knows_pages(selection: Selection) -> bool:

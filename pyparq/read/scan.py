@@ -62,6 +62,14 @@ class Scan(Convertible):
     Any library that supports the Arrow PyCapsule interface can read a scan as a stream, one row group at a time:
     ``duckdb.sql("from scan")``, ``polars.DataFrame(scan)``, ``pyarrow.RecordBatchReader.from_stream(scan)``. So can
     ``pyparq.write_table(scan, ...)``, even when it writes to the path that the scan reads from.
+
+    Example::
+
+        with pyparq.ParquetFile("flights.parquet") as file:
+            scan = file.scan(["dest"], pyparq.col("flight") < 50)
+            print(scan.count())
+            for batch in scan.batches():
+                print(batch.num_rows)
     """
 
     def __init__(
@@ -179,8 +187,10 @@ class Scan(Convertible):
         """Matching rows in order, as :class:`pyparq.arrow.table.Batch` values. Each has at most ``batch_size`` rows
         (``None``: a whole row group) and less than 2 GiB of text per column. All have the same schema.
 
-        A batch holds rows of one row group. Only the selected pages of one row group are in memory at a time, plus the
-        batches that the caller keeps. A ``for`` loop keeps the previous batch; with ``None`` that is a whole row group.
+        Behind the first eight, small row groups are read together. A batch may then hold rows of several; with ``None``
+        it never does. Only the selected pages of one row group, or of small ones with 131,072 rows together, are in
+        memory at a time, plus the batches that the caller keeps. A ``for`` loop keeps the previous batch; with ``None``
+        that is a whole row group.
 
         Raises :class:`LimitError` for a single row of more than 2 GiB. Raises :class:`CorruptFileError` if a type from
         ``ARROW:schema`` turns out not to fit the data after the first batch, so that a column would change its type.
@@ -189,7 +199,7 @@ class Scan(Convertible):
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         self.rows_returned = 0
         stream = Stream(self.outputs, self.schema, self.file.options.limits.max_column, self.reader.account)
-        for batches, begin, end in self._by_row_group():
+        for batches, begin, end in self._by_row_group(apart=batch_size is None):
             with self._groups.context():
                 if batch_size is not None:
                     _set_last_apart(batches, batch_size)
@@ -218,11 +228,11 @@ class Scan(Convertible):
             self.reader.prefetch.stop()
         self.file.fetcher.forget_all()
 
-    def _by_row_group(self, all_stay: bool = False) -> Iterator[tuple[list[Batch], float, float]]:
-        """One batch per row group, until the limit is reached.
+    def _by_row_group(self, all_stay: bool = False, apart: bool = False) -> Iterator[tuple[list[Batch], float, float]]:
+        """The batches of each row group, or of several small ones unless ``apart``, until the limit is reached.
 
-        Each comes with two numbers between 0 and 1: the share of all rows to read that lie before it, and the share up
-        to its end. ``all_stay``: the caller keeps the batches, so that all of them count for ``limits.max_memory``.
+        They come with two numbers between 0 and 1: the share of all rows to read that lie before them, and the share up
+        to their end. ``all_stay``: the caller keeps the batches, so that all of them count for ``limits.max_memory``.
         """
         left, alive, seen = self.limit, 0, 0
         selections = self._prune()
@@ -231,21 +241,20 @@ class Scan(Convertible):
             self._check_rows_alone(total)
         try:
             self.begin()
-            for k, selection in enumerate(selections):
+            for k, part in enumerate(self._groups.together(selections, apart)):
                 if left == 0:
                     return
                 if k == 1:
                     self._groups.look_apart(selections)
                 self.reader.account.restart(alive)
-                # The memory of pruning is used again. The memory of decoding this row group is released with it.
-                dictionaries, locations = dict(selection.dictionaries), dict(selection.locations)
-                fresh = replace(selection, dictionaries=dictionaries, locations=locations)
-                batches = self._groups.run([fresh], limit=left)
+                # The memory of pruning is used again. The memory of decoding these row groups is released with them.
+                fresh = [replace(s, dictionaries=dict(s.dictionaries), locations=dict(s.locations)) for s in part]
+                batches = self._groups.run(fresh, limit=left)
                 if left is not None:
                     left -= sum(batch.num_rows for batch in batches)
                 if all_stay:
                     alive += sum(bytes_held(column) for batch in batches for column in batch.columns)
-                begin, seen = seen / total, seen + selection.maybe.count
+                begin, seen = seen / total, seen + sum(s.maybe.count for s in part)
                 yield batches, begin, seen / total
                 del batches
         finally:
@@ -311,12 +320,12 @@ class Scan(Convertible):
             return sum(s.maybe.count for s in selections)
         total = 0
         try:
-            for selection in selections:
+            for part in self._groups.together(selections):
                 wanted = None if self.limit is None else self.limit - total
                 if wanted == 0:
                     break
                 self.reader.account.restart()
-                total += sum(b.num_rows for b in self._groups.run([selection], outputs=[], limit=wanted))
+                total += sum(b.num_rows for b in self._groups.run(part, outputs=[], limit=wanted))
         finally:
             self.give_up()
         return total
@@ -388,8 +397,11 @@ class Scan(Convertible):
 
     def _choose_rows(self, rows: Any) -> None:
         """Keep the row groups that hold any of ``rows``. A limit on unfiltered rows also chooses rows here."""
-        counts = [self.file.num_rows_of(k) for k in range(self.file.num_row_groups)] if rows is not None else []
-        if rows is not None:
+        if isinstance(rows, dict):
+            self._within = rows
+            self.row_groups = [k for k in self.row_groups if k in rows]
+        elif rows is not None:
+            counts = [self.file.num_rows_of(k) for k in range(self.file.num_row_groups)]
             numbers = row_numbers(rows, sum(counts))
             self._within = ranges_by_group(numbers if isinstance(numbers, slice) else np.unique(numbers), counts)
             self.row_groups = [k for k in self.row_groups if k in self._within]
@@ -443,7 +455,8 @@ def same_question(
     rows: Any = None,
 ) -> Scan:  # fmt: skip
     """What ``scan`` asks, asked of a file that shares its file's schema tree. ``ask_filters``: the file's Bloom filters
-    have not been asked yet. ``rows``: a slice of the file's rows, or row numbers."""
+    have not been asked yet. ``rows``: a slice of the file's rows, row numbers, or row ranges by row
+    group."""
     other = copy(scan)
     other.limit = limit
     other._ask_filters = ask_filters

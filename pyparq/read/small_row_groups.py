@@ -1,4 +1,6 @@
-"""Reads the column chunks of many small row groups at once, each leaf as one column. Scans without a filter use it.
+"""Reads the column chunks of many small row groups at once, each leaf as one column.
+
+Scans without a filter use it as it is, those with one through :mod:`pyparq.read.filtered_row_groups`.
 
 Decoding a row group of a few hundred rows takes less time than one pass of Python over it. So the chunks come from the
 footer as arrays, go to the decoder in one call, and come out joined. Anything unusual is left to
@@ -9,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pyparq.arrow.column import Column
 from pyparq.errors import ChecksumError, CorruptFileError, DataError, ParquetError
+from pyparq.index.row_mask import Words
 from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import DecodedColumn
 from pyparq.read.column_reads import ColumnReader
@@ -54,9 +57,9 @@ def whole_parts(reader: ColumnReader, selections: Sequence[Selection], projectio
     used = reader.account.used
     try:
         table = reader.file.chunk_table([s.row_group for s in selections], projection.leaves)
-        if table.any_encrypted or _overlaps(table):
+        if table.any_encrypted or overlaps(table):
             return None
-        return list(_decoded(reader, list(_runs(selections)), table, projection))
+        return list(_decoded(reader, list(runs_of(selections)), table, projection))
     except ChecksumError:
         raise
     except (CorruptFileError, DataError, Refused):  # reading the chunks one by one raises it with its place
@@ -75,7 +78,7 @@ def look_apart(reader: ColumnReader, selections: Sequence[Selection], projection
         return
     try:
         table = reader.file.chunk_table([s.row_group for s in selections], projection.leaves)
-        apart = not _overlaps(table)
+        apart = not overlaps(table)
     except ParquetError:  # The error is raised again when that row group is read.
         apart = False
     if not apart:
@@ -93,7 +96,7 @@ def _joins(reader: ColumnReader, selections: Sequence[Selection], projection: Pr
     return whole and rising and all(s.num_rows <= SMALL for s in selections)
 
 
-def _runs(selections: Sequence[Selection]) -> Iterator[list[int]]:
+def runs_of(selections: Sequence[Selection]) -> Iterator[list[int]]:
     """Positions of consecutive row groups that are joined."""
     run, rows = list[int](), 0
     for k, selection in enumerate(selections):
@@ -105,7 +108,8 @@ def _runs(selections: Sequence[Selection]) -> Iterator[list[int]]:
     yield run
 
 
-def _overlaps(table: ChunkTable) -> bool:
+def overlaps(table: ChunkTable) -> bool:
+    """Whether any two chunks share bytes."""
     start, size = table.start.reshape(-1), table.size.reshape(-1)
     if len(start) <= FEW:
         places = sorted(zip(start.tolist(), size.tolist(), strict=True))
@@ -115,25 +119,32 @@ def _overlaps(table: ChunkTable) -> bool:
     return bool((start[order][1:] < ends[:-1]).any())
 
 
-def _decoded(reader: ColumnReader, runs: list[list[int]], table: ChunkTable, projection: Projection) -> Iterator[Part]:
+def windows_of(runs: list[list[int]], table: ChunkTable) -> Iterator[list[list[int]]]:
+    """The runs in groups whose stored bytes may be in memory at once."""
     if len(runs) == 1:
-        yield from _decoded_window(reader, runs, table, projection)
+        yield runs
         return
     sizes = table.size.sum(axis=1)
     window, size = list[list[int]](), 0
     for run in runs:
         stored = int(sizes[run].sum())
         if window and size + stored > WINDOW:
-            yield from _decoded_window(reader, window, table, projection)
+            yield window
             window, size = [], 0
         window.append(run)
         size += stored
-    yield from _decoded_window(reader, window, table, projection)
+    yield window
 
 
-def _decoded_window(
-    reader: ColumnReader, window: list[list[int]], table: ChunkTable, projection: Projection
-) -> Iterator[Part]:
+def decode_window(
+    reader: ColumnReader,
+    window: list[list[int]],
+    table: ChunkTable,
+    leaves: LeafSet,
+    wanted: Sequence[tuple[Words, Any]] = (),
+) -> list[list[DecodedColumn]]:
+    """The columns of each run. ``wanted``: for each run a bitmap of the rows to decode, and the positions of the row
+    groups that hold any."""
     places = [k for run in window for k in run]
     whole = len(places) == len(table.num_rows)
     num_rows, codec, num_values, has_dictionary, start, size = (
@@ -147,24 +158,37 @@ def _decoded_window(
             table.size,
         )
     )
-    leaves, read = projection.leaves, reader.file.fetcher.fetch_stretches(start, size)
+    held = start, size
+    if wanted:
+        among = np.concatenate([groups for _, groups in wanted])
+        held = table.start[among], table.size[among]
     chunks = WholeChunks(num_rows, codec, num_values, has_dictionary, start, size)
-    decoded, facts = decode_chunks(leaves, [len(run) for run in window], chunks, read, reader.options, reader.account)
+    decoded, facts = decode_chunks(
+        leaves, [len(run) for run in window], chunks, reader.file.fetcher.fetch_stretches(*held), reader.options,
+        reader.account, [rows for rows, _ in wanted],
+    )  # fmt: skip
     if facts.ended_early:
         raise CorruptFileError("a column chunk does not end where it should")
-    reader.count(start.size, facts.data_pages, facts.dictionary_pages)
-    for k, run in enumerate(window):
-        natives = decoded[k * len(leaves) : (k + 1) * len(leaves)]
-        count, columns = int(table.num_rows[run].sum()), columns_of(leaves, natives)
-        levels = [] if projection.is_flat else list(_with_levels(leaves, natives, columns, count))
-        yield Part(run, count, columns, levels)
+    reader.count(held[0].size, facts.data_pages, facts.dictionary_pages)
+    return [decoded[k * len(leaves) : (k + 1) * len(leaves)] for k in range(len(window))]
 
 
-def _with_levels(
+def _decoded(reader: ColumnReader, runs: list[list[int]], table: ChunkTable, projection: Projection) -> Iterator[Part]:
+    leaves = projection.leaves
+    for window in windows_of(runs, table):
+        for run, natives in zip(window, decode_window(reader, window, table, leaves), strict=True):
+            count, columns = int(table.num_rows[run].sum()), columns_of(leaves, natives)
+            levels = [] if projection.is_flat else with_levels(leaves, natives, columns, count)
+            yield Part(run, count, columns, levels)
+
+
+def with_levels(
     leaves: LeafSet, natives: Sequence[DecodedColumn], columns: Sequence[Column], num_rows: int
-) -> Iterator[DecodedLeaf]:
-    rows = RowRanges.all(num_rows)
+) -> list[DecodedLeaf]:
+    """The columns with their levels, checked for the number of rows."""
+    rows, found = RowRanges.all(num_rows), []
     for node, native, column in zip(leaves.nodes, natives, columns, strict=True):
         leaf = DecodedLeaf(node, column, native.definition_levels, native.repetition_levels, rows)
         leaf.check_rows()
-        yield leaf
+        found.append(leaf)
+    return found

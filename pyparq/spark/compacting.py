@@ -84,6 +84,12 @@ def compact(
     stay, and a chosen file that changes is an error (:class:`pyparq.ChangedFileError`). A second run does nothing.
     Returns a DataFrame with one row for each partition that changed: ``partition, files_before, files_after, rows,
     bytes_before, bytes_after, seconds``.
+
+    Example::
+
+        import pyparq.spark as ps
+
+        ps.compact(spark, "flights/", sort_by=["dest"]).show()
     """
     check_session(spark)
     check_factory(decryption)

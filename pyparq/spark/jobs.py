@@ -33,6 +33,12 @@ def add_indexes(
     The job runs now. Returns a DataFrame with one row per file: ``path, ok, error, rows, bytes_read, bytes_decoded,
     bytes_copied, bytes_written, seconds, added``. A file that fails is a row with ``ok`` false, and the others go on.
     A second run leaves files alone that have what is asked for.
+
+    Example::
+
+        import pyparq.spark as ps
+
+        ps.add_indexes(spark, "flights/", bloom_filters=["tailnum"]).show()
     """
     where = absolute(source, is_connect(spark))
     job = _job(spark, "add_indexes", options, decryption, stores.storage_options(spark, storage_options, where))
@@ -53,6 +59,12 @@ def verify(
 
     The parameters and the report are those of :func:`add_indexes`; ``ok`` is false for files with findings, and
     ``error`` tells the first of them.
+
+    Example::
+
+        import pyparq.spark as ps
+
+        ps.verify(spark, "flights/").where("not ok").show()
     """
     where = absolute(source, is_connect(spark))
     job = _job(spark, "verify", options, decryption, stores.storage_options(spark, storage_options, where))

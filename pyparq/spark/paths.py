@@ -6,16 +6,22 @@ import os
 import re
 from typing import Any
 
+from pyparq.datasets.table_formats import format_of
 from pyparq.errors import OptionError
 
 
 def absolute(source: Any, far: bool) -> Any:
-    """``source`` with absolute paths. ``far``: the files need not be seen here.
+    """``source`` with absolute paths. ``far``: the files need not be seen here. A table of Delta Lake or Iceberg stays
+    as it is: its files are listed here.
 
     Raises :class:`OptionError` for what another process cannot open.
     """
     if isinstance(source, (list, tuple)):
         return [absolute(item, far) for item in source]
+    if format_of(source) is not None:
+        if far:
+            raise OptionError("over Spark Connect a table cannot be sent along: give its data files' paths")
+        return source
     if isinstance(source, os.PathLike):
         source = os.fspath(source)
     if not isinstance(source, str):

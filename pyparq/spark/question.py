@@ -17,7 +17,8 @@ from pyparq.datasets.discovery import Found
 from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.read.dataset import Dataset, dataset, files_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
-from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
+from pyparq.datasets.read.scan import DatasetPlan, DatasetScan, planner_of
+from pyparq.datasets.table_formats import format_of
 from pyparq.errors import FilterError, OptionError
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
@@ -160,7 +161,7 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
     """
     with left_out() as said:
         ds = _dataset(question)
-        if len(ds.files) > question.many:
+        if _is_for_tasks(ds, question):
             return Listing.of(ds)
         if question.counts and question.filters is None:
             return Reply(None, ds.count(), (), tuple(said()))
@@ -171,7 +172,7 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
 def planned_or_listed(question: Question) -> DatasetPlan | Listing:
     """The plan of a read; or, where there are many files, which they are."""
     ds = _dataset(question)
-    return Listing.of(ds) if len(ds.files) > question.many else scan_of(question, ds).plan()
+    return Listing.of(ds) if _is_for_tasks(ds, question) else scan_of(question, ds).plan()
 
 
 def reply_to(
@@ -190,6 +191,19 @@ def reply_to(
 def planned(question: Question, also: Expression | None = None) -> DatasetPlan:
     """The plan of the read, made here; ``also``: a filter besides the question's, which Spark applies itself too."""
     return scan_of(question, _dataset(question), also).plan()
+
+
+def _is_for_tasks(ds: Dataset, question: Question) -> bool:
+    """Whether tasks share the planning of many files. The log of a table is here, and rules out most files. So does a
+    catalog that knows all files, if it leaves few of them."""
+    if len(ds.files) <= question.many or files_of(ds).table is not None:
+        return False
+    known = files_of(ds).known
+    if known is None or not known.are_all:
+        return True
+    if question.counts and question.filters is None:
+        return False
+    return len(planner_of(scan_of(question, ds)).numbers) > question.many
 
 
 def as_stored(question: Question) -> Question:
@@ -213,7 +227,11 @@ def pickled(parts: Sequence[DatasetPlan]) -> list[bytes]:
 
 def _dataset(question: Question) -> Dataset:
     options = {**_AS_SPARK, **question.options}
-    if question.folders is not None and options.get("partitioning", "hive") == "hive":
+    if (
+        question.folders is not None
+        and format_of(question.source) is None
+        and options.get("partitioning", "hive") == "hive"
+    ):
         options["partitioning"] = question.folders
     return dataset(
         question.source, schema=question.schema, on_error=question.on_error, decryption=keys_of(question.decryption),

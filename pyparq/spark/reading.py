@@ -63,6 +63,13 @@ def read(
 
     The DataFrame is a snapshot of the files that are there now. A file that changes before it is read is an error
     (:class:`pyparq.PlanError`). Raises :class:`pyparq.UnsupportedError` for a column that Spark has no type for.
+
+    Example::
+
+        import pyparq.spark as ps
+
+        df = ps.read(spark, "flights/", columns=["flight"], filters="dest = 'LAX'")
+        df.show(3)
     """
     if columns is not None and not isinstance(columns, str) and not list(columns):
         raise OptionError("a DataFrame needs a column: name one in columns, or use pyparq.spark.count")
@@ -103,6 +110,12 @@ def count(
     """The number of rows that match. Without a filter only footers are read.
 
     ``options``: the parameters of :func:`read`, but for ``columns`` and ``truncate``.
+
+    Example::
+
+        import pyparq.spark as ps
+
+        print(ps.count(spark, "flights/", "dest = 'LAX'"))
     """
     if not {"columns", "truncate"}.isdisjoint(options):
         raise OptionError("a count takes neither columns nor truncate")

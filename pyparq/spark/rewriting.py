@@ -65,6 +65,12 @@ def rewrite(
 
     The job runs now. Returns a DataFrame with one row per new file, with the columns of the report of
     :func:`pyparq.spark.add_indexes`.
+
+    Example::
+
+        import pyparq.spark as ps
+
+        ps.rewrite(spark, "flights/", "sorted", sort_by=["dest"], compression="zstd")
     """
     check_session(spark)
     check_factory(decryption)

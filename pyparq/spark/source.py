@@ -63,6 +63,15 @@ def register(spark: Any) -> None:
     """Make ``spark.read.format("pyparq")`` and ``CREATE TABLE … USING pyparq`` known to a session (docs/spark.md).
 
     In a classic session it becomes the active one: Spark looks for data sources there, whichever session asks.
+
+    Example::
+
+        import os
+
+        import pyparq.spark as ps
+
+        ps.register(spark)
+        spark.read.format("pyparq").load(os.path.abspath("flights")).show(3)
     """
     check_session(spark)
     if not is_connect(spark):

@@ -163,6 +163,15 @@ def _choose(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     yield _told(lambda: choose(*pickle.loads(settings["arguments"])))
 
 
+def _catalog(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """A step of the making of a catalog."""
+    from pyparq.spark.catalog_tasks import STEPS
+
+    step, *arguments = pickle.loads(payload or settings["arguments"])
+    own = [settings["job"]] if payload else []
+    yield _told(lambda: STEPS[step](*own, *arguments))
+
+
 def _told(make: Callable[[], Any]) -> Any:
     """The reply that ``make`` gives, or the error of a file or an option that it raises: the driver raises it then.
     From a failed task Spark would make an error of its own."""
@@ -195,5 +204,5 @@ _TASKS = {
     "read": _read, "count": _count, "question": _question, "whole_plan": _whole_plan, "as_stored": _as_stored,
     "answer": _answer,
     "share": _share, "note": _note, "commit_step": _commit_step, "list": _list, "files": _files, "rewrite": _rewrite,
-    "compact": _compact, "choose": _choose,
+    "compact": _compact, "choose": _choose, "catalog": _catalog,
 }  # fmt: skip

@@ -60,6 +60,13 @@ def write(
     Tasks that fail, are repeated or run twice leave nothing visible. An error leaves what was there. The path may be
     one that the DataFrame reads (docs/spark.md says what holds for concurrent readers). Raises
     :class:`pyparq.TargetExistsError` in mode ``"error"`` where the folder is not empty.
+
+    Example::
+
+        import pyparq.spark as ps
+
+        df = ps.read(spark, "flights.parquet")
+        ps.write(df, "by-month", mode="overwrite", partition_cols=["month"], bloom_filters=["tailnum"])
     """
     spark = df.sparkSession
     check_session(spark)

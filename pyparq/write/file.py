@@ -67,6 +67,11 @@ def write_table(
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written, and
     :class:`OptionError` for invalid options. A file that exists at ``where`` is then unchanged.
+
+    Example::
+
+        data = {"id": [3, 1, 2], "city": ["Lima", "Kyoto", None]}
+        pyparq.write_table(data, "cities.parquet", sort_by=["id"], bloom_filters=["city"], compression="zstd")
     """
     if isinstance(data, (str, os.PathLike)):
         raise OptionError(f"write_table() takes the data first and the target second, but {data!r} is not data")
@@ -101,6 +106,13 @@ class ParquetWriter:
     A writer that is garbage-collected without being closed discards the file and gives a ``ResourceWarning``. If a
     writer is still open when the interpreter exits, a message on stderr names its file. An open writer cannot be used
     in a forked child process: every call there raises :class:`DataError`, and the file is not touched.
+
+    Example::
+
+        schema = pyparq.schema({"id": "int64", "city": "string?"})
+        with pyparq.ParquetWriter("cities.parquet", schema, bloom_filters=["id"]) as writer:
+            writer.write({"id": [1, 2], "city": ["Lima", None]})
+            writer.write({"id": [3], "city": ["Kyoto"]})
     """
 
     def __init__(

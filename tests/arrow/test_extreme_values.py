@@ -120,11 +120,11 @@ def test_integers_with_nulls_stay_exact_in_pandas(type_: pa.DataType, monkeypatc
 
 def test_text_of_cells() -> None:
     """What the command line shows of them."""
-    from pyparq.cli.values import cell_json
+    from pyparq.cli.values import field_json
 
     def texts(type_: pa.DataType, *numbers: int) -> list[str]:
         table = pyparq.Table.from_arrow(pa.table({"x": of_numbers(type_, *numbers)}))
-        render = cell_json(table.schema.fields[0].type)
+        render = field_json(table.schema.fields[0])
         return [render(value) for value in table["x"].to_pylist()]
 
     found = texts(pa.timestamp("us", "America/New_York"), PYTHONS_FIRST, MOST, -MOST - 1, 0)

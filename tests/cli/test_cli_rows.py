@@ -20,7 +20,7 @@ from cli_files import as_json, ok, refused, run, sample, write_sample
 from pyparq.arrow.to_python import column_to_pylist
 from pyparq.cli.cells import csv_cell
 from pyparq.cli.export import csv_lines, json_lines
-from pyparq.cli.values import cell_format, cell_json
+from pyparq.cli.values import cell_format, field_json
 from pyparq.read.file import ParquetFile
 
 
@@ -286,7 +286,7 @@ def test_csv_is_refused_before_its_first_line(tmp_path: Path) -> None:
 
 def one_by_one(schema: Any, batches: Any, is_json: bool) -> str:
     """CSV and JSON a Python object at a time, as plainly as can be."""
-    formats = [(cell_json if is_json else cell_format)(field.type) for field in schema.fields]
+    formats = [(field_json if is_json else cell_format)(field) for field in schema.fields]
     lines = []
     for batch in batches:
         lists = [column_to_pylist(column) for column in batch.columns]

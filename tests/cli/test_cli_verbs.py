@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import decimal
 import json
 import os
 import subprocess
@@ -262,3 +264,41 @@ def test_encrypted_files(tmp_path: Path) -> None:
     assert len(rows_of(ok("sample", path, "-n", 2, "--json", "--keys", keys))) == 2
     assert ok("count", path, "--keys", keys) == "3\n"
     assert "--keys" in refused(1, "cat", path)
+
+
+def test_reports_as_json(tmp_path: Path) -> None:
+    pyparq.write_table({"x": [3, 1, 2], "p": ["a", "b", "a"]}, tmp_path / "a.parquet")
+    source = str(tmp_path / "a.parquet")
+
+    def report(*arguments: str) -> Any:
+        return json.loads(ok(*arguments, "--json"))
+
+    merged = report("merge", source, source, "-o", str(tmp_path / "m.parquet"))
+    assert (merged["num_files"], merged["num_rows"], merged["num_row_groups"]) == (2, 6, 2)
+    made = report("rewrite", source, "-o", str(tmp_path / "r.parquet"), "--sort-by", "x")
+    assert made["num_rows"] == 3
+    assert [file["num_rows"] for file in made["files"]] == [3]
+    written = report("edit-metadata", source, "--set", "k=v")
+    assert written == {"files_written": 1}
+    converted = report("convert", source, str(tmp_path / "a.csv"))
+    assert converted == {"path": str(tmp_path / "a.csv"), "num_rows": 3}
+    assert report("import", str(tmp_path / "a.csv"), "-o", str(tmp_path / "b.parquet"))["num_rows"] == 3
+
+
+def test_variants_are_shown_as_what_they_hold(tmp_path: Path) -> None:
+    schema = pyparq.schema({"id": "int64", "v": "variant?", "l": "list<variant?>?"})
+    rows = [
+        {"id": 1, "v": {"a": [1, 2.5, None], "b": b"\x01"}, "l": [1, "x"]},
+        {"id": 2, "v": decimal.Decimal("1.50"), "l": None},
+        {"id": 3, "v": None, "l": [{"d": dt.date(2024, 1, 2)}]},
+    ]
+    pyparq.write_table(rows, tmp_path / "v.parquet", schema=schema)
+    source = str(tmp_path / "v.parquet")
+    shown = [json.loads(line) for line in ok("cat", source, "--json").splitlines()]
+    assert shown == [
+        {"id": 1, "v": {"a": [1, 2.5, None], "b": "0x01"}, "l": [1, "x"]},
+        {"id": 2, "v": "1.50", "l": None},
+        {"id": 3, "v": None, "l": [{"d": "2024-01-02"}]},
+    ]
+    assert '"{""a"": [1, 2.5, null], ""b"": ""0x01""}"' in ok("cat", source, "--csv")
+    assert '{"a": [1, 2.5, null], "b": "0x01"}' in ok("head", source)

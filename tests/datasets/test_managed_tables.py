@@ -119,7 +119,7 @@ def test_readers_of_a_table_are_warned(tmp_path: Path, memory: Any, marker: str,
     upload(memory, table / "data", "/lake/t/data")
     memory.pipe_file(f"/lake/t/{marker}", b"{}")
     for place in (str(table), str(table / "data"), "memory://lake/t"):
-        with pytest.warns(ManagedTableWarning, match="deleted or replaced.*Use a reader for"):
+        with pytest.warns(ManagedTableWarning, match="deleted or replaced.*to read the table as it is now"):
             found = rows_or_error(READERS[reader], place)
         assert found == ("error" if "metadata" in marker and not place.endswith("/data") else 2)
 

@@ -174,3 +174,34 @@ def test_time_of_day_and_zone() -> None:
     noon = dt.datetime(2024, 1, 1, 0, 30, tzinfo=dt.UTC)
     pyparq.write_table(pa.table({"z": pa.array([noon], pa.timestamp("us", "Europe/Berlin"))}), sink)
     assert pyparq.read_table(sink.getvalue(), filters=col("z").hour() == 0).num_rows == 1, "parts are in UTC"
+
+
+def crossing(with_nulls: bool) -> io.BytesIO:
+    """Two columns that rise, whose pages end at different rows, and cross in the middle of 20,000 rows."""
+    rows = range(20_000)
+    made = {
+        "a": pa.array([None if with_nulls and n % 11 == 0 else n for n in rows], pa.int64()),
+        "b": pa.array([10_000 + (n - 10_000) // 2 for n in rows], pa.int32()),
+        "wide": [f"{n:0200}" for n in rows],
+        "x": [float("nan") if n == 17 else n / 2 for n in rows],
+    }
+    file = io.BytesIO()
+    pyparq.write_table(pa.table(made), file, row_group_size=20_000, data_page_size=4_500, use_dictionary=False)
+    return file
+
+
+@pytest.mark.parametrize("with_nulls", [False, True])
+def test_pages_of_both_columns_prune(with_nulls: bool) -> None:
+    file = crossing(with_nulls)
+    for where in (
+        col("a") < col("b") - 4_000, col("a") - col("b") > 4_990, col("a") == col("b"), ~(col("a") >= col("b") - 4_000),
+        (col("a") < col("b") - 4_000) | (col("a") == 19_999), (col("x") * 2 > col("b") + 4_000) & (col("a") < 19_000),
+        col("x") + col("a") < 30,
+    ):  # fmt: skip
+        found = pyparq.read_table(file, ["a", "b"], where).to_arrow()
+        assert found.equals(pyparq.read_table(file, ["a", "b"], where, use_page_index=False).to_arrow())
+        assert found.num_rows
+        with pyparq.ParquetFile(file) as opened:
+            told = opened.scan(["wide"], where).explain()
+        stage = next(stage for stage in told.stages if stage.name == "column index")
+        assert stage.rows_after < stage.rows_before / 2

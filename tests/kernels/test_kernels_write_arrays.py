@@ -11,7 +11,17 @@ import numpy as np
 import pytest
 
 from pyparq import kernels
-from pyparq.kernels import ColumnRules, EncodedChunks, FileRules, KernelError, LeafOrder
+from pyparq.kernels import (
+    ArraysChunk,
+    ColumnRules,
+    EncodedChunks,
+    FileRules,
+    FlatArray,
+    KernelError,
+    KnownDictionary,
+    LeafOrder,
+    ValuesChunk,
+)
 
 SAME, BITS, INT8, UINT8, INT16, UINT16, OFFSETS32, OFFSETS64, DECIMAL32, DECIMAL64, DECIMAL128 = range(11)
 BOOLEAN, INT32, INT64, DOUBLE, BYTE_ARRAY, FIXED = 0, 1, 2, 5, 6, 7
@@ -31,16 +41,20 @@ def rules(physical: int, width: int, max_def: int = 1, text: bool = False, preci
     )  # fmt: skip
 
 
+def job(column: ColumnRules, parts: list[Any], rows: int) -> ArraysChunk:
+    return ArraysChunk(column, [FlatArray(*part) for part in parts], rows)
+
+
 def encoded(column: ColumnRules, parts: list[Any], rows: int) -> tuple[Any, bytes]:
     chunks = EncodedChunks()
-    refusal = chunks.encode([(column, parts, rows, None, None, None)], lambda: None)
+    refusal = chunks.encode([job(column, parts, rows)], lambda: None)
     return refusal, b"" if refusal else b"".join(part.tobytes() for part in chunks.take())
 
 
 def from_levels(column: ColumnRules, values: Any, defs: Any, rows: int, offsets: Any = None) -> bytes:
     """The same chunk from levels and values without nulls."""
     chunks = EncodedChunks()
-    assert chunks.encode([(column, offsets, values, defs, None, rows, rows, None, None, None)], lambda: None) is None
+    assert chunks.encode([ValuesChunk(column, offsets, values, defs, None, rows, rows)], lambda: None) is None
     return b"".join(part.tobytes() for part in chunks.take())
 
 
@@ -122,16 +136,16 @@ def test_decimals(form: int, width: int, physical: int, stored: int) -> None:
     assert found == from_levels(column, values, None, 6)
     for wrong in (100_000, -100_000):
         bad = np.frombuffer(wrong.to_bytes(width, "little", signed=True) * 2, np.uint8)
-        assert encoded(column, [(form, 2, 0, None, bad, None)], 2)[0][0] == MISFIT
+        assert encoded(column, [(form, 2, 0, None, bad, None)], 2)[0].code == MISFIT
         below_null = np.frombuffer(wrong.to_bytes(width, "little", signed=True) + bytes(width), np.uint8)
         assert encoded(column, [(form, 2, 0, bits(np.array([False, True])), below_null, None)], 2)[0] is None
 
 
 def test_a_null_in_a_required_column_and_text_that_is_none_are_misfits() -> None:
     there = np.array([True, False, True])
-    assert encoded(rules(INT64, 8, max_def=0), [(SAME, 3, 0, bits(there), np.arange(3), None)], 3)[0][0] == MISFIT
+    assert encoded(rules(INT64, 8, max_def=0), [(SAME, 3, 0, bits(there), np.arange(3), None)], 3)[0].code == MISFIT
     edges, data = np.array([0, 1, 2], np.int32), np.frombuffer("é".encode(), np.uint8)  # cut through the character
-    assert encoded(rules(BYTE_ARRAY, 0, text=True), [(OFFSETS32, 2, 0, None, edges, data)], 2)[0][0] == MISFIT
+    assert encoded(rules(BYTE_ARRAY, 0, text=True), [(OFFSETS32, 2, 0, None, edges, data)], 2)[0].code == MISFIT
     assert encoded(rules(BYTE_ARRAY, 0), [(OFFSETS32, 2, 0, None, edges, data)], 2)[0] is None
 
 
@@ -179,10 +193,13 @@ def test_buffers_that_do_not_fit_are_refused(case: int) -> None:
         encoded(column, parts, rows)
 
 
-@pytest.mark.parametrize("job", [(), (1,), (None,) * 6, (None,) * 10, (rules(INT64, 8), [()], 1, None, None, None)])
-def test_jobs_that_are_none_are_refused(job: Any) -> None:
+NO_ARRAYS: list[Any] = [()]
+
+
+@pytest.mark.parametrize("none", [(), None, FILE, ArraysChunk(rules(INT64, 8), NO_ARRAYS, 1)])
+def test_jobs_that_are_none_are_refused(none: Any) -> None:
     with pytest.raises((KernelError, RuntimeError, TypeError)):
-        EncodedChunks().encode([job], lambda: None)
+        EncodedChunks().encode([none], lambda: None)
 
 
 LEVELS = np.ones(3, np.uint8)
@@ -202,22 +219,22 @@ WRONG_LEVELS: list[Any] = [
 @pytest.mark.parametrize("case", range(len(WRONG_LEVELS)))
 def test_levels_that_do_not_fit_are_refused(case: int) -> None:
     with pytest.raises(KernelError):
-        EncodedChunks().encode([(rules(INT64, 8), *WRONG_LEVELS[case], None, None, None)], lambda: None)
+        EncodedChunks().encode([ValuesChunk(rules(INT64, 8), *WRONG_LEVELS[case])], lambda: None)
 
 
 @pytest.mark.parametrize("indices", [[0, 1, 2], [0, -1, 1], [0, 1]])
 def test_indices_outside_of_a_known_dictionary_are_refused(indices: list[int]) -> None:
-    known = (np.arange(2).tobytes(), 2, np.array(indices, np.int32), 2)
+    known = KnownDictionary(np.arange(2).tobytes(), 2, np.array(indices, np.int32), 2)
     with pytest.raises(KernelError):
         EncodedChunks().encode(
-            [(rules(INT64, 8), None, np.arange(3), None, None, 3, 3, known, None, None)], lambda: None
+            [ValuesChunk(rules(INT64, 8), None, np.arange(3), None, None, 3, 3, known)], lambda: None
         )
 
 
 def test_the_chunk_at_fault_has_its_number() -> None:
-    good = (rules(INT64, 8), [(SAME, 3, 0, None, np.zeros(3), None)], 3, None, None, None)
-    bad = (rules(INT64, 8), [(SAME, 3, 0, None, np.zeros(2), None)], 3, None, None, None)
-    none = (rules(INT64, 8), [(SAME, 3, 0, None, 5, None)], 3, None, None, None)
+    good = job(rules(INT64, 8), [(SAME, 3, 0, None, np.zeros(3), None)], 3)
+    bad = job(rules(INT64, 8), [(SAME, 3, 0, None, np.zeros(2), None)], 3)
+    none = job(rules(INT64, 8), [(SAME, 3, 0, None, 5, None)], 3)
     for wrong, done in ((bad, 2), (none, 0)):  # one is looked at without the GIL, after those before it
         chunks = EncodedChunks()
         with pytest.raises(KernelError):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from api_page import OPTIONS, PAGE, TAKES, options_of, stale, wanted
+from api_page import OPTIONS, PAGE, SECTIONS, TAKES, options_of, parted, public, stale, wanted
 
 import pyparq
 from pyparq import arguments
@@ -81,6 +81,23 @@ def test_the_page_lists_every_public_name() -> None:
     assert headings == set(pyparq.__all__) - {"__version__"}
     for name in ("max_expansion", "coalesce_gap", "int96_timestamps", "nulls_first", "power_of_two"):
         assert f"| `{name}` |" in page
+
+
+WITHOUT = {"Finding", "WrittenFile", "IndexedFile", "IndexedColumn"}
+"""Parts of reports: the example of the report shows them."""
+
+
+@pytest.mark.parametrize("name", [name for _, names in SECTIONS for name in names])
+def test_each_public_name_has_an_example(name: str) -> None:
+    """The page shows it, and the test of the page's blocks runs it."""
+    if name.startswith("spark."):
+        pytest.importorskip("pyspark")
+    found = public(name)
+    if name in WITHOUT or (isinstance(found, type) and issubclass(found, (Exception, Warning))):
+        return
+    example = parted(found)[1]
+    assert example, "write an Example:: at the end of its docstring"
+    assert isinstance(found, type) or f"{found.__name__}(" in example
 
 
 @pytest.mark.parametrize("name", TAKES)

@@ -35,7 +35,7 @@ ROWS = {
 }
 """The official matrix (parquet-site, content/en/docs/File Format/implementationstatus.md): beginnings of its rows."""
 
-OPEN = {"FILE", "ALP", "LZO", "Geospatial statistics"}
+OPEN = {"FILE", "LZO", "Geospatial statistics"}
 """Rows that are to come."""
 
 

@@ -356,7 +356,7 @@ def test_changed_codec_and_encoding_are_named() -> None:
                 with pytest.raises(pyparq.errors.UnsupportedError, match=f"{said}.*column n, page 0"):
                     pyparq.read_table(nothing.with_footer(nothing.meta))
     raw = bytes(8 * 3)
-    for encoding, said in ((4, "BIT_PACKED"), (1, "encoding 1"), (10, "encoding 10"), (77, "encoding 77")):
+    for encoding, said in ((4, "BIT_PACKED"), (1, "encoding 1"), (11, "encoding 11"), (77, "encoding 77")):
         data = hand_made(REQUIRED_INT, 3, [(data_page(3, encoding, len(raw)), raw)])
         with pytest.raises(pyparq.errors.UnsupportedError, match=f"{said} .*newer pyparq.*column n, page 0"):
             pyparq.read_table(data)

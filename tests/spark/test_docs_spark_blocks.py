@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from docs_blocks import Block, blocks, pages, run
 from docs_files import prepare, prepare_for_spark
+from docs_pairs import Pair, names, pairs, result
 
 pytest_plugins = ("spark_session",)
 
@@ -33,3 +35,20 @@ def test_blocks_run(spark: Any, page: str, tmp_path: Path, monkeypatch: pytest.M
         for query in spark.streams.active:
             query.processAllAvailable()
             query.stop()
+
+
+PAIRS = [pair for pair in pairs() if pair.library == "Spark"]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=[pair.what for pair in PAIRS])
+def test_a_call_of_spark_and_ours_give_the_same(
+    spark: Any, pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table in ``docs/coming-from.md``. Spark looks for relative paths where its JVM was started: here they get
+    their folder."""
+    monkeypatch.chdir(tmp_path)
+    given = names("Spark", {"spark": spark})
+    theirs, ours = (re.sub(r'"(trips[.a-z]*|out)"', rf'"{tmp_path}/\1"', code) for code in (pair.theirs, pair.ours))
+    wanted = result(theirs, given)
+    assert wanted is not None
+    assert result(ours, given) == wanted

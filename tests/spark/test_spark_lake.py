@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import require
+from support.lake_tables import delete_by_vector
 from test_after_a_crash import crash_at
 from test_managed_tables import MARKERS, files_of, make_table
 
@@ -162,3 +164,17 @@ def test_a_half_committed_write_is_not_read(lake: Any, ps: Any, busy: Path) -> N
     assert lake.read.format("pyparq").load(str(busy)).count() == 100
     ps.rewrite(lake, busy)
     assert numbers(busy) == list(range(200))
+
+
+def test_a_table_of_delta_lake(lake: Any, ps: Any, tmp_path: Path) -> None:
+    """The log is read here, and Spark's workers read the files that it leaves, without the deleted rows."""
+    deltalake, pa = require("deltalake"), require("pyarrow")
+    data = pa.table({"id": range(100), "p": ["a", "b"] * 50})
+    deltalake.write_deltalake(tmp_path / "t", data, partition_by=["p"])
+    paths = pa.table(deltalake.DeltaTable(tmp_path / "t").get_add_actions()).column("path").to_pylist()
+    delete_by_vector(tmp_path / "t", {next(path for path in paths if "p=a" in path): [0, 1]})
+    table = deltalake.DeltaTable(tmp_path / "t")
+    for small in (0, 1 << 20):
+        frame = ps.read(lake, table, filters="p = 'a' and id < 10", small=small)
+        assert sorted(row.id for row in frame.collect()) == [4, 6, 8]
+    assert ps.count(lake, table) == 98

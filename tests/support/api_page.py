@@ -12,6 +12,7 @@ Each option is described once, under its field in ``pyparq/options.py`` and ``py
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import re
 import sys
@@ -42,18 +43,25 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Filters", ["col", "Expression"]),
     ("Writing", ["write_table", "ParquetWriter", "write_dataset", "WriteReport", "WrittenFile", "recover_dataset"]),
     ("Changing files that exist", ["add_indexes", "edit_metadata", "IndexReport", "IndexedFile", "IndexedColumn",
-                                   "merge", "MergeReport", "rewrite"]),
+                                   "index_dataset", "CatalogReport", "merge", "MergeReport", "rewrite"]),
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
     ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
     ("Versions", ["show_versions"]),
+    ("In place of pandas", ["pandas.read_parquet", "pandas.to_parquet"]),
+    ("In polars", ["polars.scan"]),
+    ("In Spark", ["spark.read", "spark.count", "spark.write", "spark.add_indexes", "spark.verify", "spark.rewrite",
+                  "spark.compact", "spark.index_dataset", "spark.register"]),
+    ("In place of pyarrow.parquet", [f"parquet.{name}" for name in (
+        "read_table", "read_pandas", "read_schema", "read_metadata", "ParquetFile", "ParquetDataset", "write_table",
+        "ParquetWriter", "write_to_dataset", "write_metadata", "filters_to_expression")]),
     ("Errors", ["ParquetError", "CorruptFileError", "ChecksumError", "LimitError", "UnsupportedError", "SchemaError",
                 "ColumnNotFoundError", "FilterError", "DataError", "OptionError", "EncryptionError", "MissingKeyError",
                 "ChangedFileError", "PlanError", "TargetExistsError", "WriteConflictError", "CorruptIndexWarning",
-                "ManagedTableWarning", "SkippedFileWarning",
+                "CatalogWarning", "ManagedTableWarning", "SkippedFileWarning",
                 "UnfinishedWriteWarning", "UnverifiedFooterWarning"]),
 ]  # fmt: skip
-"""Each public name except ``__version__`` is in one section."""
+"""Each public name except ``__version__`` is in one section. Names with a dot belong to a module of pyparq."""
 
 TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "ReadOptions",
          "read_metadata": "ReadOptions", "ParquetFile": "ReadOptions", "write_table": "WriteOptions",
@@ -61,7 +69,7 @@ TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "
 GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation",
          "FileMap", "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray", "WriteReport", "WrittenFile",
          "VerificationReport", "Finding",
-         "IndexReport", "IndexedFile", "IndexedColumn", "MergeReport"}  # fmt: skip
+         "CatalogReport", "IndexReport", "IndexedFile", "IndexedColumn", "MergeReport"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "option_values",
            "SortKey": "option_values", "Limits": "limits"}  # fmt: skip
@@ -114,13 +122,20 @@ def plain(text: str) -> str:
 # ---- docs/api.md
 
 
+def public(name: str) -> Any:
+    """A name of :data:`SECTIONS`."""
+    module, _, attribute = f"pyparq.{name}".rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
 def page() -> str:
     parts = [
-        "# API\n\nAll public names of `import pyparq`, with their options and defaults.\n"
-        "`python tests/support/api_page.py` makes this page from the sources. Names that are not listed here are "
+        "# Python reference\n\nAll public names of `import pyparq`, with their options and defaults. Each example runs "
+        "as it stands where `flights.parquet`, the folder `flights/` and `events.parquet` are.\n\n"
+        "`python tests/support/api_page.py` makes this page from the docstrings. Names that are not listed here are "
         "private and may change.\n"
     ]
-    listed = {name for _, names in SECTIONS for name in names} | {"__version__"}
+    listed = {name for _, names in SECTIONS for name in names if "." not in name} | {"__version__"}
     assert listed == set(pyparq.__all__), f"SECTIONS and pyparq.__all__ differ in {listed ^ set(pyparq.__all__)}"
     for title, names in SECTIONS:
         parts.append(f"## {title}\n")
@@ -130,21 +145,73 @@ def page() -> str:
 
 
 def _entry(name: str) -> Iterator[str]:
-    found = getattr(pyparq, name)
+    found = public(name)
     if isinstance(found, type) and issubclass(found, (Exception, Warning)):
         yield f"- **`{name}`** ({', '.join(base.__name__ for base in found.__bases__)}): {_flat(found)}\n"
         return
-    yield f"### `{name}`\n"
+    yield f"### `{name if '.' not in name else 'pyparq.' + name}`\n"
     if name not in OPTIONS and name not in GIVEN:
-        yield f"```text\n{signature(name, found)}\n```\n"
-    yield plain(_doc(found)) + "\n"
+        yield f"```text\n{_in_lines(signature(name, found))}\n```\n"
+    said, example = parted(found)
+    yield linked(_arguments_listed(said)) + "\n"
     if name in TAKES:
         yield f"`**options`: [{TAKES[name]}](#{TAKES[name].lower()})\n"
+    if example:
+        yield f"```python\n{_with_import(example)}\n```\n"
     if name in OPTIONS:
         yield _option_table(name)
     members = ColumnRef if name == "col" else found if isinstance(found, type) and name not in OPTIONS else None
     if members is not None:
         yield _members(members)
+
+
+def parted(found: Any) -> tuple[str, str]:
+    """A docstring, and the code of its example."""
+    said, _, example = _doc(found).partition("\n\nExample::\n\n")
+    return said, textwrap.dedent(example).strip()
+
+
+def _with_import(example: str) -> str:
+    """The example as a whole program."""
+    if re.search(r"^import pyparq\b", example, re.MULTILINE):
+        return example
+    first = re.match(r"(?:from|import) ", example)
+    return f"import pyparq\n{example}" if first else f"import pyparq\n\n{example}"
+
+
+def _arguments_listed(said: str) -> str:
+    """Paragraphs that explain several arguments become lists."""
+    return "\n\n".join(_listed(paragraph) for paragraph in said.split("\n\n"))
+
+
+def _listed(paragraph: str) -> str:
+    parts = re.split(r"(?:^|(?<=[.;:]) )(?=``\w+(?:=[^`]+)?``(?:(?:, | and )``\w+``)*: )", " ".join(paragraph.split()))
+    if len(parts) < 3 or paragraph.startswith("- "):
+        return paragraph
+    first, *others = parts
+    return (f"{first}\n\n" if first else "") + "\n".join(f"- {other.rstrip(';')}" for other in others)
+
+
+def linked(text: str) -> str:
+    """A docstring for the page: references and pages of the documentation become links."""
+    text = re.sub(r":\w+:`~?(?:pyparq\.)?(\w+)`", _reference, text)
+    return re.sub(r"\bdocs/([\w-]+)\.md\b", r"[docs/\1.md](\1.md)", plain(text))
+
+
+def _reference(found: re.Match[str]) -> str:
+    name = found[1]
+    here = isinstance(getattr(pyparq, name, None), type) and issubclass(getattr(pyparq, name), (Exception, Warning))
+    return f"[`{name}`](#{name.lower()})" if name in pyparq.__all__ and not here else f"`{name}`"
+
+
+def _in_lines(call: str) -> str:
+    """A long signature with a line for each argument."""
+    if len(call) <= 100:
+        return call
+    name, _, rest = call.partition("(")
+    arguments, _, returned = rest.rpartition(")")
+    lines = re.split(r", (?![^\[(]*[\])])", arguments)
+    return f"{name}(\n" + "".join(f"    {line},\n" for line in lines) + f"){returned}"
 
 
 def _types() -> str:

@@ -19,8 +19,8 @@ FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
 ]  # fmt: skip
-KEYS = {"Tab": "\ue004", "ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015",
-        "End": "\ue010", "Home": "\ue011", "Escape": "\ue00c"}  # fmt: skip
+KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c", "End": "\ue010", "Home": "\ue011",
+        "ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015"}  # fmt: skip
 
 
 def is_there() -> bool:
@@ -60,17 +60,27 @@ class Browser:
 
     def open(self, page: Path, width: int = 1200, height: int = 1000, *, dark: bool = False) -> float:
         """Show a page; the seconds until it says that it is ready."""
+        begun = time.monotonic()
+        self.visit(page.as_uri(), width, height, dark=dark)
+        self.wait("return document.body.dataset.ready")
+        return time.monotonic() - begun
+
+    def visit(self, address: str, width: int = 1200, height: int = 1000, *, dark: bool = False) -> None:
+        """Show what is at an address. It is loaded then."""
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.developer("Emulation.setEmulatedMedia", features=scheme)
         self.developer(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
+        self.ask("POST", "/url", {"url": address})
+
+    def wait(self, script: str, *arguments: Any) -> Any:
+        """What the script returns, as soon as that is true."""
         begun = time.monotonic()
-        self.ask("POST", "/url", {"url": page.as_uri()})
-        while not self.run("return document.body.dataset.ready"):
-            assert time.monotonic() - begun < 60, f"the page is never ready: {self.errors()}"
+        while not (found := self.run(script, *arguments)):
+            assert time.monotonic() - begun < 60, f"never true: {script}; the console has {self.errors()}"
             time.sleep(0.02)
-        return time.monotonic() - begun
+        return found
 
     def run(self, script: str, *arguments: Any) -> Any:
         return self.ask("POST", "/execute/sync", {"script": script, "args": list(arguments)})

@@ -112,8 +112,10 @@ def _stores() -> None:
 
 FILES = {
     "add-indexes": (_events, _lake),
+    "api": (_flights, _flight_folder, _events),
     "command-line": (_flights, _event_folder, _logs),
     "datasets": (_sales,),
+    "catalog": (_event_folder,),
     "lookup": (_event_folder,),
     "rewriting": (_logs, _log_folder, _flight_folder, _plain),
     "spark": (_sales,),
@@ -129,6 +131,8 @@ def prepare_for_spark(page: str) -> None:
         pyparq.write_dataset(
             [{**row, "day": str(row["time"])[:10]} for row in events()], "events", partition_cols=["day"]
         )
+    if page == "docs/coming-from.md":
+        pyparq.write_table(events(), "trips.parquet")
     for folder in ("arrivals", "in"):
         Path(folder).mkdir()
         pyparq.write_table(sales() if folder == "arrivals" else events(), f"{folder}/1.parquet")

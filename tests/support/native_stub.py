@@ -39,7 +39,7 @@ HEAD = '''"""Made by tests/support/native_stub.py from the bindings in kernels/s
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray

@@ -83,6 +83,7 @@ QUICK = frozenset(
         # project
         "test_architecture",
         "test_docs_architecture",
+        "test_docs_indexes",
         "test_docs_links",
         "test_docs_tables",
         "test_status",

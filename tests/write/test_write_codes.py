@@ -20,7 +20,7 @@ from pyparq.arrow.dictionary_column import SpelledColumn
 from pyparq.arrow.to_python import column_to_pylist
 from pyparq.errors import DataError
 from pyparq.format.types import DataType
-from pyparq.kernels import ColumnRules, EncodedChunks, FileRules, KernelError, LeafOrder
+from pyparq.kernels import ArraysChunk, ColumnRules, EncodedChunks, FileRules, FlatArray, KernelError, LeafOrder
 from pyparq.write import row_groups
 
 ROWS = 5_000
@@ -196,7 +196,8 @@ def encoded(physical: int, width: int, parts: list[Any], rows: int, dictionary: 
         file, order, physical, width, 1, 0, 0, None, -1 << 30, True, False, -1, [], True, False, 0, ["a"], []
     )
     chunks = EncodedChunks()
-    assert chunks.encode([(column, parts, rows, dictionary, None, None)], lambda: None) is None
+    job = ArraysChunk(column, [FlatArray(*part) for part in parts], rows, dictionary)
+    assert chunks.encode([job], lambda: None) is None
     return b"".join(part.tobytes() for part in chunks.take())
 
 

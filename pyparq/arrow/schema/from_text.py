@@ -80,6 +80,11 @@ def schema(spec: Any) -> Schema:
     - a ``?`` behind a type makes the value nullable; without it, it is required.
 
     Raises :class:`SchemaError` that says what is wrong with which column.
+
+    Example::
+
+        schema = pyparq.schema({"id": "int64", "price": "decimal(9,2)?", "at": "timestamp[us, UTC]"})
+        print(schema)
     """
     if isinstance(spec, Schema):
         return spec

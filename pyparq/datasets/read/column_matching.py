@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pyparq.arrow.schema.extensions import FIELD_ID
@@ -28,6 +29,10 @@ def of_nodes(nodes: Iterable[Node]) -> list[Named]:
     return [Named(name, None if number is None else str(number).encode()) for name, number in numbered]
 
 
+StoredNames = dict[bytes, tuple[str, ...]]
+"""The names under which files may store columns, by field id."""
+
+
 class Matching(NamedTuple):
     """The rule by which columns are matched. Nested fields follow it too."""
 
@@ -36,6 +41,9 @@ class Matching(NamedTuple):
     case_sensitive: bool = True
     apart: frozenset[str] = frozenset()
     """Names in lower case that some file has in two spellings. For these names, case matters after all."""
+    stored: Mapping[bytes, tuple[str, ...]] = MappingProxyType({})
+    """For a table whose log names its columns, the names in files by field id (:data:`StoredNames`). With
+    ``by="field_id"`` they are asked for columns of files that have no id, and else for all columns."""
 
     def among(self, schemas: Iterable[Schema]) -> Matching:
         """The same rule for files with these schemas."""
@@ -64,6 +72,8 @@ class Matching(NamedTuple):
 
         Raises :class:`SchemaError` if two of ``have`` differ by case only, and the wanted column may be either.
         """
+        if self.stored:
+            return [self._stored_place(column, have) for column in wanted]
         there = {key: k for k, key in enumerate(self.keys(have))}
         found = [there.get(key) for key in self.keys(wanted)]
         if not self.case_sensitive:
@@ -71,6 +81,21 @@ class Matching(NamedTuple):
                 if k is not None:
                     self._check_one(column, have)
         return found
+
+    def _stored_place(self, wanted: Named, have: Sequence[Named]) -> int | None:
+        by_id = self.by == "field_id"
+        if by_id and wanted.number is not None:
+            for k, column in enumerate(have):
+                if column.number == wanted.number:
+                    return k
+        names = self.stored.get(wanted.number or b"", ())
+        if by_id and not names and have and all(column.number is None for column in have):
+            raise SchemaError(
+                "the file has no field ids, and the table has no name mapping (schema.name-mapping.default), so its "
+                "columns cannot be told",
+                column=wanted.name,
+            )
+        return next((k for k, c in enumerate(have) if c.name in names and not (by_id and c.number is not None)), None)
 
     def _key(self, column: Named) -> object:
         if self.by == "field_id" and column.number is not None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
-from pyparq.datasets.discovery import discover
-from pyparq.datasets.partitions import partitions_of
+from pyparq.datasets.discovery import DataFile, Found, discover
+from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
 from pyparq.datasets.read.explain import DatasetExplanation
 from pyparq.datasets.read.filename_column import with_filenames
@@ -18,6 +20,9 @@ from pyparq.datasets.read.lookup import key_filter
 from pyparq.datasets.read.picture import map_files
 from pyparq.datasets.read.row_access import at_places, count_rows, rows_by_file
 from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
+from pyparq.datasets.read.trusted_catalog import Asked, TrustedCatalog, trusted_catalog
+from pyparq.datasets.tables.open_table import open_table
+from pyparq.datasets.tables.opened_table import OpenedTable
 from pyparq.errors import OptionError
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
 
-_OWN = ("schema", "partitioning", "filename", "by", "on_error", "progress", "storage_options")
+_OWN = ("schema", "partitioning", "filename", "by", "on_error", "catalog", "progress", "storage_options")
 
 
 class Dataset(Convertible):
@@ -48,6 +53,12 @@ class Dataset(Convertible):
 
     Any library that supports the Arrow PyCapsule interface can read a dataset as a stream:
     ``duckdb.sql("from ds")``, ``polars.DataFrame(ds)``, ``pyarrow.RecordBatchReader.from_stream(ds)``.
+
+    Example::
+
+        flights = pyparq.dataset("flights/")
+        print(len(flights.files), flights.count(), flights.schema.names)
+        some = flights.lookup("tailnum", ["N14228"], columns=["flight"], path=True)
     """
 
     def __init__(
@@ -59,21 +70,37 @@ class Dataset(Convertible):
         filename: bool | str = False,
         by: str = "name",
         on_error: str = "raise",
+        catalog: str = "check",
         progress: Progress | None = None,
         storage_options: Mapping[str, Any] | None = None,
         **options: Unpack[ReadArguments],
     ) -> None:
         ReadOptions.check_known(options, ("source", *_OWN))
-        _check_choices(by, on_error)
+        _check_choices(by, on_error, catalog)
         made = ReadOptions.make(options)
-        found = discover(source, storage_options, Retry(made.retries, made.retry_wait))
+        self._trusted: TrustedCatalog | None = None
+        table = open_table(source)
+        if table is not None:
+            _check_open_choices(schema, partitioning, by)
+            self._held = _files_of_table(table, filename, made, on_error, progress, storage_options)
+            return
+        name = (filename if isinstance(filename, str) else "filename") if filename else None
         declared = None if schema is None else parse_schema(schema)
-        partitions = partitions_of(found.files, partitioning, made.case_sensitive)
-        partitions = partitions if declared is None or made.case_sensitive else partitions.spelled(declared.names)
-        if filename:
-            name = filename if isinstance(filename, str) else "filename"
-            partitions = with_filenames(partitions, found.files, name, made.case_sensitive)
-        self._files = DatasetFiles(found, partitions, declared, made, by, on_error, progress)
+        asked = Asked(source, storage_options, declared, partitioning, name, made, by, on_error, progress)
+        if catalog == "trust":
+            self._trusted = trusted_catalog(replace(asked, source=_folder(source)))
+        if self._trusted is None:
+            self._held = _files_of_source(asked, use_catalog=catalog != "off")
+
+    @property
+    def _files(self) -> DatasetFiles:
+        return self._held if self._trusted is None else self._trusted.all_files()
+
+    def _files_for(self, filters: Filters | None) -> DatasetFiles:
+        """The files to ask: all, or those that a trusted catalog leaves."""
+        files = self._held if self._trusted is None else self._trusted.files_for(filters)
+        files.begin()
+        return files
 
     @printable
     def __repr__(self) -> str:
@@ -138,8 +165,7 @@ class Dataset(Convertible):
 
         Raises :class:`ColumnNotFoundError` for unknown columns and :class:`FilterError` for literals that do not fit.
         """
-        self._files.begin()
-        return DatasetScan(self._files, columns, filters, limit)
+        return DatasetScan(self._files_for(filters), columns, filters, limit)
 
     def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """All (matching) rows as a table."""
@@ -170,8 +196,8 @@ class Dataset(Convertible):
         if path is False:
             return self.scan(columns, expression).to_table()
         name = path if isinstance(path, str) else "filename"
-        files = self._files
-        if files.matching.has(self.schema.names, name):
+        files = self._files_for(expression)
+        if files.matching.has(files.schema.names, name):
             raise OptionError(f'there is already a column called {name!r}: give path="another name"')
         partitions = with_filenames(files.partition_values, files.found.files, name, files.matching.case_sensitive)
         named = dataset_of(files.with_partitions(partitions))
@@ -254,7 +280,7 @@ class Dataset(Convertible):
 def dataset_of(files: DatasetFiles) -> Dataset:
     """The dataset of these files, whose options have been checked."""
     made = object.__new__(Dataset)
-    made._files = files
+    made._held, made._trusted = files, None
     return made
 
 
@@ -263,7 +289,53 @@ def files_of(dataset: Dataset) -> DatasetFiles:
     return dataset._files
 
 
-def _check_choices(by: str, on_error: str) -> None:
+def _folder(source: Any) -> str:
+    if not isinstance(source, (str, os.PathLike)):
+        raise OptionError('catalog="trust" takes a folder or the URL of one')
+    return os.fsdecode(source)
+
+
+def _files_of_source(asked: Asked, *, use_catalog: bool) -> DatasetFiles:
+    options = asked.options
+    found = discover(asked.source, asked.storage_options, Retry(options.retries, options.retry_wait))
+    found = found if use_catalog else replace(found, catalog=None)
+    partitions = partitions_of(found.files, asked.partitioning, options.case_sensitive)
+    if asked.declared is not None and not options.case_sensitive:
+        partitions = partitions.spelled(asked.declared.names)
+    partitions = _named(partitions, found.files, asked.filename or False, options.case_sensitive)
+    return DatasetFiles(found, partitions, asked.declared, options, asked.by, asked.on_error, asked.progress)
+
+
+def _named(partitions: Partitions, files: Sequence[DataFile], filename: bool | str, case_sensitive: bool) -> Partitions:
+    """The partition columns, and the column of file names if it is asked for."""
+    if not filename:
+        return partitions
+    return with_filenames(partitions, files, filename if isinstance(filename, str) else "filename", case_sensitive)
+
+
+def _files_of_table(
+    table: OpenedTable,
+    filename: bool | str,
+    options: ReadOptions,
+    on_error: str,
+    progress: Progress | None,
+    storage_options: Mapping[str, Any] | None,
+) -> DatasetFiles:
+    found = Found(table.root, table.files, False, storage_options, table=table.known)
+    partitions = _named(table.partitions, table.files, filename, options.case_sensitive)
+    by = table.matching._replace(case_sensitive=options.case_sensitive)
+    return DatasetFiles(found, partitions, table.schema, options, by, on_error, progress)
+
+
+def _check_open_choices(schema: Any, partitioning: Any, by: str) -> None:
+    for name, given in (("schema", schema), ("partitioning", partitioning != "hive"), ("by", by != "name")):
+        if given is not None and given is not False:
+            raise OptionError(f"{name} is not an option for a table of Delta Lake or Iceberg: its log says it")
+
+
+def _check_choices(by: str, on_error: str, catalog: str) -> None:
+    if catalog not in ("check", "trust", "off"):
+        raise OptionError(f'catalog must be "check", "trust" or "off", not {catalog!r}')
     if by not in ("name", "field_id"):
         raise OptionError(f'by must be "name" or "field_id", not {by!r}')
     if on_error not in ("raise", "skip"):
@@ -278,6 +350,7 @@ def dataset(
     filename: bool | str = False,
     by: str = "name",
     on_error: str = "raise",
+    catalog: str = "check",
     progress: Progress | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **options: Unpack[ReadArguments],
@@ -291,14 +364,21 @@ def dataset(
     folders that are plain values; ``None`` for none. ``filename``: add a column with the name of each row's file,
     called ``"filename"`` or as given. ``by``: match the columns of different files by ``"name"`` or ``"field_id"``.
     ``on_error``: ``"skip"`` leaves out files that cannot be read (:attr:`Dataset.skipped`); ``"raise"`` raises.
+    ``catalog``: how a catalog of :func:`pyparq.index_dataset` is used. ``"check"`` believes it about files that the
+    listing shows as they were; ``"trust"`` does not list the folder; ``"off"`` does not use it (docs/catalog.md).
     ``progress``: called with the number of files done and the number of files. ``storage_options``: options for the
     file system of a URL. ``options``: the fields of :class:`pyparq.ReadOptions`, listed below.
 
     Nothing but the listing is read before it is needed. Raises ``FileNotFoundError`` where nothing is found, and
     :class:`pyparq.OptionError` for folders whose partitions do not agree.
+
+    Example::
+
+        flights = pyparq.dataset("flights/")                 # folders month=1, month=2
+        table = flights.read(["flight", "month"], pyparq.col("month") == 2)
     """
     return Dataset(
-        source, schema=schema, partitioning=partitioning, filename=filename, by=by, on_error=on_error,
+        source, schema=schema, partitioning=partitioning, filename=filename, by=by, on_error=on_error, catalog=catalog,
         progress=progress, storage_options=storage_options, **options,
     )  # fmt: skip
 
@@ -318,5 +398,10 @@ def scan(
 
     ``options``: those of :func:`pyparq.dataset`. The scan keeps no file open. It is an Arrow stream, and has
     ``to_table``, ``batches``, ``count``, ``explain`` and ``plan``.
+
+    Example::
+
+        scan = pyparq.scan("flights/", ["flight"], pyparq.col("dest") == "LAX", limit=10)
+        print(scan.to_table().num_rows)
     """
     return Dataset(source, **options).scan(columns, filters, limit=limit)

@@ -7,11 +7,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any, TypeVar
 
+import numpy as np
+
 from pyparq.datasets.discovery import Found
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.read.evolution import marked
 from pyparq.datasets.read.footers import Footers
+from pyparq.datasets.read.known_files import KnownFiles, known_files
 from pyparq.datasets.read.one_schema import unify
 from pyparq.datasets.read.schema_survey import Surveyed
 from pyparq.datasets.read.schema_tree import tree_of
@@ -19,6 +22,7 @@ from pyparq.datasets.read.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, ParquetError, SkippedFileWarning
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field, Schema
+from pyparq.index.row_ranges import RowRanges
 from pyparq.io.source import begin
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
@@ -54,12 +58,17 @@ class DatasetFiles:
         """Set once the schema is known: it holds the names that must be told apart by case."""
         self.on_error = on_error
         self.progress = progress
+        self.table = found.table
         self.footers = Footers(found.files, options, found.storage_options)
         self._summary: TrustedSummary | None = None
         self._summary_sought = False
         self._surveyed: Surveyed | None = None
         self._whole: Schema | None = None
         """The schema of all files without partition columns, once it is known."""
+        self._known: KnownFiles | None = None
+        self._known_sought = False
+        self.total = len(found.files)
+        """Files of the dataset: more than these, where a trusted catalog has left out those without a key."""
         self._opened: dict[int, OpenFile] = {}
         self.unreadable: dict[int, ParquetError | OSError] = {}
 
@@ -102,6 +111,25 @@ class DatasetFiles:
         return [(self.found.files[k].name, error) for k, error in sorted(self.unreadable.items())]
 
     # ---- used by scans
+
+    @property
+    def known(self) -> KnownFiles | None:
+        """The files that the folder's catalog knows."""
+        if not self._known_sought:
+            self._known = known_files(self.found, self.options)
+            self._known_sought = True
+        return self._known
+
+    def believe(self, known: KnownFiles, schemas: Sequence[tuple[str, Schema]], total: int) -> None:
+        """Take what a trusted catalog says: of these files, the schemas of all files, and how many there are."""
+        self._known, self._known_sought = known, True
+        if self.declared is None and schemas:
+            self._whole = self._united(schemas)
+        self.total = total
+
+    def knows(self, k: int) -> bool:
+        """Whether the catalog knows file ``k`` as it is listed."""
+        return self.known is not None and self.known.has(k)
 
     def begin(self) -> None:
         """A scan begins: look again at remote files that are open, if they may have changed."""
@@ -174,8 +202,8 @@ class DatasetFiles:
         mean = sum(sizes) // len(sizes) if sizes else 64 << 20
         return max(cpu_count(), min(REQUESTS, self.options.prefetch_bytes // max(mean, 1)))
 
-    def _one_of_each(self, numbers: Iterable[int], asked: Collection[int]) -> Iterator[OpenFile]:
-        """One file for each kind of footer, and all files whose kind is unknown, with their footers.
+    def _one_of_each(self, numbers: Iterable[int], asked: Collection[int]) -> Iterator[tuple[int, OpenFile]]:
+        """One file for each kind of footer, and all files whose kind is unknown, with their numbers and footers.
 
         Footers of one kind are equal except for rows and row groups. Footers are read in parallel. An unreadable file
         is passed over if it is not ``asked`` for rows.
@@ -191,7 +219,7 @@ class DatasetFiles:
             if frame is None or frame not in seen:
                 file = self.open(k) if k in asked else self._looked_at(k)
                 if file is not None:
-                    yield file
+                    yield k, file
                     if frame is not None:
                         seen.add(frame)
 
@@ -207,17 +235,51 @@ class DatasetFiles:
     def know_rows(self, numbers: Iterable[int]) -> None:
         """Read the footers of these files, in parallel, where they are needed to know the number of rows."""
         if self._trusted() is None:
-            self.read_footers(k for k in numbers if k not in self._opened and self.footers.num_rows(k) is None)
+            self.read_footers(
+                k for k in numbers
+                if k not in self._opened and self.footers.num_rows(k) is None and not self.knows(k)
+            )  # fmt: skip
 
     def num_rows_of(self, k: int) -> int:
         """Rows of file ``k``. 0 for a file that is left out."""
+        if self.table is not None and k not in self.unreadable and self.table.rows_left(k) >= 0:
+            return self.table.rows_left(k)
         if k not in self.unreadable:
             summary = self._trusted()
             known = self.footers.num_rows(k) if summary is None else summary.rows[self.found.files[k].name]
             if known is not None:
                 return known
+            if self.known is not None and self.known.has(k):
+                return self.known.rows(k)
         file = self.open(k)
-        return 0 if file is None else sum(file.num_rows_of(group) for group in range(file.num_row_groups))
+        return 0 if file is None else self._rows_in(k, file)
+
+    def _rows_in(self, k: int, file: OpenFile) -> int:
+        rows = self.rows_kept(k, file)
+        if rows is not None:
+            return sum(part.count for part in rows.values())
+        return sum(file.num_rows_of(group) for group in range(file.num_row_groups))
+
+    def has_deleted(self, k: int) -> bool:
+        """Whether file ``k`` stores rows that its table no longer has."""
+        return self.table is not None and k in self.table.deleted
+
+    def stored_rows(self, k: int, file: OpenFile, rows: Any) -> Any:
+        """``rows`` of file ``k`` as a scan takes them. ``rows``: ``None`` for all, a slice, or row numbers that rise,
+        counted among the rows that the table has."""
+        kept = self.rows_kept(k, file)
+        if kept is None or rows is None:
+            return rows if kept is None else kept
+        firsts = np.cumsum([0, *(file.num_rows_of(group) for group in range(file.num_row_groups))])
+        stored = [part.rows() + firsts[group] for group, part in kept.items()]
+        return np.concatenate([np.zeros(0, np.int64), *stored])[rows]
+
+    def rows_kept(self, k: int, file: OpenFile) -> dict[int, RowRanges] | None:
+        """For a file of which a table has deleted rows, the other rows by row group."""
+        if self.table is None or k not in self.table.deleted:
+            return None
+        counts = [file.num_rows_of(group) for group in range(file.num_row_groups)]
+        return self.table.kept(k, counts, file.name)
 
     def leave_out(self, k: int, error: ParquetError | OSError) -> None:
         """Raise ``error`` for file ``k``, or leave the file out from now on."""
@@ -243,11 +305,13 @@ class DatasetFiles:
     def knows_schema(self) -> bool:
         """Whether :meth:`schema_of` needs no footer."""
         known = self._whole is not None or self.declared is not None or self._surveyed is not None
-        return known or self._trusted() is not None
+        return known or self._trusted() is not None or (self.known is not None and self.known.are_all)
 
     def _with_partitions(self, own: Schema) -> Schema:
         names = self.partition_values.names
         kept: tuple[Field, ...] = tuple(field for field in own.fields if not self.matching.has(names, field.name))
+        if self.table is not None:  # in the table's order
+            return Schema(tuple(own.fields) + tuple(f for f in self.partition_values.fields if f.name not in own.names))
         return Schema((*kept, *self.partition_values.fields), own.metadata)
 
     def _trusted(self) -> TrustedSummary | None:
@@ -280,12 +344,17 @@ class DatasetFiles:
         return self._of_footers(everything, asked) if summary is None else self._united([("", summary.schema)])
 
     def _of_footers(self, numbers: Iterable[int], asked: Collection[int]) -> Schema:
-        rows_of = frozenset(asked)
-        distinct: dict[int, tuple[str, Schema]] = {}
-        for file in self._one_of_each(numbers, rows_of):
+        wanted, rows_of = list(numbers), frozenset(asked)
+        distinct: dict[int, tuple[int, str, Schema]] = {}
+        if self.known is not None:
+            for k, kind in self.known.one_of_each(wanted):
+                name, model = self.found.files[k].name, kind.model
+                distinct.setdefault(id(model.tree), (k, name, marked(model.fields.schema, model.tree)))
+            wanted = [k for k in wanted if not self.known.has(k)]
+        for k, file in self._one_of_each(wanted, rows_of):
             if id(file.tree) not in distinct:
-                distinct[id(file.tree)] = file.name, marked(file.fields.schema, file.tree)
-        return self._united(list(distinct.values()))
+                distinct[id(file.tree)] = k, file.name, marked(file.fields.schema, file.tree)
+        return self._united([(name, schema) for _, name, schema in sorted(distinct.values(), key=lambda one: one[0])])
 
     def _united(self, schemas: Sequence[tuple[str, Schema]]) -> Schema:
         """The common schema of all of these. Each comes with the name of a file that has it."""

@@ -15,7 +15,12 @@ from pyparq.runtime.safe_repr import printable
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DatasetExplanation:
-    """What one scan of a dataset read and skipped. Bytes and requests include opening the files."""
+    """What one scan of a dataset read and skipped. Bytes and requests include opening the files.
+
+    Example::
+
+        print(pyparq.dataset("flights/").explain(filters=pyparq.col("month") == 2))
+    """
 
     source: str
     columns: list[str]
@@ -23,7 +28,11 @@ class DatasetExplanation:
     files: int
     """Files of the dataset."""
     files_opened: int
-    """Files that partitions do not rule out."""
+    """Files that neither partitions, a table's log nor the catalog rule out."""
+    catalog_knows: int
+    """Of the files that partitions leave, the ones that the catalog knows. 0 without a catalog."""
+    catalog_rules_out: int
+    """Of these, the ones that it rules out."""
     file_bytes: int
     """Size of the files that were opened."""
     stages: tuple[StageReport, ...]
@@ -38,6 +47,8 @@ class DatasetExplanation:
     bytes_fetched: int
     parts: tuple[Explanation, ...]
     """One explanation per opened file."""
+    ruled_out_by: str = "partitions"
+    """What can rule out files before they are opened."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values (for JSON)."""
@@ -54,7 +65,7 @@ class DatasetExplanation:
         facts = [
             ("filter", self.predicate),
             ("columns", ", ".join(self.columns)),
-            ("files", f"{self.files:,}, of which partitions rule out {self.files - self.files_opened:,}"),
+            ("files", self._files_text()),
             ("read", f"{size_text(self.bytes_fetched)} of {size_text(self.file_bytes)}, {self.requests:,} requests, "
              f"{self.pages_decoded:,} pages"),
         ]  # fmt: skip
@@ -63,13 +74,20 @@ class DatasetExplanation:
         rows = sum(part.file_rows for part in self.parts)
         return html_view(f"DatasetExplanation of {self.source}", facts, *stage_view(self.stages, rows))
 
+    def _files_text(self) -> str:
+        by_partitions = self.files - self.files_opened - self.catalog_rules_out
+        text = f"{self.files:,}, of which {self.ruled_out_by} rule out {by_partitions:,}"
+        if not self.catalog_knows:
+            return text
+        return f"{text}, and the catalog {self.catalog_rules_out:,} of the {self.catalog_knows:,} that it knows"
+
     def __str__(self) -> str:
         share = f" ({100 * self.bytes_fetched / self.file_bytes:.2f} %)" if self.file_bytes else ""
         lines = [
             f"{self.source}",
             f"  filter   {self.predicate}",
             f"  columns  {', '.join(self.columns) or '(none)'}",
-            f"  files    {self.files:,}, of which partitions rule out {self.files - self.files_opened:,}",
+            f"  files    {self._files_text()}",
             "",
             *stage_table(self.stages),
             "",
@@ -93,7 +111,10 @@ def explain_files(
     predicate: str,
     files: int,
     files_opened: int,
+    catalog_knows: int = 0,
+    catalog_rules_out: int = 0,
     rows: int | None,
+    ruled_out_by: str = "partitions",
 ) -> DatasetExplanation:
     """The sums over the scans of the files, and what is known of the whole: see :class:`DatasetExplanation`."""
     parts = tuple(file_scan.scan.explain(execute=False) for file_scan in ran)
@@ -103,6 +124,8 @@ def explain_files(
         predicate=predicate,
         files=files,
         files_opened=files_opened,
+        catalog_knows=catalog_knows,
+        catalog_rules_out=catalog_rules_out,
         file_bytes=sum(part.file_bytes for part in parts),
         stages=_summed([part.stages for part in parts]),
         candidate_rows=sum(part.candidate_rows for part in parts),
@@ -113,6 +136,7 @@ def explain_files(
         requests=sum(part.requests for part in parts),
         bytes_fetched=sum(part.bytes_fetched for part in parts),
         parts=parts,
+        ruled_out_by=ruled_out_by,
     )
 
 

@@ -14,6 +14,7 @@ from pyparq.datasets.read.explain import carry_over
 from pyparq.datasets.read.file_plan import FilePlan
 from pyparq.datasets.read.file_scans import FileScan, FileScans, JoinedScan
 from pyparq.datasets.read.filter import FilterParts
+from pyparq.datasets.read.known_files import Narrowed
 from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.stored_footer import AT_A_TIME
 from pyparq.errors import ParquetError
@@ -22,25 +23,25 @@ from pyparq.read.scan import prune
 
 
 class FileReads:
-    """Reads the files that the partitions have left. It keeps the scans that ran, for the explanation."""
+    """Reads the files that partitions and the catalog have left. It keeps the scans that ran, for the explanation."""
 
     def __init__(
         self,
         files: DatasetFiles,
         parts: FilterParts,
         projection: Projection,
-        numbers: list[int],
+        left: Narrowed,
         plans: Sequence[FilePlan] | None,
         limit: int | None,
     ) -> None:
-        """``plans``: the reads of each file, if the scan was planned before."""
+        """``left``: the files that partitions and the catalog leave. ``plans``: the reads of each file, if the scan was
+        planned before."""
         self._files = files
         self._parts = parts
         self._projection = projection
         self._limit = limit
-        self.numbers = numbers
-        """Of the files that partitions leave."""
-        self._scans = FileScans(files, parts, projection, plans)
+        self.numbers = left.numbers
+        self._scans = FileScans(files, parts, projection, plans, left)
         self.rows_returned: int | None = None
         self.share_done = 0.0
         """How far :meth:`batches` has come in the files, from 0 to 1."""

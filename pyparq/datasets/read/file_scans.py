@@ -17,6 +17,7 @@ from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.evolution import marked
 from pyparq.datasets.read.file_plan import FilePlan
 from pyparq.datasets.read.filter import FilterParts
+from pyparq.datasets.read.known_files import Narrowed
 from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.schema_cast import Adapter
 from pyparq.errors import ParquetError, located
@@ -54,9 +55,15 @@ class FileScans:
     """Makes scans for one question to a dataset. What files of one schema have in common is computed once."""
 
     def __init__(
-        self, dataset: DatasetFiles, parts: FilterParts, projection: Projection, plans: Sequence[FilePlan] | None
+        self,
+        dataset: DatasetFiles,
+        parts: FilterParts,
+        projection: Projection,
+        plans: Sequence[FilePlan] | None,
+        left: Narrowed,
     ) -> None:
-        """``plans``: the reads of each file, if the scan was planned before."""
+        """``plans``: the reads of each file, if the scan was planned before. ``left``: what the catalog says."""
+        self._left = left
         self._dataset = dataset
         self._parts = parts
         self._projection = projection
@@ -96,7 +103,7 @@ class FileScans:
         alike: dict[tuple[int, Any], tuple[Expression, list[int]]] = {}
         for number in numbers:
             frame = footers.frame(number)
-            if frame is not None and number not in self._dataset.unreadable:
+            if frame is not None and number not in self._dataset.unreadable and not self._dataset.has_deleted(number):
                 rest = self._parts.rest(int(self._dataset.partition_values.of_file[number]))
                 same = rest.value if isinstance(rest, Known) else id(rest)
                 alike.setdefault((frame, same), (rest, []))[1].append(number)
@@ -117,7 +124,13 @@ class FileScans:
             model = self._model(file, rest, adapter)
             if model is None:
                 return None
-            scan = same_question(model, file.fork(), row_groups, limit, ask_filters=row_groups is None, rows=rows)
+            rows = self._dataset.stored_rows(number, file, rows)
+            groups = self._left.groups.get(number)
+            ask = row_groups is None and number not in self._left.by_keys
+            if groups is not None and row_groups is not None:
+                groups = sorted(set(groups) & set(row_groups))
+            chosen = row_groups if groups is None else groups
+            scan = same_question(model, file.fork(), chosen, limit, ask_filters=ask, rows=rows)
         else:
             question = self._parts.for_file(rest, self._projection, file, self._dataset.matching)
             if isinstance(question, Known) and question.value is not True:

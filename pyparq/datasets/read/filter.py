@@ -54,7 +54,8 @@ class FilterParts:
         self._tree = tree_of(Schema(fields), case_sensitive=case_sensitive) if fields else None
         self._answers: dict[int, tuple[Expression, Mask, Mask]] = {}
         self._rest: dict[int, Expression] = {}
-        self._asks_partitions = bool(self._names) and expression is not None and self._mentions(expression)
+        self.asks_partitions = bool(self._names) and expression is not None and self._mentions(expression)
+        """Whether the filter names a partition column."""
 
     def files_left(self) -> list[int]:
         """Numbers of the files that the partitions do not rule out."""
@@ -74,7 +75,7 @@ class FilterParts:
         if found is None:
             if self.expression is None:
                 found = Known(True)
-            elif not self._asks_partitions:
+            elif not self.asks_partitions:
                 found = self.expression
             else:
                 found = simplified(self.expression, lambda test: self._look(test, combination))

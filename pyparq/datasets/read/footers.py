@@ -89,7 +89,7 @@ def read_stored(files: Sequence[DataFile], options: ReadOptions) -> list[StoredF
     read = map_tasks(lambda part: _read([paths[k] for k in part], options), parts, options.use_threads)
     now = time.time_ns()
     for k, footer in zip(missing, (footer for part in read for footer in part), strict=True):
-        if footer is not None and _as_listed(files[k], footer.status):
+        if footer is not None and files[k].is_as_listed(*footer.status[:2]):
             found[k] = footer
             _keep(paths[k], footer, now)
     return found
@@ -114,10 +114,6 @@ def _listed_status(file: DataFile) -> FileStatus | None:
         return status_of(os.stat(file.where))
     except OSError:
         return None  # opening the file raises the error
-
-
-def _as_listed(file: DataFile, status: FileStatus) -> bool:
-    return file.size is None or (file.size, file.mtime_ns) == status[:2]
 
 
 def _read(paths: Sequence[str], options: ReadOptions) -> list[StoredFooter | None]:

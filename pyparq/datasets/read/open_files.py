@@ -49,8 +49,7 @@ class ListedFile:
         self.name = file.name
         self._path = str(file.where)
         self._status = status_of(os.stat(self._path)) if status is None else status
-        listed = file.size, file.mtime_ns
-        if file.size is not None and listed != self._status[:2]:
+        if not file.is_as_listed(*self._status[:2]):
             raise ChangedFileError(
                 "the file has changed since the dataset was listed: make the dataset again", file=self.name
             )

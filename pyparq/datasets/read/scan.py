@@ -28,8 +28,13 @@ from pyparq.datasets.read.file_plan import FilePlan, file_plan, within_limit
 from pyparq.datasets.read.file_reads import FileReads
 from pyparq.datasets.read.file_scans import FileScan
 from pyparq.datasets.read.filter import FilterParts
+from pyparq.datasets.read.known_files import Narrowed
+from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.whole_schema import project_all
+from pyparq.datasets.tables.log_bounds import FileBounds
 from pyparq.errors import OptionError, ParquetError, PlanError
+from pyparq.filters.bind import bind
+from pyparq.filters.expression import Expression
 from pyparq.filters.given import as_expression
 from pyparq.format.types import Field, Schema, schema_view
 from pyparq.kernels import arrow_stream
@@ -52,6 +57,12 @@ class DatasetScan(Convertible):
 
     :meth:`Dataset.scan` makes it. Making it reads no rows: it rules out files by their partitions, and reads footers
     for the schema, which is that of all files. Like :class:`pyparq.Scan` it is an Arrow stream.
+
+    Example::
+
+        scan = pyparq.dataset("flights/").scan(["flight"], pyparq.col("dest") == "LAX")
+        for batch in scan.batches():
+            print(batch.num_rows)
     """
 
     def __init__(
@@ -75,7 +86,11 @@ class DatasetScan(Convertible):
             logger.debug("%s: partitions leave %d of %d files", dataset.root, len(numbers), len(dataset.files))
         projection = project_all(dataset, numbers, self.columns, expression)
         plans = None if plan is None else plan.files
-        self._reads = FileReads(dataset, parts, projection, numbers, plans, limit)
+        left = Narrowed(numbers)
+        if plan is None and expression is not None:
+            left = _narrowed(dataset, parts, projection, numbers, expression)
+        self._narrowed, self._passed_over = left, dataset.total - len(dataset.found.files)
+        self._reads = FileReads(dataset, parts, projection, left, plans, limit)
         self._header = DatasetPlanHeader(
             dataset.root, self.columns, self.filters, projection.base, dataset.partition_values.fields,
             dataset.matching, dataset.on_error, plan_options(dataset.options), limit, projection.schema,
@@ -90,7 +105,7 @@ class DatasetScan(Convertible):
         facts = [
             ("filter", "true" if self.filters is None else repr(self.filters)),
             ("limit", "none" if self.limit is None else f"{self.limit:,}"),
-            ("files", f"partitions leave {len(self._reads.numbers):,} of {len(self._dataset.files):,}"),
+            ("files", f"{len(self._reads.numbers):,} left of {self._dataset.total:,}"),
         ]
         return html_view(f"DatasetScan of {self._dataset.root}", facts, *schema_view(self.schema))
 
@@ -164,9 +179,12 @@ class DatasetScan(Convertible):
             source=self._dataset.root,
             columns=self.schema.names,
             predicate="true" if self.filters is None else repr(self.filters),
-            files=len(self._dataset.files),
+            files=self._dataset.total,
             files_opened=len(self._reads.numbers),
+            catalog_knows=self._narrowed.known + self._passed_over,
+            catalog_rules_out=self._narrowed.ruled_out + self._passed_over,
             rows=self.rows_returned,
+            ruled_out_by="partitions" if self._dataset.table is None else "partitions and the log",
         )
 
     def __arrow_c_schema__(self) -> object:
@@ -183,6 +201,19 @@ class DatasetScan(Convertible):
     def _stream(self) -> ScanStream:
         again = DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)
         return ScanStream(again, self._dataset.root)
+
+
+def _narrowed(
+    dataset: DatasetFiles, parts: FilterParts, projection: Projection, numbers: list[int], expression: Expression
+) -> Narrowed:
+    """The files that a table's log, or the folder's catalog, leaves for a filter."""
+    if dataset.table is not None:
+        bounds = FileBounds(dataset.table, dataset.partition_values)
+        left = bounds.may_match(bind(expression, projection.tree, projection.shown))
+        return Narrowed([k for k in numbers if left[k]])
+    if dataset.known is None:
+        return Narrowed(numbers)
+    return dataset.known.narrowed(numbers, parts, projection, dataset.partition_values, dataset.matching)
 
 
 def file_scans_of(scan: DatasetScan) -> list[FileScan]:
@@ -243,7 +274,7 @@ def planner_of(scan: DatasetScan) -> Planner:
     return Planner(scan._dataset, scan._reads, scan._header)
 
 
-DATASET_PLAN_VERSION = 2
+DATASET_PLAN_VERSION = 3
 """Must grow with every change in the contents or the meaning of a pickled plan."""
 
 
@@ -272,7 +303,7 @@ class DatasetPlanHeader:
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = {f.name: getattr(self, f.name) for f in fields(DatasetPlanHeader)}
-        state["by"] = (self.by.by, self.by.case_sensitive, sorted(self.by.apart))
+        state["by"] = (self.by.by, self.by.case_sensitive, sorted(self.by.apart), dict(self.by.stored))
         state["options"] = {
             f.name: getattr(self.options, f.name) for f in fields(ReadOptions) if f.name not in NOT_PLANNED
         }
@@ -300,6 +331,12 @@ class DatasetPlan:
 
     A pickled plan has a version. A plan in the form of another version is refused. As with any pickle, load only what
     you trust.
+
+    Example::
+
+        plan = pyparq.dataset("flights/").plan(["flight"], pyparq.col("dest") == "LAX")
+        results = [part.scan().to_table() for part in plan.split(2)]    # in any process
+        table = plan.join(results)
     """
 
     header: DatasetPlanHeader
@@ -443,6 +480,6 @@ def _plan(version: Any, header: DatasetPlanHeader, values: Any, files: Any) -> D
 def _header(version: Any, state: dict[str, Any]) -> DatasetPlanHeader:
     check_version(version, DATASET_PLAN_VERSION)
     question = None if state["filters"] is None else pickle.loads(state["filters"])
-    by, case_sensitive, apart = state["by"]
-    made = {"by": Matching(by, case_sensitive, frozenset(apart)), "options": ReadOptions.make(state["options"])}
+    by, case_sensitive, apart, stored = state["by"]
+    made = {"by": Matching(by, case_sensitive, frozenset(apart), stored), "options": ReadOptions.make(state["options"])}
     return DatasetPlanHeader(**state | {"filters": question, **made})

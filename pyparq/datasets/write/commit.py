@@ -240,6 +240,10 @@ def recover_dataset(path: Any) -> int:
     A write that had reached its commit record is completed, any other is undone. Writes that are under way are left
     alone. The next :func:`pyparq.write_dataset` to the folder does the same. Raises ``OSError`` as the operating
     system does, and :class:`CorruptFileError` for a commit record that is damaged.
+
+    Example::
+
+        print(pyparq.recover_dataset("flights"))      # 0: no write has crashed
     """
     target = os.path.realpath(os.fsdecode(path))
     with locked_folder(target):

@@ -20,7 +20,14 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteReport:
-    """What :func:`pyparq.write_dataset` has done."""
+    """What :func:`pyparq.write_dataset` has done.
+
+    Example::
+
+        report = pyparq.write_dataset({"id": [1, 2, 3]}, "ids")
+        for file in report.files:
+            print(file.path, file.num_rows)
+    """
 
     path: str
     """The folder."""

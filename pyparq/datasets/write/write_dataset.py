@@ -86,6 +86,12 @@ def write_dataset(
     Raises :class:`pyparq.TargetExistsError` in mode ``"error"`` for a folder that is not empty,
     :class:`pyparq.WriteConflictError` where another write replaces files of the folder at the same time, and what
     :func:`write_table` raises. After an error the folder is as it was.
+
+    Example::
+
+        data = [{"year": 2024 + k % 2, "flight": k} for k in range(100)]
+        pyparq.write_dataset(data, "by-year", partition_cols=["year"])
+        pyparq.write_dataset(data[:10], "by-year", partition_cols=["year"], mode="append")
     """
     if isinstance(data, (str, os.PathLike)):
         raise OptionError(f"write_dataset() takes the data first and the folder second, but {data!r} is not data")

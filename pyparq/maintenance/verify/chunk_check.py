@@ -11,6 +11,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.order import Order, domain
 from pyparq.format.schema_node import Node
 from pyparq.index.statistics import writer_is_trusted
+from pyparq.kernels import StoredPage
 from pyparq.maintenance.verify.bloom_filters import FILTER, BloomRate, check_filter
 from pyparq.maintenance.verify.bounds import TrueBounds, of_statistics
 from pyparq.maintenance.verify.chunk_facts import (
@@ -30,7 +31,7 @@ from pyparq.maintenance.verify.page_indexes import COLUMN, OFFSET, check_column_
 from pyparq.maintenance.verify.sorted_rows import spelled_out
 from pyparq.maintenance.verify.value_rules import check_range, check_text
 from pyparq.read.decode.chunk_ends import beyond_its_size
-from pyparq.read.decode.chunk_pages import ChunkPages, DataPage
+from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account, Share
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.footer_read import TRAILER
@@ -305,7 +306,7 @@ class ChunkCheck:
             findings.add_error("bloom filter", FILTER, error)
 
 
-def _header_statistics(page: DataPage, ordinal: int, pages: ChunkPages) -> tt.Statistics | None:
+def _header_statistics(page: StoredPage, ordinal: int, pages: ChunkPages) -> tt.Statistics | None:
     """The statistics in a page's header. Raises :class:`ParquetError` if they do not decode."""
     chunk, at = pages.chunk, page.offset - pages.chunk.start
     header, _ = chunk.crypto.struct(tt.PageHeader, pages.data, at, Module.DATA_PAGE_HEADER, ordinal)

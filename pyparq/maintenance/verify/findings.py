@@ -26,6 +26,7 @@ KINDS = {
     "encoding": "the footer lists other encodings than the pages have",
     "sorting": "rows are not in the order of the sorting columns",
     "text": "text is not UTF-8",
+    "catalog": "the catalog beside the dataset cannot be read, or denies a key that is there",
     "range": "a value is outside of what its type allows",
 }
 """Kinds of findings, and what each means."""

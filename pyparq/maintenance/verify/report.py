@@ -115,6 +115,13 @@ class VerificationReport:
     """What :func:`pyparq.verify` found. It is true of the files as they were when they were read.
 
     ``str(report)`` is a text with a table of the columns and one of the findings.
+
+    Example::
+
+        report = pyparq.verify("flights.parquet", columns=["tailnum"])
+        print(report)
+        for finding in report.findings:
+            print(finding.kind, finding.column, finding.text)
     """
 
     def __init__(self, source: str, files: Sequence[FileReport]) -> None:

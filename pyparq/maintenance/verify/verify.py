@@ -12,6 +12,7 @@ from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
 from pyparq.format.schema_node import Node
+from pyparq.maintenance.verify.catalog_check import check_catalog
 from pyparq.maintenance.verify.file_check import check_file
 from pyparq.maintenance.verify.findings import Findings
 from pyparq.maintenance.verify.report import FileReport, VerificationReport
@@ -52,6 +53,11 @@ def verify(
 
     Raises ``FileNotFoundError`` where the source does not exist, and :class:`pyparq.ColumnNotFoundError` for a column
     that no file has.
+
+    Example::
+
+        report = pyparq.verify("flights/")
+        assert report.ok, report.findings
     """
     given = {"decryption": decryption, "limits": limits}
     options = {name: value for name, value in given.items() if value is not None}
@@ -64,6 +70,8 @@ def verify(
     run = _Run(read, columns, progress, found.files)
     reports = [run.file(file, found.storage_options) for file in found.files]
     run.check_columns()
+    catalog = check_catalog(found, read) if columns is None else None
+    reports += [] if catalog is None else [catalog]
     return VerificationReport(found.root, reports)
 
 

@@ -14,7 +14,7 @@ from pyparq.arrow.decimals import beyond_digits
 from pyparq.format import value_dictionary
 from pyparq.format.leaf_values import BinaryValues, Values, count_of, empty_values, from_plain_bytes
 from pyparq.format.types import DataType, LeafType, Physical, arrow_type
-from pyparq.kernels import DecodedColumn
+from pyparq.kernels import DecodedColumn, LeafSpec
 from pyparq.read.decode.physical_values import fixed_buffer, misfit_error
 
 Kind = Literal["values", "large", "dictionary", "codes", "views", "stored"]
@@ -28,21 +28,20 @@ form, to be made a dictionary.
 Levels = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 
-_KINDS: dict[Kind, int] = {"values": 0, "large": 0, "dictionary": 1, "codes": 1, "views": 2, "stored": 0}
+_FORMS: dict[Kind, str] = {"dictionary": "codes", "codes": "codes", "views": "views"}
+"""The forms of the native decoder. The other kinds are values."""
 _NONE, _INT_8, _INT_16, _UINT_8, _UINT_16, _DECIMAL_16, _DECIMAL_32, _BYTES_16, _BYTES_32 = range(9)
 _AS_BYTES = (Physical.FIXED_LEN_BYTE_ARRAY, Physical.INT96)
 _NO_LIMIT = (1 << 63) - 1
 
 
 @lru_cache(maxsize=4096)
-def leaf_terms(
-    leaf: LeafType, kind: Kind, max_def: int, max_rep: int, slot_level: int, keeps_levels: bool
-) -> tuple[int, ...]:
-    """A leaf as the native decoder takes it."""
-    return (
-        int(leaf.physical), leaf.width, max_def, max_rep, slot_level, keeps_levels, leaf.is_text, _KINDS[kind],
-        _conversion(leaf) if kind in ("values", "codes") else _NONE, kind == "large", kind == "codes",
-        _digits(leaf),
+def leaf_spec(leaf: LeafType, kind: Kind, max_def: int, max_rep: int, slot_level: int, keeps_levels: bool) -> LeafSpec:
+    """A leaf in the form of the native decoder."""
+    return LeafSpec(
+        leaf.physical, leaf.width, max_def, max_rep, slot_level, keeps_levels, leaf.is_text, _FORMS.get(kind, "values"),
+        _conversion(leaf) if kind in ("values", "codes") else _NONE, large_offsets=kind == "large",
+        codes_or_values=kind == "codes", digits=_digits(leaf),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ A scan does not ask for single pages. ``verify``, ``add_indexes`` and pruning by
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +16,11 @@ from pyparq.format.encodings import DELTA_BYTE_ARRAY, DICTIONARY_ENCODINGS
 from pyparq.format.leaf_values import BinaryValues, Values, count_of, empty_values, from_plain_bytes
 from pyparq.format.types import LeafType, Physical
 from pyparq.options import ReadOptions
-from pyparq.read.decode.decoder import Piece, limits_of, terms_of
+from pyparq.read.decode.decoder import Piece, limits_of, spec_of
 from pyparq.read.decode.memory_account import Account, Share
 from pyparq.read.decode.page_values import PageRun
 from pyparq.read.decode.physical_values import check_utf8
-from pyparq.read.decode.refusals import Refusal, worded
+from pyparq.read.decode.refusals import page_of, worded
 from pyparq.read.footers.column_chunk import Chunk
 
 DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 1, 2, 3
@@ -29,46 +29,6 @@ DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 1, 2, 3
 WITHOUT_END = (1 << 62) - 1
 _GRANT = 1 << 20
 """Minimum number of bytes that the decoder gets when it asks for memory, if that many are left."""
-_HAS_CRC, _HAS_STATISTICS = 1, 2
-
-
-class DataPage(NamedTuple):
-    """The contents of a data page's header, and the place of the page. Sizes are in bytes."""
-
-    offset: int
-    """Of its header in the file."""
-    size: int
-    """Stored, with the header."""
-    stored: int
-    """Without the header."""
-    uncompressed: int
-    type: int
-    """DATA_PAGE or DATA_PAGE_V2."""
-    num_values: int
-    """Nulls included."""
-    encoding: int
-    num_nulls: int | None
-    """Of a page of version 2."""
-    num_rows: int | None
-    has_crc: bool
-    has_statistics: bool
-
-    @property
-    def version(self) -> int:
-        return 2 if self.type == DATA_PAGE_V2 else 1
-
-
-class DictionaryPage(NamedTuple):
-    """The contents of a dictionary page's header, as in :class:`DataPage`."""
-
-    offset: int
-    size: int
-    stored: int
-    uncompressed: int
-    num_values: int
-    encoding: int
-    is_sorted: bool
-    has_crc: bool
 
 
 class ChunkPages:
@@ -87,8 +47,8 @@ class ChunkPages:
         """Why the list ends early."""
         self._share = share
         self._granted = 0
-        terms, self._untyped = _terms(chunk)
-        self._native = kernels.PageReader(terms, Piece(chunk, data).terms(), limits_of(options))
+        leaf, self._untyped = _spec(chunk)
+        self._native = kernels.PageReader(leaf, Piece(chunk, data).spec(), limits_of(options), chunk.start)
         refusal = self._native.list_pages(to_the_end, self._more, max(share.left, 0))
         self.num_values: int = self._native.num_values
         """Of all pages, nulls included."""
@@ -96,24 +56,10 @@ class ChunkPages:
         """Bytes of all pages with their headers."""
         self.uncompressed: int = self._native.uncompressed
         """The same before compression; headers count as they are stored."""
-        self.dictionary = self._dictionary()
-        self.pages = self._data_pages()
+        self.dictionary = self._native.dictionary()
+        self.pages = self._native.pages()
         if refusal is not None and (self.num_values < chunk.num_values or not self.pages):
             self.fault = self._error(refusal)
-
-    def _dictionary(self) -> DictionaryPage | None:
-        found = self._native.dictionary()
-        return None if found is None else DictionaryPage(self.chunk.start + found[0], *found[1:])
-
-    def _data_pages(self) -> list[DataPage]:
-        start, found = self.chunk.start, []
-        for at, size, stored, inflated, type_, values, encoding, nulls, rows, flags in self._native.pages():
-            is_v2 = type_ == DATA_PAGE_V2
-            found.append(DataPage(
-                start + at, size, stored, inflated, type_, values, encoding, nulls if is_v2 else None,
-                rows if is_v2 else None, bool(flags & _HAS_CRC), bool(flags & _HAS_STATISTICS),
-            ))  # fmt: skip
-        return found
 
     def check(self) -> None:
         """Raise :class:`ParquetError` unless the pages hold exactly the values that the chunk declares."""
@@ -159,15 +105,14 @@ class ChunkPages:
         found, refusal = self._native.decode(
             first, last, window, count, with_values, self._more, max(self._share.left, 0)
         )
-        if refusal is not None:
+        if found is None:
             raise self._error(refusal)
-        num_pages, numbers, rep, defs, codes, values = found
-        pages = self.pages[first : first + num_pages]
-        leaf = self.chunk.node.type
+        pages = self.pages[first : first + found.count]
+        leaf, values = self.chunk.node.type, found.values
         coded = np.array([page.encoding in DICTIONARY_ENCODINGS for page in pages], bool)
         direct = 0 if values is None or leaf.is_binary else len(values) // leaf.width
         return PageRun(
-            numbers.reshape(-1, 5), coded, rep, defs, codes,
+            found.numbers.reshape(-1, 5), coded, found.repetition_levels, found.definition_levels, found.codes,
             empty_values(leaf) if values is None else _values(leaf, direct, values),
             any(page.encoding == DELTA_BYTE_ARRAY for page in pages),
         )  # fmt: skip
@@ -184,21 +129,21 @@ class ChunkPages:
         return size, max(self._share.left, 0)
 
     def _error(self, refusal: Any) -> ParquetError:
-        told = Refusal(*refusal)
-        error = worded(told, self._share.refusal) if told.error is None else told.error
+        error = worded(refusal, self._share.refusal) if refusal.error is None else refusal.error
         if not isinstance(error, ParquetError):
             raise error
-        return error if told.place is None else error.locate(page=told.place)
+        page = page_of(refusal)
+        return error if page is None else error.locate(page=page)
 
 
-def _terms(chunk: Chunk) -> tuple[tuple[int, ...], ParquetError | None]:
+def _spec(chunk: Chunk) -> tuple[kernels.LeafSpec, ParquetError | None]:
     """The leaf in the form of the native decoder. Headers can be read even if its type is not known. Then decoding
     values raises the error."""
     node = chunk.node
     try:
-        return terms_of(node), None
+        return spec_of(node), None
     except ParquetError as error:
-        return (int(Physical.BYTE_ARRAY), 0, node.max_def, node.max_rep, 0, 0, 0, 0, 0, 0, 0, 0), error
+        return kernels.LeafSpec(Physical.BYTE_ARRAY, 0, node.max_def, node.max_rep), error
 
 
 def _values(leaf: LeafType, count: int, stored: Any) -> Values:

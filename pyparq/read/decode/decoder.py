@@ -17,10 +17,10 @@ from pyparq.format.compression import library_decoder
 from pyparq.format.leaf_values import BinaryValues, Values, count_of
 from pyparq.format.schema_node import Node
 from pyparq.options import ReadOptions
-from pyparq.read.decode.arrow_columns import Decoded, Kind, leaf_terms
+from pyparq.read.decode.arrow_columns import Decoded, Kind, leaf_spec
 from pyparq.read.decode.decoded_leaf import is_flat, slot_level
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.decode.refusals import Refusal, worded
+from pyparq.read.decode.refusals import page_of, worded
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.runtime.threads import cpu_count
 
@@ -57,13 +57,15 @@ class Piece:
     dictionary: Values | None = None
     """Its dictionary, where that is known."""
 
-    def terms(self) -> tuple[Any, ...]:
-        """The leaf in the form of the native decoder."""
+    def spec(self) -> kernels.PieceSpec:
+        """The piece in the form of the native decoder."""
         chunk, pages = self.chunk, self.pages
-        places = (None, None, None) if pages is None else (pages.ordinals, pages.first_rows, pages.num_rows)
-        return (
-            chunk.codec, chunk.num_values, chunk.num_rows, chunk.first_page == "dictionary", pages is None, self.data,
-            *places, self.dictionary_apart, self.rows, chunk.crypto.of_pages(),
+        places: tuple[Any, Any, Any] = (None, None, None)
+        if pages is not None:
+            places = pages.ordinals, pages.first_rows, pages.num_rows
+        return kernels.PieceSpec(
+            chunk.codec, chunk.num_values, chunk.num_rows, chunk.first_page == "dictionary", self.data, *places,
+            self.dictionary_apart, self.rows, chunk.crypto.of_pages(),
             None if self.dictionary is None else _known(self.dictionary),
         )  # fmt: skip
 
@@ -87,20 +89,17 @@ class Refused(Exception):
         self.piece = piece
 
 
-Facts = tuple[int, int, int]
-"""Facts about a piece: the end of its pages in a whole chunk, and the numbers of decoded data pages and dictionary
-pages."""
-
-
-def decode(columns: Sequence[Column], options: ReadOptions, account: Account) -> tuple[list[Decoded], list[Facts]]:
+def decode(
+    columns: Sequence[Column], options: ReadOptions, account: Account
+) -> tuple[list[Decoded], list[kernels.PieceFacts]]:
     """Decode all ``columns``. The facts are those of all pieces, column by column.
 
     Of the errors that the threads find, raises the first as :class:`Refused`.
     """
-    jobs = [(terms_of(column.node, column.kind), [piece.terms() for piece in column.pieces]) for column in columns]
+    jobs = [(spec_of(column.node, column.kind), [piece.spec() for piece in column.pieces]) for column in columns]
     results, facts, refusal = kernels.decode_columns(jobs, *bounds_of(options, account))
     if refusal is not None:
-        raise _refused(Refusal(*refusal), columns, account)
+        raise _refused(refusal, columns, account)
     found = []
     for k, (column, result) in enumerate(zip(columns, results, strict=True)):
         decoded = None if result is None else _checked(result, columns, k, options, account)
@@ -138,34 +137,34 @@ def _checked(result: Any, columns: Sequence[Column], k: int, options: ReadOption
         raise Refused(error, k, 0) from None
 
 
-def terms_of(node: Node, kind: Kind = "values") -> tuple[int, ...]:
+def spec_of(node: Node, kind: Kind = "values") -> kernels.LeafSpec:
     """A leaf in the form of the native decoder."""
-    return leaf_terms(node.type, kind, node.max_def, node.max_rep, slot_level(node), not is_flat(node))
+    return leaf_spec(node.type, kind, node.max_def, node.max_rep, slot_level(node), not is_flat(node))
 
 
-def bounds_of(options: ReadOptions, account: Account) -> tuple[tuple[int, ...], int, int]:
+def bounds_of(options: ReadOptions, account: Account) -> tuple[kernels.PageLimits, int, int]:
     """Limits, number of threads, and bytes that are left."""
     return limits_of(options), cpu_count() if options.use_threads else 1, max(account.left, 0)
 
 
-def limits_of(options: ReadOptions) -> tuple[int, ...]:
+def limits_of(options: ReadOptions) -> kernels.PageLimits:
     """Limits in the form of the native decoder."""
     limits = options.limits
-    return (
+    return kernels.PageLimits(
         limits.max_page, limits.max_expansion, limits.expansion_floor, limits.max_values_per_byte, limits.max_column,
         options.verify_checksums, MOST_OFFSET,
     )  # fmt: skip
 
 
-def _refused(refusal: Refusal, columns: Sequence[Column], account: Account) -> Refused:
+def _refused(refusal: kernels.DecodeRefusal, columns: Sequence[Column], account: Account) -> Refused:
     error = refusal.error
-    column = columns[refusal.job]
+    column = columns[refusal.column]
     if error is None:
         error = worded(refusal, account.refusal)
-    place = refusal.place
-    if place is not None and hasattr(error, "locate"):
-        error.locate(page=place)
-    return Refused(error, refusal.job, min(max(refusal.piece, 0), len(column.pieces) - 1))
+    page = page_of(refusal)
+    if page is not None and hasattr(error, "locate"):
+        error.locate(page=page)
+    return Refused(error, refusal.column, min(max(refusal.piece, 0), len(column.pieces) - 1))
 
 
 def _known(dictionary: Values) -> tuple[int, Any, Any]:

@@ -4,36 +4,22 @@ their meaning."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyparq.errors import ChecksumError, CorruptFileError, DataError, LimitError, ParquetError, UnsupportedError
 from pyparq.format.compression import codec_name, unreadable
 from pyparq.format.encodings import encoding_name
 from pyparq.format.types import Physical
+from pyparq.kernels import DecodeRefusal
 from pyparq.read.decode.physical_values import too_many_bits, too_many_digits
 
 
-class Refusal(NamedTuple):
-    """A fault, and its place."""
-
-    name: str
-    a: int
-    b: int
-    c: int
-    text: bytes
-    job: int
-    piece: int
-    page: int
-    """Ordinal of a data page. -1 if the fault is in no page, -2 for the dictionary page."""
-    error: BaseException | None
-    """An error that a library or a key raised."""
-
-    @property
-    def place(self) -> int | str | None:
-        return {-1: None, -2: "dictionary"}.get(self.page, self.page)
+def page_of(refusal: DecodeRefusal) -> int | str | None:
+    """The page of a refusal, as errors name it. ``None`` if the fault is in no page."""
+    return {-1: None, -2: "dictionary"}.get(refusal.page, refusal.page)
 
 
-_CORRUPT: dict[str, Callable[[Refusal], str]] = {
+_CORRUPT: dict[str, Callable[[DecodeRefusal], str]] = {
     "stored_size": lambda r: f"the page header declares {r.a} bytes, but the column chunk has only {r.b} left",
     "negative_size": lambda r: f"the page header declares {r.a} uncompressed bytes",
     "impossible_size": lambda r: f"the page of {r.a} bytes cannot decompress to {r.b} bytes",
@@ -77,7 +63,7 @@ _CORRUPT: dict[str, Callable[[Refusal], str]] = {
     "too_many_values": lambda r: "the pages hold more values than the rows that they are for",
 }  # fmt: skip
 
-_LIMITS: dict[str, Callable[[Refusal], str]] = {
+_LIMITS: dict[str, Callable[[DecodeRefusal], str]] = {
     "max_page": lambda r: f"the page of {r.a} bytes decompresses to {r.b}: more than limits.max_page ({r.c})",
     "max_expansion": lambda r: (
         f"the page of {r.a} bytes decompresses to {r.b}: more than limits.max_expansion ({r.c}) allows"
@@ -89,7 +75,7 @@ _LIMITS: dict[str, Callable[[Refusal], str]] = {
 }
 
 
-def worded(refusal: Refusal, too_much: Callable[[int], ParquetError]) -> ParquetError:
+def worded(refusal: DecodeRefusal, too_much: Callable[[int], ParquetError]) -> ParquetError:
     """The error to raise, without its place. ``too_much(size)``: the error for a read that needs ``size`` more
     bytes."""
     name = refusal.name
@@ -114,7 +100,7 @@ def worded(refusal: Refusal, too_much: Callable[[int], ParquetError]) -> Parquet
     return CorruptFileError(f"{name}: {_text(refusal)}")
 
 
-def _not_inflated(refusal: Refusal) -> ParquetError:
+def _not_inflated(refusal: DecodeRefusal) -> ParquetError:
     codec, found, due = refusal.a, refusal.b, refusal.c
     if (reason := unreadable(codec)) is not None:
         return UnsupportedError(reason)

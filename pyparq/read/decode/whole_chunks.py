@@ -11,12 +11,13 @@ import numpy as np
 from pyparq import kernels
 from pyparq.arrow.column import Column, NativeColumn
 from pyparq.format.types import DataType
+from pyparq.index.row_mask import Words
 from pyparq.kernels import DecodedColumn
 from pyparq.options import ReadOptions
 from pyparq.read.decode.arrow_columns import column_of, native_type
-from pyparq.read.decode.decoder import Refused, bounds_of, terms_of
+from pyparq.read.decode.decoder import Refused, bounds_of, spec_of
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.decode.refusals import Refusal, worded
+from pyparq.read.decode.refusals import worded
 from pyparq.read.footers.leaf_set import LeafSet
 
 
@@ -32,17 +33,6 @@ class WholeChunks(NamedTuple):
     size: Any
 
 
-class WholeFacts(NamedTuple):
-    """Facts about all chunks together."""
-
-    data_pages: int
-    dictionary_pages: int
-    num_bytes: int
-    """Of what they were decoded to."""
-    ended_early: int
-    """How many chunks have bytes behind their last page."""
-
-
 def decode_chunks(
     leaves: LeafSet,
     runs: Sequence[int],
@@ -50,44 +40,44 @@ def decode_chunks(
     read: list[tuple[int, Any]],
     options: ReadOptions,
     account: Account,
-) -> tuple[list[DecodedColumn], WholeFacts]:
+    wanted: Sequence[Words | None] = (),
+) -> tuple[list[DecodedColumn], kernels.ChunkTotals]:
     """Decode whole chunks.
 
     ``runs``: how many row groups are joined, for each run of them. Columns come in the same order. ``read``: offsets in
-    the file, and the bytes there. Raises :class:`Refused` without naming the chunk.
+    the file, and the bytes there. ``wanted``: for each run a bitmap of the rows to decode, or ``None`` for all of them.
+    A row group without such rows need not be in ``read``. Raises :class:`Refused` without naming the chunk.
     """
     num_rows, codec, num_values, has_dictionary, start, size = (array.ravel() for array in chunks)
-    found, facts, refusal = kernels.decode_chunks(
-        _terms(leaves).leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size, read,
-        *bounds_of(options, account),
+    found, totals, refusal = kernels.decode_chunks(
+        _specs(leaves).leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size, read,
+        *bounds_of(options, account), list(wanted),
     )  # fmt: skip
     if refusal is not None:
-        told = Refusal(*refusal)
-        raise Refused(told.error or worded(told, account.refusal), 0, 0)
-    whole = WholeFacts(*facts)
-    account.take(whole.num_bytes)
-    return found, whole
+        raise Refused(refusal.error or worded(refusal, account.refusal), 0, 0)
+    account.take(totals.num_bytes)
+    return found, totals
 
 
 def columns_of(leaves: LeafSet, natives: Sequence[DecodedColumn]) -> list[Column]:
     """The results of :func:`decode_chunks` for each leaf, as columns of their types."""
     return [
         column_of(node.type, native) if type_ is None or native.has_wide_offsets else NativeColumn(type_, native)
-        for node, type_, native in zip(leaves.nodes, _terms(leaves).types, natives, strict=True)
+        for node, type_, native in zip(leaves.nodes, _specs(leaves).types, natives, strict=True)
     ]
 
 
-class _Terms(NamedTuple):
+class _Specs(NamedTuple):
     """For each leaf of a :class:`LeafSet`, its description for the decoder."""
 
-    leaves: list[tuple[int, ...]]
+    leaves: list[kernels.LeafSpec]
     types: list[DataType | None]
     """As :func:`native_type` has them."""
 
 
-def _terms(leaves: LeafSet) -> _Terms:
-    known: _Terms | None = leaves.decoded
+def _specs(leaves: LeafSet) -> _Specs:
+    known: _Specs | None = leaves.decoded
     if known is None:
         types = [native_type(node.type) for node in leaves.nodes]
-        known = leaves.decoded = _Terms([terms_of(node) for node in leaves.nodes], types)
+        known = leaves.decoded = _Specs([spec_of(node) for node in leaves.nodes], types)
     return known

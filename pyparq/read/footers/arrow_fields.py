@@ -74,8 +74,7 @@ class Projection:
     def is_plain(self) -> bool:
         """Whether every leaf is decoded to plain values: no dictionaries, no views."""
         if self._is_plain is None:
-            of_file, nodes = self._of_file, self.leaves.nodes
-            self._is_plain = not any(of_file.is_dictionary(node) or of_file.is_view(node) for node in nodes)
+            self._is_plain = self._of_file.are_plain(self.leaves.nodes)
         return self._is_plain
 
 
@@ -150,6 +149,10 @@ class FileFields:
             )
             self._dictionaries[top] = found
         return leaf.column in found
+
+    def are_plain(self, leaves: Iterable[Node]) -> bool:
+        """Whether every leaf is decoded to plain values: no dictionaries, no views."""
+        return not any(self.is_dictionary(leaf) or self.is_view(leaf) for leaf in leaves)
 
     def is_view(self, leaf: Node) -> bool:
         """Whether the leaf, a column of its own, is returned as string views."""

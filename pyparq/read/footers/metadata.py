@@ -21,7 +21,14 @@ from pyparq.runtime.safe_repr import printable
 
 
 class FileMetaData:
-    """Metadata of a whole file."""
+    """Metadata of a whole file.
+
+    Example::
+
+        footer = pyparq.read_metadata("flights.parquet")
+        for k in range(footer.num_row_groups):
+            print(footer.row_group(k).num_rows)
+    """
 
     def __init__(self, file: OpenFile) -> None:
         self._file = file

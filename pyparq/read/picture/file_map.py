@@ -32,6 +32,11 @@ class FileMap:
 
     :meth:`pyparq.ParquetFile.map` and :meth:`pyparq.Dataset.map` make it. It is one HTML page that needs no network.
     A notebook shows it by itself.
+
+    Example::
+
+        with pyparq.ParquetFile("flights.parquet") as file:
+            file.map(filters=pyparq.col("tailnum") == "N14228").save("map.html")
     """
 
     def __init__(self, document: dict[str, Any]) -> None:

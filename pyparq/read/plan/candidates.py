@@ -20,6 +20,9 @@ from pyparq.read.plan.row_groups import Answers, RowGroups, Selection
 Question = tuple[Test, Selection, Chunk]
 """A test of a row group, and the column chunk whose index may answer it."""
 
+ComputedQuestion = tuple[Computed, Selection, list[Chunk]]
+"""A test of computed values, a row group, and the chunks of the columns that it takes."""
+
 
 class Candidates:
     """What all stages of pruning share. Each stage answers tests; :meth:`settle` draws the conclusion."""
@@ -89,6 +92,23 @@ class Candidates:
             for test, mask in masks
             if mask[s.place]
         ]
+
+    def computed_questions(self) -> list[ComputedQuestion]:
+        """(test, row group, chunks) for tests of computed values that page indexes may answer: all of their columns
+        have both indexes there."""
+        found = list[ComputedQuestion]()
+        for test in self.computed:
+            has_both = np.ones(len(self.groups), np.bool_)
+            for node in test.nodes:
+                numbers = self.numbers(node)
+                has_both &= (numbers.column_index_offset != 0) & (numbers.offset_index_offset != 0)
+            if test.has_bounds:
+                found += [
+                    (test, s, [self.file.chunk(s.row_group, node) for node in test.nodes])
+                    for s in self.selections
+                    if has_both[s.place] and s.sure.count != s.maybe.count
+                ]
+        return found
 
     def numbers(self, node: Node) -> ChunkNumbers:
         """The numbers of a tested leaf's chunks in all row groups."""

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from pyparq.filters.bounds_tests import evaluate_bounds
+from pyparq.filters.computed import Computed
+from pyparq.filters.computed_bounds import can_pass
 from pyparq.filters.predicate import Test
+from pyparq.index.bounds import Bounds
+from pyparq.index.page_index import PageLocations
 from pyparq.read.footers.chunk_table import Mask
 from pyparq.read.plan.candidates import Candidates
 from pyparq.read.plan.page_indexes import read_page_indexes
@@ -24,8 +32,10 @@ class ColumnIndexStage:
     def run(self) -> None:
         """Ask the page indexes of the tests and row groups that are open."""
         asked = self._rows.open_questions(self._have_page_index)
-        self._rows.note([chunk for _, _, chunk in asked])
-        chunks = list({(c.row_group, c.node.column): c for _, _, c in asked}.values())
+        computed = self._rows.computed_questions()
+        wanted = [chunk for _, _, chunk in asked] + [chunk for _, _, chunks in computed for chunk in chunks]
+        self._rows.note(wanted)
+        chunks = list({(c.row_group, c.node.column): c for c in wanted}.values())
         indexes = read_page_indexes(self._rows.file, chunks)
         for test, selection, chunk in asked:
             index = indexes.get((chunk.row_group, chunk.node.column))
@@ -35,6 +45,26 @@ class ColumnIndexStage:
             selection.locations[chunk.node.column] = locations
             some, every = evaluate_bounds(test, bounds)
             self._rows.answers[test].narrow(selection, locations.first_rows, some, every)
+            self._rows.changed.add(selection.place)
+
+        for value_test, selection, own in computed:
+            found = [indexes.get((chunk.row_group, chunk.node.column)) for chunk in own]
+            self._narrow_computed(value_test, selection, [index for index in found if index is not None])
+
+    def _narrow_computed(
+        self, test: Computed, selection: Selection, indexes: Sequence[tuple[Bounds, PageLocations]]
+    ) -> None:
+        """Narrow by the pages of several columns, which need not end at the same rows: their parts do."""
+        if len(indexes) < len(test.nodes):
+            return
+        starts = np.unique(np.concatenate([locations.first_rows for _, locations in indexes]))
+        bounds = {}
+        for node, (of_pages, locations) in zip(test.nodes, indexes, strict=True):
+            bounds[node] = of_pages.at(np.searchsorted(locations.first_rows, starts, "right") - 1)
+            selection.locations[node.column] = locations
+        some = can_pass(test, bounds)
+        if not some.all():
+            self._rows.answers[test].narrow(selection, starts, some, np.zeros(len(some), np.bool_))
             self._rows.changed.add(selection.place)
 
     def page_counts(self, asked: list[Selection]) -> tuple[int, int]:

@@ -19,6 +19,11 @@ from pyparq.read.plan.joint_requests import hold, pays
 from pyparq.read.plan.page_reads import plan_column
 from pyparq.read.plan.row_groups import Selection
 
+FEW = 32
+"""Up to so many dictionaries are asked, however small their chunks are."""
+SMALL = 64 << 10
+"""More of them are not asked if their chunks have no more stored bytes, as the mean of all."""
+
 
 class DictionaryStage:
     """Rules out row groups whose dictionaries have no value that passes a test."""
@@ -46,7 +51,13 @@ class DictionaryStage:
             elif (test.node.column in selection.dictionaries) or chunk.size < 2 * size:
                 continue  # asked already, or nearly the whole chunk
             asked.append((test, selection, chunk))
-        return asked
+        return [] if self._are_many_and_small(asked) else asked
+
+    def _are_many_and_small(self, asked: Sequence[Question]) -> bool:
+        """Whether decoding the chunks takes less time than asking their dictionaries. In a store, bytes count more."""
+        if len(asked) <= FEW or pays(self._rows.file.fetcher):
+            return False
+        return sum(chunk.size for _, _, chunk in asked) <= SMALL * len(asked)
 
     def _have_dictionaries(self, test: Test) -> Mask | None:
         """A mask of the chunks whose data pages all use the dictionary, and whose dictionary may hold no matching

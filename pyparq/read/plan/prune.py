@@ -119,6 +119,7 @@ class Pruner:
     def _kinds_of_ranges(self, output_chunks: Sequence[Chunk]) -> Iterator[list[Range]]:
         """The ranges that the stages will ask for, the most useful kinds first."""
         chunks = [chunk for _, _, chunk in self._rows.open_questions()]
+        chunks += [chunk for _, _, own in self._rows.computed_questions() for chunk in own]
         if self.options.use_page_index:
             yield list(dict.fromkeys(r for chunk in chunks for r in page_index_ranges(chunk, self.file)))
         if self._bloom is not None:

@@ -107,6 +107,13 @@ class ScanPlan:
 
     A pickled plan has a version. A plan in the form of another version is refused. As with any pickle, load only what
     you trust.
+
+    Example::
+
+        with pyparq.ParquetFile("flights.parquet") as file:
+            plan = file.scan(["dest"], pyparq.col("flight") < 50).plan()
+            results = [file.execute(part) for part in plan.split(2)]    # in any process
+            table = plan.join(results)
     """
 
     header: PlanHeader

@@ -131,8 +131,8 @@ class ChunkEncoder:
                 refusal = made.native.encode(jobs[done:] if done else jobs, check_stopped)
                 if refusal is not None:
                     k = made.native.at_fault
-                    if refusal[0] != _MISFIT or not isinstance(leaves[k], FlatData):
-                        raise _refused(*refusal)
+                    if refusal.code != _MISFIT or not isinstance(leaves[k], FlatData):
+                        raise _refused(refusal)
                     leaves[k] = shredded(made.columns[k])
                     jobs[k] = self._job(leaves[k], sealed[k], row_group)
         except kernels.KernelError as error:
@@ -153,17 +153,19 @@ class ChunkEncoder:
         """Whether this column comes back as a dictionary with the entries of the dictionary it comes from."""
         return self._plan.columns[column].entries
 
-    def _job(self, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int) -> tuple[Any, ...]:
+    def _job(
+        self, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int
+    ) -> kernels.ValuesChunk | kernels.ArraysChunk:
         column = data.node.column
         choice = self._choices.of(column) if row_group else None
         seal = crypto.page_seal() if crypto.encrypted else None
         if isinstance(data, FlatData):
             page = None if data.page is None else (data.page.plain, count_of(data.page.entries), data.page.places)
-            return self._rules[column], data.parts, data.num_rows, page, choice, seal
+            return kernels.ArraysChunk(self._rules[column], data.parts, data.num_rows, page, choice, seal)
         plan, values = self._plan.columns[column], data.values
         known = _known(data, plan, self._options, self._choices) if plan.entries else None
         offsets, raw = values if isinstance(values, BinaryValues) else (None, np.ascontiguousarray(values))
-        return (
+        return kernels.ValuesChunk(
             self._rules[column], offsets, raw, data.def_levels, data.rep_levels, data.num_rows, data.num_slots,
             known, choice, seal,
         )  # fmt: skip
@@ -264,9 +266,7 @@ def _compress(codec: int, level: int | None, data: Any) -> Any:
     return compression.compress(codec, data, level)
 
 
-def _known(
-    data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Choices
-) -> tuple[Any, int, Any, int] | None:
+def _known(data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Choices) -> kernels.KnownDictionary | None:
     """The dictionary that the values come from. ``None`` if it is not kept, or cannot be."""
     known, section = data.known, None
     if not count_of(data.values) and (known is None or not count_of(known.values)):
@@ -278,11 +278,13 @@ def _known(
     if section is None:
         return None
     entries, indices = section
-    return plain_bytes(entries, plan.leaf), count_of(entries), indices, len(np.unique(indices))
+    return kernels.KnownDictionary(plain_bytes(entries, plan.leaf), count_of(entries), indices, len(np.unique(indices)))
 
 
-def _refused(code: int, page: int, row: int, size: int) -> DataError:
-    if code == _PAGE_TOO_LARGE:
-        which = page if page >= 0 else "dictionary"
+def _refused(refusal: kernels.EncodeRefusal) -> DataError:
+    if refusal.code == _PAGE_TOO_LARGE:
+        which = refusal.page if refusal.page >= 0 else "dictionary"
         return DataError("the page has 2 GiB or more; a page must be smaller", page=which)
-    return DataError(f"row {row} of the row group takes {size} bytes, but a page must be smaller than 2 GiB")
+    return DataError(
+        f"row {refusal.row} of the row group takes {refusal.size} bytes, but a page must be smaller than 2 GiB"
+    )

@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from pyparq.arrow.c_import import ImportedColumn
 from pyparq.arrow.column import Column
 from pyparq.format.nesting import Shape
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, LeafType, Physical
-from pyparq.kernels import ImportedArray
+from pyparq.kernels import FlatArray
 from pyparq.write.encode.physical_values import fits, within_a_day
 from pyparq.write.encode.reused_dictionary import DictionaryPage
 from pyparq.write.encode.shred import Known
@@ -34,10 +33,6 @@ _DECIMALS = {32: _DECIMAL32, 64: _DECIMAL64, 128: _DECIMAL128}
 _CONVERTED = {"tdm", "tts", "tss"}
 """First letters of formats whose values are stored in another unit."""
 
-Part = tuple[int, ImportedArray] | tuple[int, int, int, Any, Any, Any]
-"""An array: its form and its place in memory. Or its form, length, offset, validity bits or ``None``, values or
-offsets, and bytes or ``None``."""
-
 
 @dataclass(slots=True)
 class FlatData:
@@ -45,38 +40,38 @@ class FlatData:
 
     node: Node
     num_rows: int
-    parts: list[Part]
+    parts: list[FlatArray]
     known: Known | None = None
     """Where the parts are codes: what they stand for."""
     page: DictionaryPage | None = None
     """And as chunks have it."""
 
 
-def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[Part] | None:
+def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[FlatArray] | None:
     """The arrays of a flat column in the form that the kernels take. ``None`` if they do not take it."""
-    parts: list[Part] = []
+    parts: list[FlatArray] = []
     for column in columns:
         form = _form(column.type, leaf)
         if form is None or (leaf.kind == "time" and not within_a_day(column.values(), column.type.unit).all()):
             return None
         if isinstance(column, ImportedColumn):
-            parts.append((form, column.imported))
+            parts.append(FlatArray(form, column.imported))
             continue
         buffers = column.buffers
-        parts.append((
-            form, column.length, column.offset, column.validity if column.null_count else None, buffers[0],
-            buffers[1] if len(buffers) > 1 else None,
-        ))  # fmt: skip
+        validity = column.validity if column.null_count else None
+        data = buffers[1] if len(buffers) > 1 else None
+        parts.append(FlatArray(form, column.length, column.offset, validity, buffers[0], data))
     return parts
 
 
-def code_parts(columns: Sequence[Column], dictionary: Column) -> list[Part] | None:
+def code_parts(columns: Sequence[Column], dictionary: Column) -> list[FlatArray] | None:
     """The codes of a dictionary-encoded column whose parts share one dictionary. ``None`` if they do not."""
-    parts: list[Part] = []
+    parts: list[FlatArray] = []
     for column in columns:
         if column.codes is None or column.dictionary is not dictionary:
             return None
-        parts.append((_CODES, column.length, 0, column.validity if column.null_count else None, column.codes, None))
+        validity = column.validity if column.null_count else None
+        parts.append(FlatArray(_CODES, column.length, 0, validity, column.codes, None))
     return parts
 
 

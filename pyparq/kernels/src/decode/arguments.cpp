@@ -18,24 +18,38 @@ int64_t number(const nb::handle& tuple, Py_ssize_t k) {
     return found;
 }
 
-LeafSpec leaf_of(const nb::handle& given) {
+namespace {
+
+OutputForm form_of(const std::string& name, const LeafSpec& leaf) {
+    if (name == "values") return leaf.form_of_values();
+    if (name == "codes") return OutputForm::kCodes;
+    if (name == "views") return OutputForm::kViews;
+    fail("a leaf comes out as values, codes or views, not as " + name);
+}
+
+}  // namespace
+
+void init_leaf(LeafSpec* self, int64_t physical, int64_t width, int64_t max_def, int64_t max_rep, int64_t slot_level,
+               bool keeps_levels, bool is_text, const std::string& form, int64_t convert, bool large_offsets,
+               bool codes_or_values, int64_t digits) {
+    if (physical < 0 || physical > static_cast<int64_t>(Physical::kFixed)) fail("there is no such physical type");
+    if (convert < 0 || convert > static_cast<int64_t>(Convert::kBytesDecimal32)) fail("there is no such conversion");
+    if (digits < 0 || digits > kMostDigits) fail("digits out of range");
+    if (max_def < 0 || max_def > 255 || max_rep < 0 || max_rep > 255) fail("levels out of range");
     LeafSpec leaf{};
-    leaf.physical = static_cast<Physical>(number(given, 0));
-    leaf.width = static_cast<size_t>(number(given, 1));
-    leaf.max_def = static_cast<int>(number(given, 2));
-    leaf.max_rep = static_cast<int>(number(given, 3));
-    leaf.slot_level = static_cast<int>(number(given, 4));
-    leaf.keeps_levels = number(given, 5) != 0;
-    leaf.is_text = number(given, 6) != 0;
-    leaf.kind = static_cast<OutputKind>(number(given, 7));
-    leaf.convert = static_cast<Convert>(number(given, 8));
-    leaf.is_large = number(given, 9) != 0;
-    leaf.or_values = number(given, 10) != 0;
-    leaf.digits = static_cast<int>(number(given, 11));
-    if (leaf.digits < 0 || leaf.digits > kMostDigits) fail("digits out of range");
-    if (leaf.max_def < 0 || leaf.max_def > 255 || leaf.max_rep < 0 || leaf.max_rep > 255) fail("levels out of range");
+    leaf.physical = static_cast<Physical>(physical), leaf.width = checked_count(width, "width");
+    leaf.max_def = static_cast<int>(max_def), leaf.max_rep = static_cast<int>(max_rep);
+    leaf.slot_level = static_cast<int>(slot_level), leaf.keeps_levels = keeps_levels, leaf.is_text = is_text;
+    leaf.form = form_of(form, leaf), leaf.convert = static_cast<Convert>(convert);
+    leaf.large_offsets = large_offsets, leaf.codes_or_values = codes_or_values, leaf.digits = static_cast<int>(digits);
     if (leaf.physical != Physical::kByteArray && leaf.width == 0) fail("a leaf of no width");
-    return leaf;
+    new (self) LeafSpec(leaf);
+}
+
+void init_limits(PageLimits* self, int64_t max_page, int64_t max_expansion, int64_t expansion_floor, int64_t max_values_per_byte,
+                 int64_t max_column, bool check_crc, int64_t most_offset) {
+    most_offset = std::clamp<int64_t>(most_offset, 0, std::numeric_limits<int32_t>::max());
+    new (self) PageLimits{max_page, max_expansion, expansion_floor, max_values_per_byte, max_column, check_crc, most_offset};
 }
 
 namespace {
@@ -73,59 +87,68 @@ Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, Held& held,
 
 }  // namespace
 
-void read_piece(const nb::handle& given, const LeafSpec& leaf, Held& held, Budget& budget, Piece& piece) {
-    piece.codec = static_cast<int>(number(given, 0));
-    piece.num_values = number(given, 1);
-    piece.num_rows = number(given, 2);
-    piece.first_is_dictionary = number(given, 3) != 0;
-    piece.whole = number(given, 4) != 0;
-    const nb::handle parts = item(given, 5);
-    if (piece.whole) {
-        piece.parts.push_back(held.bytes(parts));
-    } else {
-        const Py_ssize_t n = PySequence_Size(parts.ptr());
-        if (n < 0) throw nb::python_error();
-        for (Py_ssize_t k = 0; k < n; ++k) {
-            const nb::object part = nb::steal(PySequence_GetItem(parts.ptr(), k));
-            piece.parts.push_back(held.bytes(part));
-        }
-        piece.dictionary_apart = number(given, 9) != 0;
-        size_t a = 0, b = 0, c = 0;
-        piece.ordinals = held.items<int64_t>(item(given, 6), a);
-        piece.first_rows = held.items<int64_t>(item(given, 7), b);
-        piece.page_rows = held.items<int64_t>(item(given, 8), c);
-        const size_t pages = piece.parts.size() - (piece.dictionary_apart ? 1 : 0);
-        if (piece.dictionary_apart && piece.parts.empty()) fail("no dictionary page");
-        if (a != pages || b != pages || c != pages) fail("a number per page is due");
+namespace {
+
+// Pages that are told apart, and the numbers of their rows.
+void read_pages(const PieceSpec& given, Held& held, Piece& piece) {
+    const Py_ssize_t n = PySequence_Size(given.data.ptr());
+    if (n < 0) throw nb::python_error();
+    for (Py_ssize_t k = 0; k < n; ++k) {
+        const nb::object part = nb::steal(PySequence_GetItem(given.data.ptr(), k));
+        if (!part.is_valid()) throw nb::python_error();
+        piece.parts.push_back(held.bytes(part));
     }
-    const nb::handle rows = item(given, 10);
-    if (PyTuple_Check(rows.ptr())) {
-        size_t a = 0, b = 0;
-        piece.rows.form = RowSelection::kRanges;
-        piece.rows.starts = held.items<int64_t>(item(rows, 0), a);
-        piece.rows.ends = held.items<int64_t>(item(rows, 1), b);
-        if (a != b) fail("ranges need as many ends as starts");
-        int64_t last = 0;
-        for (size_t k = 0; k < a; ++k) {
-            if (piece.rows.starts[k] < last || piece.rows.ends[k] < piece.rows.starts[k]) fail("ranges must ascend");
-            last = piece.rows.ends[k];
-        }
-        piece.rows.ranges = a;
-    } else if (!rows.is_none()) {
-        const Bytes bits = held.bytes(rows);
-        if (bits.size % 8 != 0 || static_cast<int64_t>(bits.size) * 8 < piece.num_rows) fail("a bitmap needs a bit per row");
-        piece.rows.form = RowSelection::kBitmap;
-        piece.rows.bits = bits.data;
-        piece.rows.num_rows = piece.num_rows;
-    }
-    if (const nb::handle cipher = item(given, 11); !cipher.is_none())
-        piece.cipher.emplace(nb::borrow(item(cipher, 0)), nb::borrow(item(cipher, 1)), item(cipher, 2), number(cipher, 3) != 0);
-    if (!item(given, 12).is_none()) piece.known = read_known(item(given, 12), leaf, held, budget);
+    piece.dictionary_apart = given.dictionary_apart;
+    size_t a = 0, b = 0, c = 0;
+    piece.ordinals = held.items<int64_t>(given.ordinals, a);
+    piece.first_rows = held.items<int64_t>(given.first_rows, b);
+    piece.page_rows = held.items<int64_t>(given.page_rows, c);
+    if (piece.dictionary_apart && piece.parts.empty()) fail("no dictionary page");
+    const size_t pages = piece.parts.size() - (piece.dictionary_apart ? 1 : 0);
+    if (a != pages || b != pages || c != pages) fail("a number per page is due");
 }
 
-PageLimits limits_of(const nb::handle& given) {
-    return {number(given, 0), number(given, 1), number(given, 2), number(given, 3), number(given, 4), number(given, 5) != 0,
-            std::clamp<int64_t>(number(given, 6), 0, std::numeric_limits<int32_t>::max())};
+RowSelection read_rows(const nb::object& given, int64_t num_rows, Held& held) {
+    RowSelection rows;
+    if (given.is_none()) return rows;
+    if (!PyTuple_Check(given.ptr())) {
+        const Bytes bits = held.bytes(given);
+        if (bits.size % 8 != 0 || static_cast<int64_t>(bits.size) * 8 < num_rows) fail("a bitmap needs a bit per row");
+        rows.form = RowSelection::kBitmap, rows.bits = bits.data, rows.num_rows = num_rows;
+        return rows;
+    }
+    size_t ends = 0;
+    rows.form = RowSelection::kRanges;
+    rows.starts = held.items<int64_t>(item(given, 0), rows.ranges);
+    rows.ends = held.items<int64_t>(item(given, 1), ends);
+    if (rows.ranges != ends) fail("ranges need as many ends as starts");
+    int64_t last = 0;
+    for (size_t k = 0; k < ends; ++k) {
+        if (rows.starts[k] < last || rows.ends[k] < rows.starts[k]) fail("ranges must ascend");
+        last = rows.ends[k];
+    }
+    return rows;
+}
+
+}  // namespace
+
+void read_piece(const PieceSpec& given, const LeafSpec& leaf, Held& held, Budget& budget, Piece& piece) {
+    piece.codec = given.codec, piece.num_values = given.num_values, piece.num_rows = given.num_rows;
+    piece.first_is_dictionary = given.first_is_dictionary, piece.cipher = given.cipher;
+    piece.whole = given.ordinals.is_none();
+    if (piece.whole) piece.parts.push_back(held.bytes(given.data));
+    else read_pages(given, held, piece);
+    piece.rows = read_rows(given.rows, piece.num_rows, held);
+    if (!given.dictionary.is_none()) piece.known = read_known(given.dictionary, leaf, held, budget);
+}
+
+void init_piece(PieceSpec* self, int64_t codec, int64_t num_values, int64_t num_rows, bool first_is_dictionary, nb::object data,
+                nb::object ordinals, nb::object first_rows, nb::object page_rows, bool dictionary_apart, nb::object rows,
+                nb::object cipher, nb::object dictionary) {
+    const auto* const opens = cipher.is_none() ? nullptr : nb::cast<const PageCipher*>(cipher);
+    new (self) PieceSpec{static_cast<int>(codec), num_values, num_rows, first_is_dictionary, std::move(data), std::move(ordinals),
+                         std::move(first_rows), std::move(page_rows), dictionary_apart, std::move(rows), std::move(cipher),
+                         std::move(dictionary), opens};
 }
 
 }  // namespace pyparq

@@ -28,11 +28,28 @@ struct Held {
 nb::handle item(const nb::handle& tuple, Py_ssize_t k);
 int64_t number(const nb::handle& tuple, Py_ssize_t k);
 
-PageLimits limits_of(const nb::handle& given);
-LeafSpec leaf_of(const nb::handle& given);
+// The wanted part of one column chunk.
+struct PieceSpec {
+    int codec;
+    int64_t num_values, num_rows;
+    bool first_is_dictionary;
+    nb::object data;                             // the bytes of the whole chunk; or of its dictionary page, if that is apart, and of pages
+    nb::object ordinals, first_rows, page_rows;  // int64 for each of these pages; None for a whole chunk
+    bool dictionary_apart;
+    nb::object rows;                       // None: all; (int64 starts, ends); or a bitmap
+    nb::object cipher_object, dictionary;  // the latter: (entries, offsets or None, bytes), where it is known
+    const PageCipher* cipher;
+};
 
-// (codec, values, rows, first page is a dictionary, whole, parts or bytes, ordinals, first rows, rows of pages,
-//  dictionary apart, selection, (decryption, key, AADs, by CTR) or None, known dictionary)
-void read_piece(const nb::handle& given, const LeafSpec& leaf, Held& held, Budget& budget, Piece& piece);
+void init_leaf(LeafSpec* self, int64_t physical, int64_t width, int64_t max_def, int64_t max_rep, int64_t slot_level,
+               bool keeps_levels, bool is_text, const std::string& form, int64_t convert, bool large_offsets,
+               bool codes_or_values, int64_t digits);
+void init_limits(PageLimits* self, int64_t max_page, int64_t max_expansion, int64_t expansion_floor, int64_t max_values_per_byte,
+                 int64_t max_column, bool check_crc, int64_t most_offset);
+void init_piece(PieceSpec* self, int64_t codec, int64_t num_values, int64_t num_rows, bool first_is_dictionary, nb::object data,
+                nb::object ordinals, nb::object first_rows, nb::object page_rows, bool dictionary_apart, nb::object rows,
+                nb::object cipher, nb::object dictionary);
+
+void read_piece(const PieceSpec& given, const LeafSpec& leaf, Held& held, Budget& budget, Piece& piece);
 
 }  // namespace pyparq

@@ -48,7 +48,7 @@ delta::Prefixed read_prefixes(const PageValues& page, Budget& budget) {
 }
 
 void not_of_byte_arrays(int encoding, const LeafSpec& leaf) {
-    const bool known = encoding == kRle || encoding == kDelta || encoding == kByteStreamSplit;
+    const bool known = encoding == kRle || encoding == kDelta || encoding == kByteStreamSplit || encoding == kAlp;
     if (known) check_type(false, encoding, leaf);
     throw Refused{"encoding", encoding};
 }
@@ -101,7 +101,7 @@ O* BinarySink<O>::next(size_t more, Budget& budget) {
 template <class O>
 void BinarySink<O>::reserve(size_t more, Budget& budget) {
     const int64_t last = sizeof(O) == 4 ? limits_.most_offset : std::numeric_limits<int64_t>::max();
-    if (more > static_cast<size_t>(last) || used > static_cast<size_t>(last) - more) throw NeedsWide{};
+    if (more > static_cast<size_t>(last) || used > static_cast<size_t>(last) - more) throw OtherForm{};
     const size_t needed = used + more;
     if (needed <= data_room_) return;
     check_column(needed, limits_);

@@ -29,20 +29,18 @@ void keep(ColumnJob& job, Segment& segment, const PageSlots& found, size_t slot,
     segment.nulls += found.slots - present;
     const bool nulls = present != found.slots;
     if (job.in_place()) {
-        if (nulls) std::memcpy(job.valid_bytes(budget) + segment.slot + slot, found.valid, found.slots);
+        if (nulls) std::memcpy(job.bytes_of_slots(job.valid, 1, budget) + segment.slot + slot, found.valid, found.slots);
         if (job.leaf.keeps_levels && found.def != nullptr)
-            std::memcpy(job.def_bytes(budget) + segment.slot + slot, found.def, found.slots);
+            std::memcpy(job.bytes_of_slots(job.def, job.leaf.max_def, budget) + segment.slot + slot, found.def, found.slots);
         return;
     }
-    if (nulls && !segment.has_valid) {
-        append_bytes(segment.valid, 0, nullptr, 1, slot, budget);
-        segment.has_valid = true;
-    }
-    if (segment.has_valid) append_bytes(segment.valid, slot, nulls ? found.valid : nullptr, 1, found.slots, budget);
-    append_bytes(segment.rep, segment.levels, found.rep, 0, found.levels, budget);
+    if (nulls && !segment.valid) append_bytes(segment.valid.emplace(), 0, nullptr, 1, slot, budget);
+    if (segment.valid) append_bytes(*segment.valid, slot, nulls ? found.valid : nullptr, 1, found.slots, budget);
+    if (!segment.rep) segment.rep.emplace();
+    append_bytes(*segment.rep, segment.levels, found.rep, 0, found.levels, budget);
     if (found.def != nullptr) {
-        append_bytes(segment.def, segment.levels, found.def, 0, found.levels, budget);
-        segment.has_def = true;
+        if (!segment.def) segment.def.emplace();
+        append_bytes(*segment.def, segment.levels, found.def, 0, found.levels, budget);
     }
     segment.levels += found.levels;
 }
@@ -58,7 +56,7 @@ void decode_page(ColumnJob& job, Segment& segment, Piece& piece, const ListedPag
     const bool all = piece.rows.all() || listed.wanted == listed.head.count;
     scratch.into = all ? segment.sink->page_room(listed.head, budget) : nullptr;
     const OpenPage page = open_data_page(listed.head, listed.body, listed.ordinal, piece.codec, leaf.max_def, leaf.max_rep,
-                                         piece.cipher ? &*piece.cipher : nullptr, limit, limits, scratch, budget);
+                                         piece.cipher, limit, limits, scratch, budget);
     PageSlots found;
     int64_t next = row;
     if (leaf.max_rep == 0) flat_slots(leaf, piece.rows, listed, page, scratch, budget, found);
@@ -67,6 +65,22 @@ void decode_page(ColumnJob& job, Segment& segment, Piece& piece, const ListedPag
     segment.sink->append(found.values, found.valid, found.slots, piece.entries(), scratch, budget);
     keep(job, segment, found, slot, budget);
     row = next;
+}
+
+// Decodes a page of which only the beginning is inflated, if that is enough. False: all of it is needed.
+bool decode_beginning(ColumnJob& job, Segment& segment, Piece& piece, const ListedPage& page, int64_t& row,
+                      const PageLimits& limits, PageScratch& scratch, Budget& budget) {
+    const int64_t limit = values_needed(job.leaf, piece, page);
+    if (limit < 0) return false;
+    try {
+        decode_page(job, segment, piece, page, row, limit, limits, scratch, budget);
+        return true;
+    } catch (const NeedsAll&) {
+    } catch (const Refused& refused) {  // perhaps only because the page ends early
+        if (is_limit(refused)) throw;
+    } catch (const KernelError&) {
+    }
+    return false;
 }
 
 // About how many bytes the values of a page take that has indices.
@@ -102,7 +116,7 @@ int64_t level_bytes(const LeafSpec& leaf, const PageHead& head) {
 size_t bytes_of_indices(const LeafSpec& leaf, const Piece& piece, const ListedPage& listed, const PageLimits& limits,
                         PageScratch& scratch, Budget& budget) {
     const OpenPage page = open_data_page(listed.head, listed.body, listed.ordinal, piece.codec, leaf.max_def, leaf.max_rep,
-                                         piece.cipher ? &*piece.cipher : nullptr, -1, limits, scratch, budget);
+                                         piece.cipher, -1, limits, scratch, budget);
     PageSlots found;
     flat_slots(leaf, piece.rows, listed, page, scratch, budget, found);
     BinarySink<int64_t> sink(leaf, nullptr, 0, 0, budget, limits);
@@ -154,7 +168,7 @@ std::optional<Foreseen> foreseen(const ColumnJob& job, const Segment& segment, c
 
 // Segments of byte arrays go side by side into one block, where it can be told how much each of them takes.
 void plan_joint(ColumnJob& job, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
-    job.joint.clear(budget);
+    job.binary.joint.clear(budget);
     if (!job.leaf.is_binary() || !job.in_place() || job.segments.size() < 2) return;
     int64_t all = 0;
     for (const Segment& segment : job.segments) all += segment.bytes;
@@ -171,14 +185,14 @@ void plan_joint(ColumnJob& job, const PageLimits& limits, PageScratch& scratch, 
     } catch (const KernelError&) {
         return;
     }
-    job.joint.plan(std::move(segments), static_cast<size_t>(limits.max_column));
+    job.binary.joint.plan(std::move(segments), static_cast<size_t>(limits.max_column));
 }
 
 template <class O>
 std::unique_ptr<Sink> binary_sink(ColumnJob& job, Segment& segment, size_t expected, const PageLimits& limits, Budget& budget) {
-    O* const place = job.in_place() ? job.offsets.as<O>() + segment.slot + 1 : nullptr;
+    O* const place = job.in_place() ? job.binary.offsets.as<O>() + segment.slot + 1 : nullptr;
     auto sink = std::make_unique<BinarySink<O>>(job.leaf, place, segment.room, expected, budget, limits);
-    if (job.joint.planned()) sink->share(job.joint, static_cast<size_t>(&segment - job.segments.data()));
+    if (job.binary.joint.planned()) sink->share(job.binary.joint, static_cast<size_t>(&segment - job.segments.data()));
     return sink;
 }
 
@@ -193,71 +207,56 @@ std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimi
     expected = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(expected), std::max<int64_t>(budget.left() / 4, 64)));
     expected = std::min(expected, static_cast<size_t>(std::max<int64_t>(limits.max_column, 64)));  // from there on it is held
     if (!binary) return std::make_unique<ViewSink>(leaf, values, segment.room, expected, job.views, limits);
-    if (job.wide) return binary_sink<int64_t>(job, segment, expected, limits, budget);
+    if (job.binary.wide) return binary_sink<int64_t>(job, segment, expected, limits, budget);
     return binary_sink<int32_t>(job, segment, expected, limits, budget);
+}
+
+// Puts the pages of piece number p into segments.
+void add_piece(ColumnJob& job, size_t p, int64_t target, bool split) {
+    const Piece& piece = job.pieces[p];
+    // Only the levels before tell which row a page of a whole chunk starts with.
+    const bool parts = split && (job.in_place() || piece.rows.all() || !piece.whole);
+    for (size_t k = 0; k < piece.pages.size();) {
+        const bool room = !job.segments.empty() && job.segments.back().bytes < target;
+        if (!room) job.segments.emplace_back().slot = job.slots;
+        Segment& segment = job.segments.back();
+        segment.parts.push_back({p, k, k});
+        while (k < piece.pages.size() && (segment.bytes < target || !parts)) {
+            const ListedPage& page = piece.pages[k];
+            segment.bytes += page.head.size + page.head.count / 8;
+            if (job.in_place()) {
+                segment.room += static_cast<size_t>(page.wanted);
+                job.slots += static_cast<size_t>(page.wanted);
+            }
+            segment.parts.back().to = ++k;
+        }
+    }
 }
 
 }  // namespace
 
-uint8_t* ColumnJob::valid_bytes(Budget& budget) {
+uint8_t* ColumnJob::bytes_of_slots(std::optional<Block>& block, int fill, Budget& budget) {
     const std::lock_guard lock(growing);
-    if (!has_valid) {
+    if (!block) {
         budget.take(slots);
-        valid.grow(slots);
-        std::memset(valid.data(), 1, slots);
-        has_valid = true;
+        block.emplace().grow(slots);
+        std::memset(block->data(), fill, slots);
     }
-    return valid.data();
-}
-
-uint8_t* ColumnJob::def_bytes(Budget& budget) {
-    const std::lock_guard lock(growing);
-    if (!has_def) {
-        budget.take(slots);
-        def.grow(slots);
-        std::memset(def.data(), leaf.max_def, slots);
-        has_def = true;
-    }
-    return def.data();
+    return block->data();
 }
 
 void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
-    for (const Segment& segment : job.segments) {  // of a first attempt
-        budget.give(segment.valid.size() + segment.def.size() + segment.rep.size());
-        if (segment.sink) budget.give(segment.sink->held());
-    }
+    for (const Segment& segment : job.segments) budget.give(segment.held());  // of a first attempt
     job.segments.clear();
     job.slots = 0;
-    for (size_t p = 0; p < job.pieces.size(); ++p) {
-        const Piece& piece = job.pieces[p];
-        // Only the levels before tell which row a page of a whole chunk starts with.
-        const bool parts = split && (job.in_place() || piece.rows.all() || !piece.whole);
-        for (size_t k = 0; k < piece.pages.size();) {
-            const bool room = !job.segments.empty() && job.segments.back().bytes < target;
-            if (!room) {
-                job.segments.emplace_back();
-                job.segments.back().slot = job.slots;
-            }
-            Segment& segment = job.segments.back();
-            segment.parts.push_back({p, k, k});
-            while (k < piece.pages.size() && (segment.bytes < target || !parts)) {
-                const ListedPage& page = piece.pages[k];
-                segment.bytes += page.head.size + page.head.count / 8;
-                if (job.in_place()) {
-                    segment.room += static_cast<size_t>(page.wanted);
-                    job.slots += static_cast<size_t>(page.wanted);
-                }
-                segment.parts.back().to = ++k;
-            }
-        }
-    }
+    for (size_t p = 0; p < job.pieces.size(); ++p) add_piece(job, p, target, split);
     plan_joint(job, limits, scratch, budget);
     if (!job.in_place()) return;
-    const size_t width = job.leaf.is_binary() ? (job.wide ? 8 : 4) : job.leaf.out_width();
+    const size_t width = job.leaf.is_binary() ? job.binary.offset_width() : job.leaf.out_width();
     const size_t size = checked_mul(job.slots + (job.leaf.is_binary() ? 1 : 0), width);
     if (static_cast<double>(size) > static_cast<double>(limits.max_column))
         throw Refused{"max_column", static_cast<int64_t>(size), limits.max_column};
-    Block& block = job.leaf.is_binary() ? job.offsets : job.values;
+    Block& block = job.leaf.is_binary() ? job.binary.offsets : job.values;
     if (size > block.size()) {
         budget.take(size - block.size());
         block.grow(size);
@@ -267,8 +266,6 @@ void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits&
 void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, PageScratch& scratch, Budget& budget,
                     Place& at) {
     segment.sink = make_sink(job, segment, limits, budget);
-    segment.levels = segment.nulls = 0;
-    segment.has_valid = segment.has_def = false;
     for (const Segment::Part& part : segment.parts) {
         Piece& piece = job.pieces[part.piece];
         at.piece = static_cast<int64_t>(part.piece);
@@ -280,18 +277,8 @@ void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, 
             if (page.wanted == 0 && !piece.rows.all()) continue;
             at.page = page.ordinal;
             ++read;
-            const int64_t limit = values_needed(job.leaf, piece, page);
-            if (limit >= 0) {
-                try {
-                    decode_page(job, segment, piece, page, row, limit, limits, scratch, budget);
-                    continue;
-                } catch (const NeedsAll&) {
-                } catch (const Refused& refused) {  // perhaps only because the page ends early
-                    if (is_limit(refused)) throw;
-                } catch (const KernelError&) {
-                }
-            }
-            decode_page(job, segment, piece, page, row, -1, limits, scratch, budget);
+            if (!decode_beginning(job, segment, piece, page, row, limits, scratch, budget))
+                decode_page(job, segment, piece, page, row, -1, limits, scratch, budget);
         }
         at.page = -1;
         {

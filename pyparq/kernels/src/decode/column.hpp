@@ -34,7 +34,7 @@ struct Piece {
     std::vector<Bytes> parts;                                                        // the whole chunk; or the dictionary page, where it is apart, and data pages
     const int64_t *ordinals = nullptr, *first_rows = nullptr, *page_rows = nullptr;  // of the data pages
     RowSelection rows;
-    std::optional<PageCipher> cipher;
+    const PageCipher* cipher = nullptr;  // null: in the clear
     std::optional<Dictionary> known;
 
     // As it is found.
@@ -59,9 +59,25 @@ struct Segment {
     size_t slot = 0, room = 0;  // where its slots begin in the column, and how many there are; known where nothing repeats
 
     std::unique_ptr<Sink> sink;
-    Block valid, def, rep;  // of a leaf in lists
+    std::optional<Block> valid, def, rep;  // of a leaf in lists; none: all present, all at the maximum
     size_t levels = 0, nulls = 0;
-    bool has_valid = false, has_def = false;
+
+    // Bytes that it holds.
+    size_t held() const {
+        size_t found = sink ? sink->held() : 0;
+        for (const auto* block : {&valid, &def, &rep}) found += *block ? (*block)->size() : 0;
+        return found;
+    }
+};
+
+// The byte arrays of a column.
+struct BinaryOutput {
+    Block offsets, bytes;
+    size_t bytes_used = 0;
+    bool wide = false;  // offsets of 64 bits
+    JointBytes joint;   // of several segments
+
+    size_t offset_width() const { return wide ? 8 : 4; }
 };
 
 // One output column.
@@ -69,23 +85,22 @@ struct ColumnJob {
     LeafSpec leaf;
     std::vector<Piece> pieces;
     std::vector<Segment> segments;
-    bool wide = false;                  // offsets of 64 bits
-    bool again = false;                 // decoded anew with these
-    std::atomic<bool> give_up = false;  // cannot come out as this kind
+    std::atomic<bool> misfit = false;  // it cannot come out in its form: see OtherForm
 
-    // The output.
+    // The output, as leaf.form says: byte arrays are in `binary`; slots of fixed width, codes and views in `values`, and what
+    // views look at in `views`.
     size_t slots = 0, levels = 0, nulls = 0;
-    Block values, offsets, bytes, valid, def, rep, bits;
+    Block values;
+    BinaryOutput binary;
     ViewBuffers views;
-    JointBytes joint;  // of byte arrays in several segments
-    bool has_valid = false, has_def = false, has_rep = false;
-    size_t bytes_used = 0;
+    std::optional<Block> valid, def;  // a byte per slot or level; none: all present, all at the maximum
+    Block rep;                        // of a leaf in lists
+    Block bits;                       // `valid` as Arrow's bitmap
     std::mutex growing;
 
     bool in_place() const { return leaf.max_rep == 0; }
-    // One byte per slot, all of them 1 at first; likewise the levels.
-    uint8_t* valid_bytes(Budget& budget);
-    uint8_t* def_bytes(Budget& budget);
+    // `valid` or `def` of a leaf outside of lists, for all segments. Each byte is `fill` at first.
+    uint8_t* bytes_of_slots(std::optional<Block>& block, int fill, Budget& budget);
 };
 
 // What has come by of the pages of a whole chunk.
@@ -103,7 +118,8 @@ void next_page(const LeafSpec& leaf, Piece& piece, PageWalk& walk, const PageLim
 // Reads the page headers of a piece and its dictionary.
 void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at);
 
-// Cuts a column into segments of about `target` bytes and makes room for what is known of it.
+// Cuts a column into segments of about `target` bytes and makes room for what is known of it. With `split`, a piece may be in
+// several segments.
 void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits& limits, PageScratch& scratch, Budget& budget);
 
 void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, PageScratch& scratch, Budget& budget,

@@ -19,10 +19,12 @@ enum class Physical : int { kBoolean,
                             kByteArray,
                             kFixed };
 
-// What a leaf is to come out as.
-enum class OutputKind : int { kValues,
-                              kCodes,
-                              kViews };
+// What a leaf comes out as: slots of fixed width, byte arrays (offsets and bytes), views of byte arrays, or codes of a
+// dictionary.
+enum class OutputForm : int { kFixed,
+                              kBinary,
+                              kViews,
+                              kCodes };
 
 // How stored values of fixed width become those of the output.
 enum class Convert : int {
@@ -44,14 +46,17 @@ struct LeafSpec {
     size_t width;  // of a stored value; 0 for BYTE_ARRAY, 1 for BOOLEAN in memory
     int max_def, max_rep, slot_level;
     bool keeps_levels, is_text;
-    OutputKind kind;
+    OutputForm form;
     Convert convert;
-    bool is_large;   // byte arrays with offsets of 64 bits, however few there are
-    bool or_values;  // codes only where all pages have them, values otherwise
-    int digits;      // most that a decimal may have; 0: any
+    bool large_offsets;    // byte arrays with offsets of 64 bits, however few bytes there are
+    bool codes_or_values;  // codes only where all pages have them, values otherwise
+    int digits;            // most that a decimal may have; 0: any
 
-    bool is_binary() const { return physical == Physical::kByteArray && kind == OutputKind::kValues; }
-    bool is_views() const { return kind == OutputKind::kViews; }
+    bool is_binary() const { return form == OutputForm::kBinary; }
+    bool is_views() const { return form == OutputForm::kViews; }
+    bool is_codes() const { return form == OutputForm::kCodes; }
+    bool is_values() const { return form == form_of_values(); }
+    OutputForm form_of_values() const { return physical == Physical::kByteArray ? OutputForm::kBinary : OutputForm::kFixed; }
     size_t out_width() const;
 };
 
@@ -121,9 +126,9 @@ struct PageValues {
 // Thrown where the bytes of a page that was inflated in part do not reach: all of it is needed.
 struct NeedsAll {};
 
-// Thrown where offsets do not hold what they have to, or a page has no indices: the column is made anew with wider ones, or
-// as values.
-struct NeedsWide {};
+// Thrown where a column cannot come out in its form: its bytes need wider offsets, or a page of codes has none. It is made
+// anew with wider offsets, or as values.
+struct OtherForm {};
 
 class Sink {
   public:

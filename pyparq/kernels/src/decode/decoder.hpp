@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace pyparq {
 
@@ -89,46 +90,55 @@ class Decoder {
             list_pages(jobs[j], jobs[j].pieces[p], limits_, scratch, budget, at);
         }, [&](size_t k) { return pieces[k].first; });
         if (faults.any()) return;
-        decode(threads);
+        std::vector<size_t> all(jobs.size());
+        std::iota(all.begin(), all.end(), size_t{0});
+        for (ColumnJob& job : jobs) job.binary.wide = job.leaf.large_offsets;
+        decode(all, threads);
         if (faults.any()) return;
-        bool again = false;
-        for (ColumnJob& job : jobs) {
-            if (!job.give_up || !job.leaf.is_binary()) continue;
-            job.give_up = false, job.wide = job.again = again = true;
-            for (Piece& piece : job.pieces) piece.pages_read = 0;
-        }
-        if (again) decode(threads, true);
+        decode(widened(), threads);
         if (faults.any()) return;
         each(jobs.size(), threads, [&](size_t j, PageScratch&, Place&) {
-            if (!jobs[j].give_up) finish_column(jobs[j], limits_, budget);
+            if (!jobs[j].misfit) finish_column(jobs[j], limits_, budget);
         }, [](size_t j) { return j; });
     }
 
   private:
-    void decode(size_t threads, bool again = false) {
-        int64_t all = 0, largest = 0;
-        for (const ColumnJob& job : jobs) {
-            int64_t bytes = 0;
-            for (const Piece& piece : job.pieces) bytes += piece.inflated;
-            all += bytes;
-            largest = std::max(largest, bytes);
-        }
-        std::vector<std::pair<size_t, size_t>> tasks;
-        std::unique_ptr<PageScratch> scratch = take_scratch();
+    // The jobs whose byte arrays are to be decoded anew, with wider offsets.
+    std::vector<size_t> widened() {
+        std::vector<size_t> found;
         for (size_t j = 0; j < jobs.size(); ++j) {
             ColumnJob& job = jobs[j];
-            if (again && !job.again) continue;
-            job.wide = job.wide || job.leaf.is_large;
-            Place at;
+            if (!job.misfit || !job.leaf.is_binary()) continue;
+            job.misfit = false, job.binary.wide = true;
+            for (Piece& piece : job.pieces) piece.pages_read = 0;
+            found.push_back(j);
+        }
+        return found;
+    }
+
+    // Cuts the jobs of these numbers into segments: (job, segment) each. Nothing where one is refused.
+    std::vector<std::pair<size_t, size_t>> plan(const std::vector<size_t>& numbers, size_t threads) {
+        int64_t all = 0;
+        for (const ColumnJob& job : jobs)
+            for (const Piece& piece : job.pieces) all += piece.inflated;
+        std::vector<std::pair<size_t, size_t>> tasks;
+        std::unique_ptr<PageScratch> scratch = take_scratch();
+        for (const size_t j : numbers) {
             try {
-                plan(job, all, threads, *scratch);
+                plan_job(jobs[j], all, threads, *scratch);
             } catch (const Refused& refused) {
-                faults.note(j, at, refused);
-                return;
+                faults.note(j, {}, refused);
+                return {};
             }
-            for (size_t s = 0; s < job.segments.size(); ++s) tasks.emplace_back(j, s);
+            for (size_t s = 0; s < jobs[j].segments.size(); ++s) tasks.emplace_back(j, s);
         }
         idle_.push_back(std::move(scratch));
+        return tasks;
+    }
+
+    void decode(const std::vector<size_t>& numbers, size_t threads) {
+        if (numbers.empty()) return;
+        std::vector<std::pair<size_t, size_t>> tasks = plan(numbers, threads);
         // The largest first: a long task that starts last would leave the other threads idle.
         std::stable_sort(tasks.begin(), tasks.end(), [&](const auto& a, const auto& b) {
             return jobs[a.first].segments[a.second].bytes > jobs[b.first].segments[b.second].bytes;
@@ -136,15 +146,15 @@ class Decoder {
         each(tasks.size(), threads, [&](size_t k, PageScratch& scratch, Place& at) {
             const auto [j, s] = tasks[k];
             try {
-                if (!jobs[j].give_up)
+                if (!jobs[j].misfit)
                     decode_segment(jobs[j], jobs[j].segments[s], limits_, scratch, budget, at);
-            } catch (const NeedsWide&) {
-                jobs[j].give_up = true;
+            } catch (const OtherForm&) {
+                jobs[j].misfit = true;
             }
         }, [&](size_t k) { return tasks[k].first; });
     }
 
-    void plan(ColumnJob& job, int64_t all, size_t threads, PageScratch& scratch) {
+    void plan_job(ColumnJob& job, int64_t all, size_t threads, PageScratch& scratch) {
         constexpr int64_t kLeast = int64_t{512} << 10;
         int64_t bytes = 0;
         for (const Piece& piece : job.pieces) bytes += piece.inflated;
@@ -194,8 +204,30 @@ class Decoder {
     Budget budget;
 };
 
-// What is wrong, as Python words it: its name, three numbers, a text, the job, piece and page, and an exception of Python's or
-// None. None where nothing is. Needs the GIL, and is to be called once, whatever became of the decoder.
+// What is wrong, for Python to put into words.
+struct DecodeRefusal {
+    std::string name;
+    int64_t a, b, c;
+    nb::bytes text;
+    size_t column;
+    int64_t piece, page;  // page: -1 for none, -2 for the dictionary page
+    nb::object error;     // an exception of Python's, or None
+};
+
+// What has been read of one piece.
+struct PieceFacts {
+    size_t end;  // of its pages, in a whole chunk
+    int64_t data_pages, dictionary_pages;
+};
+
+// What has been read of all chunks of a call.
+struct ChunkTotals {
+    size_t data_pages = 0, dictionary_pages = 0;
+    size_t num_bytes = 0;    // of the columns
+    size_t ended_early = 0;  // chunks whose pages end before their bytes do
+};
+
+// A DecodeRefusal, or None where nothing is wrong. Needs the GIL, and is to be called once, whatever became of the decoder.
 nb::object refusal_of(Faults& faults);
 
 // A column of values. Needs the GIL; nothing is left in the job.

@@ -13,7 +13,7 @@ void Dictionary::load(const Bytes& plain, int64_t entries_, int64_t known_, cons
     if (leaf.physical != Physical::kByteArray) return load_fixed(plain, known, leaf, budget);
     load_bytes(plain, known, leaf, budget);
     if (known < count) return;
-    if (leaf.kind == OutputKind::kCodes) {
+    if (leaf.is_codes()) {
         fixed.resize(4 * count);
         for (uint32_t i = 0; i < count; ++i) store(fixed.data() + 4 * i, i);
     } else if (leaf.is_views()) {
@@ -37,7 +37,7 @@ void Dictionary::load_fixed(const Bytes& plain, size_t known, const LeafSpec& le
     Passing room;
     if (known == 0) return;
     const uint8_t* const values = plain_fixed(page, leaf, known, room, budget);
-    if (leaf.kind == OutputKind::kCodes) {
+    if (leaf.is_codes()) {
         for (uint32_t i = 0; i < count; ++i) store(fixed.data() + 4 * i, i);
         budget.take(needed);
         bytes.grow(needed);

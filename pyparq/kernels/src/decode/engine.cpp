@@ -83,17 +83,17 @@ DecodedColumn column_of(ColumnJob& job) {
     const LeafSpec& leaf = job.leaf;
     DecodedColumn found;
     found.length = static_cast<int64_t>(job.slots), found.nulls = static_cast<int64_t>(job.nulls);
-    found.is_binary = leaf.is_binary(), found.wide = job.wide;
+    found.is_binary = leaf.is_binary(), found.wide = job.binary.wide;
     if (found.is_binary) {
-        found.offsets = job.offsets.share((job.slots + 1) * (job.wide ? 8 : 4));
-        found.values = job.bytes.share(job.bytes_used);
+        found.offsets = job.binary.offsets.share((job.slots + 1) * job.binary.offset_width());
+        found.values = job.binary.bytes.share(job.binary.bytes_used);
     } else {
-        const bool bits = leaf.physical == Physical::kBoolean && leaf.kind == OutputKind::kValues;
+        const bool bits = leaf.physical == Physical::kBoolean && leaf.is_values();
         found.values = job.values.share(bits ? (job.slots + 7) / 8 : job.slots * leaf.out_width());
     }
-    if (job.has_valid) found.validity = job.bits.share((job.slots + 7) / 8);
-    if (job.has_def) found.def = job.def.share(job.in_place() ? job.slots : job.levels);
-    if (job.has_rep) found.rep = job.rep.share(job.levels);
+    if (job.valid) found.validity = job.bits.share((job.slots + 7) / 8);
+    if (job.def) found.def = job.def->share(job.in_place() ? job.slots : job.levels);
+    if (!job.in_place()) found.rep = job.rep.share(job.levels);
     return found;
 }
 
@@ -102,10 +102,10 @@ namespace {
 // The column; for codes (column, dictionaries of its pieces), for views (column, the bytes that they look at). None where it
 // cannot come out as what was asked for.
 nb::object result_of(ColumnJob& job) {
-    if (job.give_up) return nb::none();
-    if (job.leaf.kind == OutputKind::kValues) return nb::cast(column_of(job));
+    if (job.misfit) return nb::none();
+    if (job.leaf.is_values()) return nb::cast(column_of(job));
     nb::list beside;
-    if (job.leaf.kind == OutputKind::kCodes) {
+    if (job.leaf.is_codes()) {
         for (Piece& piece : job.pieces)
             beside.append(dictionary_of(piece.known ? *piece.known : piece.dictionary, job.leaf));
     } else {
@@ -114,12 +114,11 @@ nb::object result_of(ColumnJob& job) {
     return nb::make_tuple(column_of(job), beside);
 }
 
-// What each piece has read: where its pages end, data pages, dictionary pages.
 nb::object facts_of(const std::deque<ColumnJob>& jobs) {
     nb::list all;
     for (const ColumnJob& job : jobs)
         for (const Piece& piece : job.pieces)
-            all.append(nb::make_tuple(piece.end, piece.pages_read, piece.dictionary_read ? 1 : 0));
+            all.append(nb::cast(PieceFacts{piece.end, piece.pages_read, piece.dictionary_read ? 1 : 0}));
     return all;
 }
 
@@ -132,25 +131,25 @@ nb::object refusal_of(Faults& faults) {
     if (!fault.any) return nb::none();
     const nb::object error = fault.error == nullptr ? nb::none() : nb::steal(std::exchange(faults.first.error, nullptr));
     const auto& text = fault.refused.text;
-    return nb::make_tuple(fault.refused.name, fault.refused.a, fault.refused.b, fault.refused.c,
-                          nb::bytes(text.data(), text.size()), fault.job, fault.place.piece, fault.place.page, error);
+    return nb::cast(DecodeRefusal{fault.refused.name, fault.refused.a, fault.refused.b, fault.refused.c,
+                                  nb::bytes(text.data(), text.size()), fault.job, fault.place.piece, fault.place.page, error});
 }
 
-// jobs: (leaf, pieces) each. limits: as PageLimits. Returns (results, facts, None), or (None, None, what is wrong).
-nb::tuple decode_columns(const nb::list& given, const nb::tuple& limits, size_t threads, int64_t room) {
+nb::tuple decode_columns(const nb::list& given, const PageLimits& limits, size_t threads, int64_t room) {
     Held held;
-    Decoder decoder(limits_of(limits), std::max<size_t>(threads, 1), room);
+    Decoder decoder(limits, std::max<size_t>(threads, 1), room);
     const Py_ssize_t count = PyList_Size(given.ptr());
     try {
         for (Py_ssize_t j = 0; j < count; ++j) {
             const nb::handle one = PyList_GetItem(given.ptr(), j);
             ColumnJob& job = decoder.jobs.emplace_back();
-            job.leaf = leaf_of(item(one, 0));
+            job.leaf = nb::cast<const LeafSpec&>(item(one, 0));
             const nb::handle pieces = item(one, 1);
             const Py_ssize_t n = PyList_Size(pieces.ptr());
             job.pieces.resize(static_cast<size_t>(n));
             for (Py_ssize_t p = 0; p < n; ++p)
-                read_piece(PyList_GetItem(pieces.ptr(), p), job.leaf, held, decoder.budget, job.pieces[static_cast<size_t>(p)]);
+                read_piece(nb::cast<const PieceSpec&>(nb::handle(PyList_GetItem(pieces.ptr(), p))), job.leaf, held, decoder.budget,
+                           job.pieces[static_cast<size_t>(p)]);
         }
         decoder.run();
     } catch (const Refused& refused) {

@@ -2,14 +2,15 @@
 #include "decode/values.hpp"
 
 #include "decode/delta_binary_packed.hpp"
+#include "values/alp.hpp"
 
 namespace pyparq {
 
 void join_streams(const uint8_t* streams, size_t n, size_t width, uint8_t* out);
 
 size_t LeafSpec::out_width() const {
-    if (kind == OutputKind::kCodes) return 4;
-    if (kind == OutputKind::kViews) return 16;
+    if (is_codes()) return 4;
+    if (is_views()) return 16;
     switch (convert) {
         case Convert::kInt8:
         case Convert::kUint8: return 1;
@@ -165,6 +166,12 @@ const uint8_t* decode_fixed(const PageValues& page, const LeafSpec& leaf, size_t
             join_streams(page.data.data, page.present, leaf.width, to);
             return to;
         }
+        case kAlp: {
+            check_type(leaf.physical == Physical::kFloat || leaf.physical == Physical::kDouble, page.encoding, leaf);
+            uint8_t* const to = out();
+            alp_decode(page.data.data, page.data.size, leaf.width, page.present, page.picks, page.picked, to);
+            return to;
+        }
         case kDeltaByteArray:
             check_type(leaf.physical == Physical::kFixed, page.encoding, leaf);
             return prefixed_fixed(page, leaf, scratch.values, budget);
@@ -229,7 +236,7 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
     try {
         if (is_dictionary(page.encoding)) {
             const Dictionary& from = there(dictionary);
-            if (leaf_.kind == OutputKind::kCodes && valid == nullptr && page.picks == nullptr && n > 0) {
+            if (leaf_.is_codes() && valid == nullptr && page.picks == nullptr && n > 0) {
                 if (page.data.size == 0) throw Refused{"no_indices"};
                 IndexReader(page.data.data, page.data.size, from.count).read(n, reinterpret_cast<uint32_t*>(out));
                 slots += n;
@@ -242,8 +249,8 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
                 else by_width(width, [&](auto tag) { pick<decltype(tag)>(from.fixed.data(), block, present, m, width, out); });
                 out += m * width;
             });
-        } else if (leaf_.kind != OutputKind::kValues) {
-            throw NeedsWide{};
+        } else if (!leaf_.is_values()) {
+            throw OtherForm{};
         } else {
             const bool in_order = page.picks == nullptr && (valid == nullptr || page.present == n);
             const bool direct = in_order && leaf_.convert == Convert::kNone;

@@ -40,7 +40,7 @@ PageHead next_head(const Piece& piece, const Bytes& data, size_t& at, int64_t or
 void read_dictionary(const LeafSpec& leaf, Piece& piece, const PageHead& head, const Bytes& body, size_t uses,
                      int64_t needed, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     const int64_t due = needed < head.count ? size_of_entries(leaf, head, needed) : head.size;
-    const Bytes plain = open_dictionary_page(head, body, piece.codec, piece.cipher ? &*piece.cipher : nullptr, due, limits,
+    const Bytes plain = open_dictionary_page(head, body, piece.codec, piece.cipher, due, limits,
                                              scratch, budget);
     piece.dictionary_read = true;
     if (due == head.size) return piece.dictionary.load(plain, head.count, head.count, leaf, uses, budget);
@@ -56,11 +56,11 @@ void read_dictionary_apart(const LeafSpec& leaf, Piece& piece, const PageLimits&
 
 // Codes are for columns of one piece, all of whose pages have them.
 void settle_kind(LeafSpec& leaf, const Piece& piece) {
-    if (leaf.kind != OutputKind::kCodes || !leaf.or_values || piece.known) return;
+    if (!leaf.is_codes() || !leaf.codes_or_values || piece.known) return;
     const bool all = std::all_of(piece.pages.begin(), piece.pages.end(), [](const ListedPage& page) {
         return is_dictionary(static_cast<int>(page.head.encoding));
     });
-    if (!all) leaf.kind = OutputKind::kValues;
+    if (!all) leaf.form = leaf.form_of_values();
 }
 
 void list_whole(LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScratch& scratch,
@@ -116,7 +116,7 @@ int64_t entries_needed(const LeafSpec& leaf, const Piece& piece, const PageHead&
                        const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     constexpr int64_t kLarge = int64_t{32} << 10, kFewRows = 64;
     constexpr size_t kFewPages = 4;
-    if (!inflates_in_part(piece.codec) || piece.cipher || leaf.max_rep > 0 || leaf.kind != OutputKind::kValues || dictionary.size < kLarge ||
+    if (!inflates_in_part(piece.codec) || piece.cipher || leaf.max_rep > 0 || !leaf.is_values() || dictionary.size < kLarge ||
         dictionary.count <= 0 || wanted > kFewRows || piece.pages.size() > kFewPages)
         return dictionary.count;
     int64_t needed = 0;
@@ -161,7 +161,7 @@ void read_dictionary_apart(const LeafSpec& leaf, Piece& piece, const PageLimits&
 void check_crcs(const Piece& piece, const PageLimits& limits, Place& at) {
     for (const ListedPage& page : piece.pages) {
         at.page = page.ordinal;
-        check_page_crc(page.head, page.body, piece.cipher ? &*piece.cipher : nullptr, limits);
+        check_page_crc(page.head, page.body, piece.cipher, limits);
     }
 }
 

@@ -43,12 +43,24 @@ struct PageRun {
     }
 };
 
+// The header of a page, and where the page lies.
+struct StoredPage {
+    PageHead head;
+    int64_t offset, size;  // of the whole page, in the file
+};
+
+// What some pages hold, for Python.
+struct DecodedPages {
+    size_t count;
+    nb::object numbers, rep, def, codes, values;
+};
+
 class PageReader {
   public:
-    PageReader(const nb::tuple& leaf, const nb::tuple& piece, const nb::tuple& limits)
-        : leaf_(leaf_of(leaf)), limits_(limits_of(limits)), budget_(0) {
-        leaf_.kind = OutputKind::kValues, leaf_.convert = Convert::kNone, leaf_.is_text = false;
-        read_piece(piece, leaf_, held_, budget_, piece_);
+    PageReader(const LeafSpec& leaf, nb::object piece, const PageLimits& limits, int64_t offset)
+        : leaf_(leaf), limits_(limits), budget_(0), piece_object_(std::move(piece)), offset_(offset) {
+        leaf_.form = leaf_.form_of_values(), leaf_.convert = Convert::kNone, leaf_.is_text = false;
+        read_piece(nb::cast<const PieceSpec&>(piece_object_), leaf_, held_, budget_, piece_);
         if (!piece_.whole) fail("a whole column chunk is due");
     }
 
@@ -72,23 +84,14 @@ class PageReader {
 
     nb::list pages() const {
         nb::list found;
-        for (size_t k = 0; k < piece_.pages.size(); ++k) {
-            const PageHead& head = piece_.pages[k].head;
-            const Bytes& body = piece_.pages[k].body;
-            const int64_t end = body.data + body.size - piece_.parts[0].data;
-            found.append(nb::make_tuple(starts_[k], end - starts_[k], head.stored, head.size, head.type, head.count,
-                                        head.encoding, head.nulls, head.rows, (head.has_crc ? 1 : 0) | (head.has_statistics ? 2 : 0)));
-        }
+        for (size_t k = 0; k < piece_.pages.size(); ++k)
+            found.append(nb::cast(facts_of(piece_.pages[k].head, piece_.pages[k].body, starts_[k])));
         return found;
     }
 
     nb::object dictionary() const {
-        if (!walk_.has_dictionary) return nb::none();
-        const PageHead& head = walk_.dictionary;
-        const int64_t end = walk_.dictionary_body.data + walk_.dictionary_body.size - piece_.parts[0].data;
-        if (!head.has_dictionary) return nb::none();
-        return nb::make_tuple(dictionary_start_, end - dictionary_start_, head.stored, head.size, head.count, head.encoding,
-                              head.is_sorted, head.has_crc);
+        if (!walk_.has_dictionary || !walk_.dictionary.has_dictionary) return nb::none();
+        return nb::cast(facts_of(walk_.dictionary, walk_.dictionary_body, dictionary_start_));
     }
 
     // (entries, offsets or None, bytes), refusal.
@@ -99,8 +102,7 @@ class PageReader {
         const nb::object refusal = guarded(more, beyond, [&](Place& at) {
             at.page = kDictionaryPage;
             const PageHead& head = walk_.dictionary;
-            const PageCipher* const cipher = piece_.cipher ? &*piece_.cipher : nullptr;
-            const Bytes plain = open_dictionary_page(head, walk_.dictionary_body, piece_.codec, cipher, head.size, limits_,
+            const Bytes plain = open_dictionary_page(head, walk_.dictionary_body, piece_.codec, piece_.cipher, head.size, limits_,
                                                      scratch_, budget_);
             count = static_cast<size_t>(head.count);
             if (leaf_.physical == Physical::kByteArray) {
@@ -145,9 +147,8 @@ class PageReader {
         }
         lent_ = run.held();
         const nb::object values = values_of(run);
-        return nb::make_tuple(nb::make_tuple(run.pages, copied(run.numbers), shared(run.rep), shared(run.def),
-                                             run.codes.block.share(run.codes.used).array<int32_t>(), values),
-                              nb::none());
+        const nb::object codes = run.codes.block.share(run.codes.used).array<int32_t>();
+        return nb::make_tuple(DecodedPages{run.pages, copied(run.numbers), shared(run.rep), shared(run.def), codes, values}, nb::none());
     }
 
     int64_t num_values() const { return walk_.values; }
@@ -162,6 +163,10 @@ class PageReader {
     }
 
   private:
+    StoredPage facts_of(const PageHead& head, const Bytes& body, int64_t start) const {
+        return {head, offset_ + start, body.data + body.size - piece_.parts[0].data - start};
+    }
+
     // Runs a task that may be stopped; what is wrong, as Python words it, or None.
     template <class Run>
     nb::object guarded(const nb::object& more, int64_t beyond, Run&& run) {
@@ -192,7 +197,7 @@ class PageReader {
                      PageRun& run) {
         scratch_.into = nullptr;
         const OpenPage page = open_data_page(listed.head, listed.body, listed.ordinal, piece_.codec, leaf_.max_def,
-                                             leaf_.max_rep, piece_.cipher ? &*piece_.cipher : nullptr, -1, limits_, scratch_,
+                                             leaf_.max_rep, piece_.cipher, -1, limits_, scratch_,
                                              budget_);
         const auto count = static_cast<size_t>(page.count);
         size_t present = count, rows = count;
@@ -296,6 +301,7 @@ class PageReader {
     LeafSpec leaf_;
     PageLimits limits_;
     Budget budget_;
+    nb::object piece_object_;
     Held held_;
     Piece piece_;
     PageWalk walk_;
@@ -303,6 +309,7 @@ class PageReader {
     const Dictionary none_;
     std::vector<int64_t> starts_;
     int64_t dictionary_start_ = 0;
+    int64_t offset_;   // of the piece's bytes in the file
     size_t lent_ = 0;  // bytes of the run that was given out last
 };
 

@@ -18,6 +18,7 @@ enum Encoding : int {
     kDeltaByteArray = 7,
     kRleDictionary = 8,
     kByteStreamSplit = 9,
+    kAlp = 10,
 };
 
 inline bool is_dictionary(int encoding) { return encoding == kPlainDictionary || encoding == kRleDictionary; }

@@ -1,6 +1,6 @@
 // What Python calls in this folder. bindings.cpp gives it names, types and docstrings.
 #pragma once
-#include "encode/column.hpp"
+#include "encode/given_chunk.hpp"
 
 namespace pyparq {
 
@@ -11,5 +11,10 @@ void init_column(ColumnRules* self, nb::object file, nb::object order, int64_t p
                  int64_t codec, nb::object compress, int64_t level, bool dictionary, bool keep_dictionary, int64_t encoding,
                  const std::vector<std::pair<int, double>>& candidates, bool statistics, bool text,
                  int64_t precision, std::vector<std::string> path, const nb::sequence& key_values);
+void init_dictionary(KnownDictionary* self, nb::object entries, int64_t count, nb::object indices, int64_t distinct);
+void init_values_chunk(ValuesChunk* self, nb::object rules, nb::object offsets, nb::object values, nb::object def_levels,
+                       nb::object rep_levels, int64_t num_rows, int64_t num_slots, nb::object dictionary, nb::object choice, nb::object seal);
+void init_arrays_chunk(ArraysChunk* self, nb::object rules, nb::list arrays, int64_t num_rows, nb::object codes, nb::object choice,
+                       nb::object seal);
 
 }  // namespace pyparq

@@ -18,7 +18,8 @@ enum Encoding : int { kPlain = 0,
                       kDeltaLength = 6,
                       kDeltaByteArray = 7,
                       kRleDictionary = 8,
-                      kByteStreamSplit = 9 };
+                      kByteStreamSplit = 9,
+                      kAlp = 10 };
 constexpr int kUncompressed = 0;
 
 // What holds for all columns of a file: pyparq.WriteOptions, and the thresholds of pyparq.write.plan.encoding_choice.

@@ -10,12 +10,12 @@ namespace pyparq {
 class EncodedChunks {
   public:
     // Encodes one more chunk for each job, without the GIL; `check()` raises where the work is not wanted any more. After an
-    // exception, and after a refusal (code, page, row, size), `at_fault` is the number of the chunk that it is about.
+    // exception, and after a Refusal, `at_fault` is the number of the chunk that it is about.
     nb::object encode(const nb::list& given, const nb::object& check) {
         std::vector<std::unique_ptr<GivenChunk>> jobs;
         at_fault_ = chunks_.size();
         for (const nb::handle job : given) {
-            jobs.push_back(std::make_unique<GivenChunk>(nb::cast<nb::tuple>(job)));
+            jobs.push_back(std::make_unique<GivenChunk>(job));
             ++at_fault_;
         }
         for (const auto& job : jobs) columns_.push_back(job->column_object);
@@ -29,8 +29,8 @@ class EncodedChunks {
                 if (job->flat && !job->flatten(memory)) throw Refusal{Refusal::Misfit, 0, 0, 0};
                 chunks_.push_back(encode_chunk(*job->column, job->leaf, job->seal, unlocked, bytes_));
             }
-        } catch (const Refusal& r) {
-            return nb::make_tuple(r.code, r.page, r.row, r.size);
+        } catch (const Refusal& refusal) {
+            return nb::cast(refusal);
         }
         return nb::none();
     }

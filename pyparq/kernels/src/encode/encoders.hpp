@@ -57,6 +57,10 @@ size_t delta_length_into(const Values& v, uint8_t* out);
 size_t delta_byte_array_bound(const Values& v);
 size_t delta_byte_array_into(const Values& v, uint8_t* out, size_t room);
 
+// Of FLOAT and DOUBLE.
+size_t alp_bound(size_t n, size_t width);
+size_t alp_into(const Values& v, uint8_t* out);
+
 void plain_binary_into(const Values& v, uint8_t* out);                         // v.plain_size() bytes
 void split_into(const uint8_t* values, size_t n, size_t width, uint8_t* out);  // n * width bytes
 

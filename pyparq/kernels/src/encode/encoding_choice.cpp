@@ -182,6 +182,7 @@ void put_values(const ColumnRules& column, int encoding, const Values& v, Room& 
         case kByteStreamSplit:
             split_into(v.data, v.count, v.width, out.more(v.count * v.width));
             return out.add(v.count * v.width);
+        case kAlp: return out.add(alp_into(v, out.more(alp_bound(v.count, v.width))));
         default: fail("nothing is written in encoding " + str(int64_t{encoding}));
     }
 }

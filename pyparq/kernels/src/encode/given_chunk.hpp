@@ -8,6 +8,43 @@
 
 namespace pyparq {
 
+// One array of a column that is a leaf itself, in Arrow's buffers.
+struct FlatArray {
+    int form;
+    int64_t length = 0, offset = 0;
+    nb::object validity, first, second;  // bits or None; values, or offsets and bytes
+    nb::object owner;                    // of `imported`
+    const ImportedArray* imported = nullptr;
+
+    FlatArray(int form, int64_t length, int64_t offset, nb::object validity, nb::object first, nb::object second)
+        : form(form), length(length), offset(offset), validity(std::move(validity)), first(std::move(first)), second(std::move(second)) {}
+    FlatArray(int form, nb::object array) : form(form), owner(std::move(array)), imported(nb::cast<const ImportedArray*>(owner)) {}
+};
+
+// The dictionary that values come from.
+struct KnownDictionary {
+    nb::object entries;  // in PLAIN
+    int64_t count;
+    nb::object indices;  // int32, of each value
+    int64_t distinct;
+};
+
+// A chunk given by its values without nulls and its levels. Objects are None where there is none.
+struct ValuesChunk {
+    nb::object rules, offsets, values, def_levels, rep_levels;
+    int64_t num_rows, num_slots;
+    nb::object dictionary, choice, seal;
+};
+
+// A chunk given by arrays.
+struct ArraysChunk {
+    nb::object rules;
+    nb::list arrays;
+    int64_t num_rows;
+    nb::object codes;  // what the arrays' codes stand for: (entries in PLAIN, how many, where each code's entry is or None); or None
+    nb::object choice, seal;
+};
+
 // What a chunk is made from, with the buffers that it looks into.
 struct GivenChunk {
     nb::object column_object, seal_object;
@@ -26,29 +63,9 @@ struct GivenChunk {
     std::vector<RawIn> buffers;  // that they look into
     std::vector<Owner> arrays;
 
-    // (column, offsets or None, data, defs, reps, rows, slots, dictionary, choice, seal), or
-    // (column, [(form, length, offset, validity or None, values or offsets, bytes or None) or
-    //  (form, ImportedArray), ...], rows, codes, choice, seal); codes: (entries in PLAIN, how many, where each code's
-    // entry is or None), or None
-    explicit GivenChunk(const nb::tuple& given) {
-        const size_t size = nb::len(given);
-        if (size != 10 && size != 6) fail("a chunk is made from ten things, or from six");
-        column_object = given[0], seal_object = given[size - 1];
-        load_seal();
-        column = nb::cast<const ColumnRules*>(column_object);
-        load_choice(given[size - 2]);
-        if (size == 6) {
-            load_parts(given);
-            if (!given[3].is_none()) load_codes(nb::cast<nb::tuple>(given[3]));
-            return;
-        }
-        if (!data.load(nb::object(given[2]).ptr())) fail("values must be contiguous");
-        if (!defs.load(nb::object(given[3]).ptr()) || !reps.load(nb::object(given[4]).ptr())) fail("levels must be uint8");
-        leaf.rows = checked_count(nb::cast<int64_t>(given[5]), "rows"), leaf.slots = checked_count(nb::cast<int64_t>(given[6]), "slots");
-        if (leaf.rows < 1) fail("a chunk has one row at least");
-        load_values(given[1]);
-        load_levels();
-        if (!given[7].is_none()) load_dictionary(nb::cast<nb::tuple>(given[7]));
+    explicit GivenChunk(const nb::handle& given) {
+        if (nb::isinstance<ArraysChunk>(given)) load(nb::cast<const ArraysChunk&>(given));
+        else load(nb::cast<const ValuesChunk&>(given));
     }
 
     // See flatten() of parts, which this is for a column that is a leaf itself.
@@ -58,6 +75,31 @@ struct GivenChunk {
     }
 
   private:
+    // What all chunks have.
+    template <class Given>
+    void load_common(const Given& given) {
+        column_object = given.rules, seal_object = given.seal;
+        load_seal();
+        column = nb::cast<const ColumnRules*>(column_object);
+        load_choice(given.choice);
+        leaf.rows = checked_count(given.num_rows, "rows");
+        if (leaf.rows < 1) fail("a chunk has one row at least");
+    }
+    void load(const ArraysChunk& given) {
+        load_common(given);
+        flat = true;
+        for (const nb::handle array : given.arrays) load_array(nb::cast<const FlatArray&>(array));
+        if (!given.codes.is_none()) load_codes(nb::cast<nb::tuple>(given.codes));
+    }
+    void load(const ValuesChunk& given) {
+        load_common(given);
+        if (!data.load(given.values.ptr())) fail("values must be contiguous");
+        if (!defs.load(given.def_levels.ptr()) || !reps.load(given.rep_levels.ptr())) fail("levels must be uint8");
+        leaf.slots = checked_count(given.num_slots, "slots");
+        load_values(given.offsets);
+        load_levels();
+        if (!given.dictionary.is_none()) load_dictionary(nb::cast<const KnownDictionary&>(given.dictionary));
+    }
     void load_seal() {
         if (seal_object.is_none()) return;
         if (nb::isinstance<NativeSealer>(seal_object)) seal.native = nb::cast<const NativeSealer*>(seal_object);
@@ -68,30 +110,21 @@ struct GivenChunk {
         const auto choice = nb::cast<std::pair<int, double>>(given);
         leaf.chosen = true, leaf.choice.encoding = choice.first, leaf.choice.sizes = {choice};
     }
-    void load_parts(const nb::tuple& given) {
-        flat = true;
-        leaf.rows = checked_count(nb::cast<int64_t>(given[2]), "rows");
-        if (leaf.rows < 1) fail("a chunk has one row at least");
-        for (const nb::handle one : nb::cast<nb::list>(given[1])) {
-            const auto part = nb::cast<nb::tuple>(one);
-            if (nb::len(part) != 6 && nb::len(part) != 2) fail("an array is given as six things, or as two");
-            FlatPart& made = parts.emplace_back();
-            made.form = nb::cast<int>(part[0]);
-            if (nb::len(part) == 2) {
-                const ImportedArray& array = nb::cast<const ImportedArray&>(part[1]);
-                made.length = checked_count(array.length, "length"), made.offset = checked_count(array.offset, "offset");
-                if (array.nulls != 0 && array.validity.data != nullptr) made.validity = array.validity.data, made.validity_size = array.validity.size;
-                made.first = array.first.data, made.first_size = array.first.size;
-                made.second = array.second.data, made.second_size = array.second.size;
-                arrays.push_back(array.owner);
-                continue;
-            }
-            made.length = checked_count(nb::cast<int64_t>(part[1]), "length");
-            made.offset = checked_count(nb::cast<int64_t>(part[2]), "offset");
-            load_buffer(part[3], made.validity, made.validity_size);
-            load_buffer(part[4], made.first, made.first_size);
-            load_buffer(part[5], made.second, made.second_size);
-        }
+    void load_array(const FlatArray& given) {
+        FlatPart& made = parts.emplace_back();
+        made.form = given.form;
+        if (given.imported != nullptr) return load_imported(*given.imported, made);
+        made.length = checked_count(given.length, "length"), made.offset = checked_count(given.offset, "offset");
+        load_buffer(given.validity, made.validity, made.validity_size);
+        load_buffer(given.first, made.first, made.first_size);
+        load_buffer(given.second, made.second, made.second_size);
+    }
+    void load_imported(const ImportedArray& array, FlatPart& made) {
+        made.length = checked_count(array.length, "length"), made.offset = checked_count(array.offset, "offset");
+        if (array.nulls != 0 && array.validity.data != nullptr) made.validity = array.validity.data, made.validity_size = array.validity.size;
+        made.first = array.first.data, made.first_size = array.first.size;
+        made.second = array.second.data, made.second_size = array.second.size;
+        arrays.push_back(array.owner);
     }
     void load_codes(const nb::tuple& given) {
         if (nb::len(given) != 3 || !entries.load(nb::object(given[0]).ptr())) fail("what codes stand for is (entries, count, places)");
@@ -138,12 +171,11 @@ struct GivenChunk {
         if (present != leaf.values.count) fail(str(present) + " slots are present but there are " + str(leaf.values.count) + " values");
         if (!reps.none() && (leaf.slots == 0 || reps.data[0] != 0)) fail("the first slot begins no row");
     }
-    void load_dictionary(const nb::tuple& given) {
-        if (nb::len(given) != 4 || !entries.load(nb::object(given[0]).ptr()) || !indices.load(nb::object(given[2]).ptr()))
-            fail("a dictionary is (entries, count, indices, distinct)");
+    void load_dictionary(const KnownDictionary& given) {
+        if (!entries.load(given.entries.ptr()) || !indices.load(given.indices.ptr())) fail("a dictionary has entries in PLAIN and int32 indices");
         leaf.given = true;
-        leaf.entries = entries.data, leaf.entries_size = entries.size, leaf.num_entries = checked_count(nb::cast<int64_t>(given[1]), "count");
-        leaf.indices = indices.data, leaf.distinct = nb::cast<int64_t>(given[3]);
+        leaf.entries = entries.data, leaf.entries_size = entries.size, leaf.num_entries = checked_count(given.count, "count");
+        leaf.indices = indices.data, leaf.distinct = given.distinct;
         if (indices.size != leaf.values.count) fail("there are not as many indices as values");
         check_indices(indices.data, indices.size, leaf.num_entries);
     }

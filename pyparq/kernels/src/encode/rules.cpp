@@ -49,4 +49,19 @@ void init_column(ColumnRules* self, nb::object file, nb::object order, int64_t p
     new (self) ColumnRules(std::move(rules));
 }
 
+void init_dictionary(KnownDictionary* self, nb::object entries, int64_t count, nb::object indices, int64_t distinct) {
+    new (self) KnownDictionary{std::move(entries), count, std::move(indices), distinct};
+}
+
+void init_values_chunk(ValuesChunk* self, nb::object rules, nb::object offsets, nb::object values, nb::object def_levels,
+                       nb::object rep_levels, int64_t num_rows, int64_t num_slots, nb::object dictionary, nb::object choice, nb::object seal) {
+    new (self) ValuesChunk{std::move(rules), std::move(offsets), std::move(values), std::move(def_levels), std::move(rep_levels),
+                           num_rows, num_slots, std::move(dictionary), std::move(choice), std::move(seal)};
+}
+
+void init_arrays_chunk(ArraysChunk* self, nb::object rules, nb::list arrays, int64_t num_rows, nb::object codes, nb::object choice,
+                       nb::object seal) {
+    new (self) ArraysChunk{std::move(rules), std::move(arrays), num_rows, std::move(codes), std::move(choice), std::move(seal)};
+}
+
 }  // namespace pyparq

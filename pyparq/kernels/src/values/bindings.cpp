@@ -37,6 +37,14 @@ overwritten too.)");
           "Index of the first value that is not UTF-8 on its own, or -1.");
 }
 
+void bind_alp(nb::module_& m) {
+    nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
+    probes.def("alp_decode", &alp_decode_page, "data"_a, "width"_a, "count"_a, "out"_a,
+               "Decode the `count` floats (`width` 4) or doubles (8) of an ALP page into `out`.");
+    probes.def("alp_encode", &alp_encode_page, "values"_a, "width"_a,
+               nb::sig("def alp_encode(values: Buffer, width: int) -> bytes"), "An ALP page of floats or doubles.");
+}
+
 void bind_split(nb::module_& m) {
     nb::module_ probes = nb::borrow<nb::module_>(m.attr("probes"));
     probes.def("byte_stream_split_decode", &byte_stream_split_decode, "data"_a, "width"_a, "out"_a,
@@ -179,6 +187,7 @@ value is 0 and no byte is read. A final bit-packed run may lack its padding but 
 
 void bind_values(nb::module_& m) {
     bind_binary(m);
+    bind_alp(m);
     bind_split(m);
     bind_delta(m);
     bind_dictionary(m);

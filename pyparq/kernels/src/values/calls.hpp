@@ -15,6 +15,8 @@ size_t gather_binary_bytes(const Offsets& dict_offsets, const RawIn& dict_data, 
 nb::object take_binary(const Offsets& offsets, const RawIn& data, const In<int64_t>& rows);
 nb::object compact_binary(const Offsets& offsets, const RawIn& data, const Valid& valid);
 int64_t utf8_validate(const Offsets& offsets, const RawIn& data);
+void alp_decode_page(const RawIn& data, int64_t width, int64_t count, const RawOut& out);
+nb::object alp_encode_page(const RawIn& values, int64_t width);
 void byte_stream_split_decode(const RawIn& data, int64_t width_, const RawOut& out);
 nb::object byte_stream_split_encode(const RawIn& values, int64_t width_);
 size_t delta_decode_i32(const RawIn& data, const Out<int32_t>& out, int64_t count);

@@ -1,0 +1,19 @@
+"""Opens tables of ``deltalake`` and ``pyiceberg`` as sources. Neither package is imported: class names tell
+them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyparq.datasets.table_formats import DELTA, format_of
+from pyparq.datasets.tables.delta import open_delta
+from pyparq.datasets.tables.iceberg import open_iceberg
+from pyparq.datasets.tables.opened_table import OpenedTable
+
+
+def open_table(source: Any) -> OpenedTable | None:
+    """The table that ``source`` is, at the version that it has loaded. ``None`` for any other source."""
+    format_ = format_of(source)
+    if format_ is None:
+        return None
+    return open_delta(source) if format_ == DELTA else open_iceberg(source)

@@ -1,0 +1,32 @@
+"""What a table is at one version: its files, its schema, its partition values, and how columns are found in files."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.partitions import Partitions
+from pyparq.datasets.read.column_matching import Matching
+from pyparq.datasets.tables.table_files import TableFiles
+from pyparq.format.types import Schema
+from pyparq.io.url import is_url, shown
+
+
+class OpenedTable(NamedTuple):
+    """A table at one version."""
+
+    root: str
+    """What messages call the table."""
+    files: tuple[DataFile, ...]
+    schema: Schema
+    """Of the table, with its own names and the partition columns, in the table's order."""
+    partitions: Partitions
+    """The columns whose values the log holds."""
+    matching: Matching
+    known: TableFiles
+
+
+def data_file(path: str, size: int | None) -> DataFile:
+    """The file at an absolute path or URL of a log."""
+    where = path.removeprefix("file://") if path.startswith("file://") else path
+    return DataFile(shown(where) if is_url(where) else where, where, (), size)

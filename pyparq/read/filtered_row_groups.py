@@ -1,0 +1,190 @@
+"""Filters many small row groups as one: their filter columns in one call, one mask, and one call for the other columns.
+
+Looking at a row group by itself takes Python longer than decoding it, if it has a few thousand rows. So the row groups
+are joined as those of a read without a filter. Anything unusual is left to the reader of single row groups, which
+reports what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from pyparq.errors import ChecksumError, CorruptFileError, DataError
+from pyparq.filters.predicate import Predicate
+from pyparq.filters.row_tests import EntryLevels, matching_rows
+from pyparq.format.schema_node import Node
+from pyparq.index.row_mask import RowMask
+from pyparq.index.row_ranges import Int64Array, RowRanges
+from pyparq.read.column_reads import ColumnReader
+from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
+from pyparq.read.decode.decoder import Refused
+from pyparq.read.decode.whole_chunks import columns_of
+from pyparq.read.footers.chunk_table import ChunkTable
+from pyparq.read.footers.leaf_set import LeafSet
+from pyparq.read.plan.row_groups import Selection
+from pyparq.read.small_row_groups import decode_window, overlaps, runs_of, windows_of, with_levels
+
+SMALL = 1 << 15
+"""Row groups of up to this many rows are filtered together."""
+MOST_STORED = 1 << 20
+"""Row groups of more stored bytes (the mean of all) are looked at one by one: some of their pages may be left out."""
+
+
+class FilteredRows(NamedTuple):
+    """The matching rows of consecutive row groups."""
+
+    places: list[int]
+    counts: Int64Array
+    """Matching rows of each row group."""
+    rows: RowRanges
+    """All matching rows, counted from 0."""
+    leaves: dict[int, DecodedLeaf]
+    """The leaves of the result at these rows, by leaf column."""
+
+
+class Question(NamedTuple):
+    """What is asked of the row groups."""
+
+    predicate: Predicate
+    outputs: Sequence[Node]
+    """The leaves of the result."""
+    limit: int | None
+    """Maximum number of rows."""
+
+
+def may_be_filtered(reader: ColumnReader, selections: Sequence[Selection]) -> bool:
+    """Whether the row groups are small, and nothing but the footer is known of them."""
+    if len(selections) < 2 or not reader.joins or reader.prefetch is not None or reader.trace is not None:
+        return False
+    numbers = [s.row_group for s in selections]
+    rising = all(a < b for a, b in pairwise(numbers))
+    return rising and all(
+        s.planned is None and s.maybe.is_all and not s.dictionaries and s.num_rows <= SMALL for s in selections
+    )
+
+
+def filtered_rows(
+    reader: ColumnReader, selections: Sequence[Selection], question: Question
+) -> list[FilteredRows] | None:
+    """The matching rows of ``selections``. ``None`` where a chunk is unusual, or large."""
+    leaves = reader.file.tree.leaves
+    tested = sorted(question.predicate.columns())
+    others = list(dict.fromkeys(node.column for node in question.outputs if node.column not in tested))
+    used = reader.account.used
+    try:
+        table = reader.file.chunk_table([s.row_group for s in selections], [leaves[c] for c in (*tested, *others)])
+        if table.any_encrypted or overlaps(table) or not _worth(reader, table):
+            return None
+        places = np.arange(len(selections))
+        job = _Job(
+            reader, selections, question, LeafSet(leaves[c] for c in tested), LeafSet(leaves[c] for c in others),
+            table.part(places, range(len(tested))), table.part(places, range(len(tested), len(tested) + len(others))),
+        )  # fmt: skip
+        return list(job.run(table))
+    except ChecksumError:
+        raise
+    except (CorruptFileError, DataError, Refused):  # reading the chunks one by one raises it with its place
+        reader.account.rewind(used)
+        return None
+
+
+def _worth(reader: ColumnReader, table: ChunkTable) -> bool:
+    """Whether to read whole chunks. Those of several pages are left to the reader that may leave out some of them."""
+    if int(table.size.sum()) > MOST_STORED * len(table.num_rows):
+        return False
+    numbers = table.numbers
+    unknown = (numbers.offset_index_offset != 0) & (numbers.data_pages < 0)
+    return not (reader.options.use_page_index and bool((unknown | (numbers.data_pages > 1)).any()))
+
+
+class _Run(NamedTuple):
+    """Row groups that are joined: the mask of their matching rows, and the decoded filter columns."""
+
+    places: list[int]
+    mask: RowMask
+    counts: Int64Array
+    tested: list[DecodedLeaf]
+
+
+class _Job(NamedTuple):
+    reader: ColumnReader
+    selections: Sequence[Selection]
+    question: Question
+    tested: LeafSet
+    others: LeafSet
+    tested_chunks: ChunkTable
+    other_chunks: ChunkTable
+
+    def run(self, table: ChunkTable) -> Iterator[FilteredRows]:
+        left = self.question.limit
+        for window in windows_of(list(runs_of(self.selections)), table):
+            if left == 0:
+                return
+            for found in self._window(window, left):
+                left = None if left is None else left - found.rows.count
+                yield found
+
+    def _window(self, window: list[list[int]], limit: int | None) -> list[FilteredRows]:
+        """The memory of the decoded columns is released, but for the rows that are kept."""
+        account = self.reader.account
+        used = account.used
+        decoded = decode_window(self.reader, window, self.tested_chunks, self.tested)
+        runs = []
+        for places, natives in zip(window, decoded, strict=True):
+            run = self._tested(places, with_levels(
+                self.tested, natives, columns_of(self.tested, natives), int(self.tested_chunks.num_rows[places].sum())
+            ), limit)  # fmt: skip
+            runs.append(run)
+            limit = None if limit is None else limit - run.mask.count
+        found = list(self._kept([run for run in runs if run.mask]))
+        account.rewind(used)
+        account.take(sum(leaf.num_bytes for part in found for leaf in part.leaves.values()))
+        return found
+
+    def _tested(self, places: list[int], leaves: list[DecodedLeaf], limit: int | None) -> _Run:
+        columns = {leaf.node.column: leaf.column for leaf in leaves}
+        levels = {
+            leaf.node.column: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for leaf in leaves
+        }
+        mask = matching_rows(self.question.predicate, columns, levels=levels)
+        ends = np.cumsum(self.tested_chunks.num_rows[places])
+        if any(self.selections[k].sure for k in places):
+            mask |= RowMask.of_ranges(_joined([self.selections[k].sure for k in places], ends))
+        if limit is not None:
+            mask = mask.head(limit)
+        return _Run(places, mask, np.diff(np.searchsorted(mask.rows(), ends), prepend=0), leaves)
+
+    def _kept(self, runs: list[_Run]) -> Iterator[FilteredRows]:
+        """The leaves of the result at the matching rows, for runs that have some."""
+        others: list[list[DecodedLeaf]] = [[] for _ in runs]
+        if len(self.others) and runs:
+            wanted = [(run.mask.words, np.array(run.places)[run.counts > 0]) for run in runs]
+            decoded = decode_window(self.reader, [run.places for run in runs], self.other_chunks, self.others, wanted)
+            for k, (run, natives) in enumerate(zip(runs, decoded, strict=True)):
+                others[k] = with_levels(self.others, natives, columns_of(self.others, natives), run.mask.count)
+        outputs = {node.column for node in self.question.outputs}
+        for run, rest in zip(runs, others, strict=True):
+            rows = RowRanges.all(run.mask.count)
+            own = [replace(leaf.select(run.mask), rows=rows) for leaf in run.tested if leaf.node.column in outputs]
+            yield FilteredRows(run.places, run.counts, rows, {leaf.node.column: leaf for leaf in (*own, *rest)})
+
+
+def _joined(sets: Sequence[RowRanges], ends: Int64Array) -> RowRanges:
+    """Rows of consecutive row groups as rows of all of them. ``ends``: the row behind each row group."""
+    firsts = [0, *ends[:-1].tolist()]
+    starts = np.concatenate([rows.starts + first for rows, first in zip(sets, firsts, strict=True)])
+    stops = np.concatenate([rows.ends + first for rows, first in zip(sets, firsts, strict=True)])
+    return RowRanges.merged(starts, stops, int(ends[-1]))
+
+
+def rows_by_group(found: Sequence[FilteredRows], selections: Sequence[Selection]) -> Mapping[int, int]:
+    """Matching rows of each row group."""
+    rows = dict.fromkeys((s.row_group for s in selections), 0)
+    for part in found:
+        rows |= {selections[k].row_group: n for k, n in zip(part.places, part.counts.tolist(), strict=True)}
+    return rows

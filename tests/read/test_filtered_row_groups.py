@@ -1,0 +1,136 @@
+"""Many small row groups are filtered as one: the answers are those of pyarrow, and the calls are few."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import pyparq
+from pyparq import col, kernels
+from pyparq.read.decode import whole_chunks
+
+ROWS = 1500
+
+
+def table(seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+
+    def holed(values: Any) -> pa.Array:
+        return pa.array(values, mask=rng.random(ROWS) < 0.2)
+
+    words = [None if n == 0 else f"v{n}" for n in rng.integers(0, 60, ROWS)]
+    return pa.table(
+        {
+            "k": holed(rng.integers(0, 100, ROWS)),
+            "f": holed(rng.random(ROWS)),
+            "s": words,
+            "b": holed(rng.random(ROWS) < 0.3),
+            "l": [None if n == 0 else list(range(n - 1)) for n in rng.integers(0, 5, ROWS)],
+            "st": [None if n == 0 else {"x": int(n), "y": ["q"] * int(n % 3)} for n in rng.integers(0, 9, ROWS)],
+            "row": np.arange(ROWS),
+        }
+    )
+
+
+QUESTIONS = [
+    (col("k") < 10, pc.field("k") < 10),
+    ((col("k") == 7) | (col("s") == "v7"), (pc.field("k") == 7) | (pc.field("s") == "v7")),
+    (col("s").starts_with("v1") & (col("f") > 0.3), pc.starts_with(pc.field("s"), "v1") & (pc.field("f") > 0.3)),
+    (col("b") == True, pc.field("b")),  # noqa: E712
+    (col("k").is_null(), pc.field("k").is_null()),
+    (col("f").is_not_null(), pc.field("f").is_valid()),
+    (col(("st", "x")) > 4, pc.field("st", "x") > 4),
+    (col("k") > 1000, pc.field("k") > 1000),
+]
+
+
+@pytest.fixture(params=[1, 7, 64, 100], ids=lambda size: f"of {size} rows")
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    found = tmp_path / "t.parquet"
+    pq.write_table(table(), found, row_group_size=request.param, use_dictionary=["s"])
+    return found
+
+
+def test_answers_are_those_of_pyarrow(path: Path) -> None:
+    draw = random.Random(path.name)
+    for ours, theirs in QUESTIONS:
+        columns = draw.choice([["row"], ["s", "l"], ["st", "k"], None])
+        want = table().filter(theirs)
+        want = want if columns is None else want.select(columns)
+        assert pa.table(pyparq.read_table(path, columns=columns, filters=ours)) == want
+        limit, first = draw.randrange(ROWS), draw.randrange(ROWS)
+        with pyparq.ParquetFile(path) as file:
+            assert file.scan(columns, ours).count() == want.num_rows
+            assert pa.table(file.scan(columns, ours)) == want
+            assert pa.table(file.scan(columns, ours, limit=limit).to_table()) == want.slice(0, limit)
+            assert file.scan(columns, ours, limit=limit).count() == min(limit, want.num_rows)
+            part = table().slice(first, 200).filter(theirs)
+            found = pa.table(file.scan(columns, ours, rows=slice(first, first + 200)).to_table())
+            assert found == (part if columns is None else part.select(columns))
+
+
+def test_rows_that_statistics_are_sure_of(tmp_path: Path) -> None:
+    path = tmp_path / "sorted.parquet"
+    ordered = pa.table({"k": range(1000), "x": [k % 7 for k in range(1000)]})
+    pq.write_table(ordered, path, row_group_size=90)
+    found = pyparq.read_table(path, filters=(col("k") >= 400) | (col("x") == 3))
+    assert pa.table(found) == ordered.filter((pc.field("k") >= 400) | (pc.field("x") == 3))
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of row groups in each call of the decoder of many chunks."""
+    made: list[int] = []
+
+    def noted(leaves: Any, runs: Any, *others: Any) -> Any:
+        made.append(int(runs.sum()))
+        return kernels.decode_chunks(leaves, runs, *others)
+
+    class Noting:
+        decode_chunks = staticmethod(noted)
+
+    monkeypatch.setattr(whole_chunks, "kernels", Noting)
+    return made
+
+
+def test_two_calls_for_all_row_groups(tmp_path: Path, calls: list[int]) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(table(), path, row_group_size=10)
+    assert pyparq.read_table(path, filters=col("k") < 50).num_rows == table().filter(pc.field("k") < 50).num_rows
+    assert len(calls) == 2
+    assert min(calls) >= 148  # statistics rule out the others
+    calls.clear()
+    with pyparq.ParquetFile(path) as file:
+        assert file.scan(filters=col("s") == "v3").count() > 0
+    assert 1 < len(calls) < 10  # behind the first eight, in growing runs
+
+
+def test_a_stream_joins_small_row_groups(tmp_path: Path, calls: list[int]) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(table(), path, row_group_size=10)
+    with pyparq.ParquetFile(path) as file:
+        batches = list(file.scan(filters=col("k") < 50).batches())
+        assert len(calls) < 20
+        assert sum(batch.num_rows for batch in batches) == table().filter(pc.field("k") < 50).num_rows
+        assert len(batches) < 20
+        assert len(list(file.scan().batches(None))) == 150
+
+
+def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    options = {"row_group_size": 100, "write_page_checksum": True, "compression": "none", "use_dictionary": False}
+    pq.write_table(table().select(["k", "row"]), path, **options)
+    chunk = pq.read_metadata(path).row_group(7).column(1)
+    data = bytearray(path.read_bytes())
+    data[chunk.data_page_offset + chunk.total_compressed_size - 3] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(pyparq.ChecksumError) as error:
+        pyparq.read_table(path, filters=col("k") < 90)
+    assert (error.value.row_group, error.value.column) == (7, "row")
