@@ -61,7 +61,7 @@ PLACES = {
         "Other readers and writers <interop>", "glossary",
     ],
     "About pyparq": [
-        "Performance <site/performance>", "site/changelog", "site/contributing", "architecture",
+        "Installing <installing>", "Performance <site/performance>", "site/changelog", "site/contributing", "architecture",
         "Decisions <decisions>", "Spark's pushed filters <spark-pushdown>",
     ],
 }  # fmt: skip

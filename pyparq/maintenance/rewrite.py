@@ -84,7 +84,8 @@ def rewrite(
     together.
 
     Timestamps that are INT96 in all files stay INT96, byte by byte unless a filter tests one, and decimals in byte
-    arrays stay that (``int96_timestamps`` and ``decimal_storage`` change it). Otherwise only rows and key-value
+    arrays stay that (``int96_timestamps`` and ``decimal_storage`` change it). Variants stay shredded as they are unless
+    ``shredding`` says otherwise: ``{}`` makes them whole. Otherwise only rows and key-value
     metadata are taken over: name the Bloom filters and the encryption that the new files should have.
 
     Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise, and
@@ -105,7 +106,9 @@ def rewrite(
         complete_writes(target)  # otherwise the rows of before a crashed write would be read
     dataset = _dataset(source, storage_options, decryption, limits)
     named = (partition_cols,) if isinstance(partition_cols, str) else partition_cols or ()
-    dataset = variants_as_stored(int96_as_bytes(dataset, filters, options, named))
+    dataset = int96_as_bytes(dataset, filters, options, named)
+    if checked.shredding is None:
+        dataset = variants_as_stored(dataset)
     rows = _Rows(dataset, columns, filters, max_memory, progress)
     if _is_folder(target):
         names = _partition_names(partition_cols, dataset, rows.schema)

@@ -304,13 +304,7 @@ nb::object first_items(nb::object array, size_t have, size_t n);
 // stack. What would be let go of then needs the GIL, and destructors must not be left like that: such a thread waits for the
 // end instead.
 #if defined(__GLIBC__) && !defined(__GLIBCXX__)
-// libc++ cannot catch this, and its unwinder is not the one that unwinds. A function without unwind tables stops it: the
-// thread ends, and no destructor runs. The call must not become a jump, which would leave no trace of this function.
-__attribute__((noinline, nothrow, nouwtable)) inline void take_gil(PyThreadState* state) {
-    using Restore = void (*)(PyThreadState*) noexcept;
-    reinterpret_cast<Restore>(reinterpret_cast<void (*)()>(&PyEval_RestoreThread))(state);
-    asm volatile("" ::: "memory");
-}
+void take_gil(PyThreadState* state) noexcept;  // libc++ cannot catch this: take_gil.cpp
 #elif defined(__GLIBC__)
 inline void take_gil(PyThreadState* state) {
     try {
