@@ -157,6 +157,12 @@ class FixedSink : public Sink {
     const LeafSpec& leaf_;
 
   private:
+    void append_entries(const PageValues& page, const uint8_t* valid, size_t n, const Dictionary& from, uint8_t* out,
+                        PageScratch& scratch, Budget& budget);
+    void append_values(const PageValues& page, const uint8_t* valid, size_t n, uint8_t* out, PageScratch& scratch,
+                       Budget& budget);
+    const uint8_t* convert_wanted(PageValues& page, const uint8_t* values, PageScratch& scratch, Budget& budget) const;
+
     size_t width_;  // of the output
     uint8_t* place_;
     size_t room_;  // slots
@@ -226,6 +232,8 @@ class BinarySink final : public Sink {
                          Budget& budget);
     void indices(const PageValues& page, const uint8_t* valid, size_t slots, O* offsets, const Dictionary& dictionary,
                  PageScratch& scratch, Budget& budget);
+    void short_entries(const PageValues& page, const uint8_t* valid, size_t slots, O* offsets, const Dictionary& dictionary,
+                       PageScratch& scratch, Budget& budget);
     void check_all_text(const PageValues& page, const uint8_t* valid, const O* offsets, size_t slots, size_t from) const;
 
     const LeafSpec& leaf_;

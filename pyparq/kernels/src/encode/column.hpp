@@ -1,6 +1,7 @@
 // How a leaf of a file is written, and the data of one of its column chunks.
 #pragma once
 
+#include "base/encodings.hpp"
 #include "codecs/crc.hpp"
 #include "crypto/seal.hpp"
 #include "encode/room.hpp"
@@ -11,15 +12,6 @@
 
 namespace pyparq {
 
-// Numbers of parquet.thrift.
-enum Encoding : int { kPlain = 0,
-                      kRle = 3,
-                      kDeltaBinaryPacked = 5,
-                      kDeltaLength = 6,
-                      kDeltaByteArray = 7,
-                      kRleDictionary = 8,
-                      kByteStreamSplit = 9,
-                      kAlp = 10 };
 constexpr int kUncompressed = 0;
 
 // What holds for all columns of a file: pyparq.WriteOptions, and the thresholds of pyparq.write.plan.encoding_choice.
