@@ -91,8 +91,8 @@ struct Dictionary {
     std::vector<int64_t> offsets;
     ShortEntries entries;
     bool is_short = false;
-    bool any_long = false;   // among views: of those that are not inline
-    bool is_copied = false;  // such views are to look at copies
+    bool any_long = false;   // some entries are too long to be inline in a view
+    bool is_copied = false;  // views of long entries point to copies
 
     // From the PLAIN bytes of a dictionary page; `uses` values will be looked up, none of them behind the first `known`
     // entries. Throws NeedsAll where these are not all of them, and the bytes do not hold so many.
@@ -137,7 +137,7 @@ class Sink {
     virtual void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
                         PageScratch& scratch, Budget& budget) = 0;
     virtual size_t held() const = 0;  // bytes of its own
-    // Where the bytes of a page are to be inflated, all of whose values are wanted; null: anywhere.
+    // Where to inflate a page all of whose values are wanted; null: anywhere.
     virtual uint8_t* page_room(const PageHead&, Budget&) { return nullptr; }
     size_t slots = 0;  // so far
 };

@@ -227,7 +227,7 @@ struct ChunkTotals {
     size_t ended_early = 0;  // chunks whose pages end before their bytes do
 };
 
-// A DecodeRefusal, or None where nothing is wrong. Needs the GIL, and is to be called once, whatever became of the decoder.
+// A DecodeRefusal, or None where nothing is wrong. Needs the GIL. To be called once, also after an exception.
 nb::object refusal_of(Faults& faults);
 
 // A column of values. Needs the GIL; nothing is left in the job.
