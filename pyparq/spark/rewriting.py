@@ -127,7 +127,7 @@ def _report(
 
 
 def _only(plan: DatasetPlan, sources: Sources | None) -> DatasetPlan:
-    """The plan of these files alone: others have come since, and stay as they are."""
+    """The plan without files that were added meanwhile. These stay as they are."""
     if sources is None:
         return plan
     return replace(plan, files=tuple(file for file in plan.files if file.where in sources.places))
