@@ -136,7 +136,7 @@ class Sink {
     // `valid` has a byte per slot; null: all `slots` are present.
     virtual void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
                         PageScratch& scratch, Budget& budget) = 0;
-    virtual size_t held() const = 0;  // bytes of its own
+    virtual size_t held() const = 0;  // bytes of memory that it owns
     // Where to inflate a page all of whose values are wanted; null: anywhere.
     virtual uint8_t* page_room(const PageHead&, Budget&) { return nullptr; }
     size_t slots = 0;  // so far
@@ -205,7 +205,7 @@ class BinarySink final : public Sink {
   public:
     // `place` is for the offset behind the first slot.
     BinarySink(const LeafSpec& leaf, O* place, size_t room, size_t bytes_expected, Budget& budget, const PageLimits& limits);
-    // `joint`: of all segments, of which this is one.
+    // `joint`: the bytes of all segments. This sink is for one of them.
     void share(JointBytes& joint, size_t segment) { joint_ = &joint, segment_ = segment; }
     bool shares() const { return used == 0 || data_ != bytes.data(); }
     const uint8_t* data() const { return data_; }
@@ -240,7 +240,7 @@ class BinarySink final : public Sink {
     O* place_;
     size_t room_;
     const PageLimits& limits_;
-    size_t expected_;  // bytes, of which there is no room yet
+    size_t expected_;  // bytes for which there is no room yet
     JointBytes* joint_ = nullptr;
     size_t segment_ = 0;
     uint8_t* data_ = nullptr;  // in `bytes`, or in what is shared

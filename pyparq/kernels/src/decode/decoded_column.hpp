@@ -10,7 +10,7 @@ namespace pyparq {
 class SharedBytes {
   public:
     SharedBytes() = default;
-    // Takes the area over, of which the first `size` bytes mean something. Needs the GIL.
+    // Takes over an area whose first `size` bytes are in use. Needs the GIL.
     SharedBytes(Area area, size_t size);
 
     explicit operator bool() const { return owner_ != nullptr; }

@@ -1,4 +1,5 @@
-// Many column chunks decoded in one call, on several threads: what is shared out, and which of several faults is told.
+// Many column chunks decoded in one call, on several threads: how the work is divided, and which of several faults is
+// reported.
 #pragma once
 #include "base/workers.hpp"
 #include "decode/arguments.hpp"

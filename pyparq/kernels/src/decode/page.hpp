@@ -79,7 +79,7 @@ struct PageScratch {
     uint8_t* into = nullptr;  // where to inflate the next data page; null: in `inflated`
 };
 
-// A data page, levels and values told apart, all of them still encoded.
+// A data page split into levels and values, all still encoded.
 struct OpenPage {
     int64_t count = 0;
     int encoding = 0;

@@ -190,7 +190,7 @@ struct PagePlace {
 // What the footer and the indexes say about a chunk that has been encoded.
 struct ChunkFacts {
     const ColumnRules* column = nullptr;
-    int64_t start = 0, size = 0, uncompressed = 0, slots = 0;  // start counts from that of the first chunk beside it
+    int64_t start = 0, size = 0, uncompressed = 0, slots = 0;  // start counts from the first chunk of the call
     bool dictionary = false;
     std::vector<std::array<int, 3>> encoding_stats;  // page type, encoding, count
     std::string statistics;                          // serialized, or nothing
