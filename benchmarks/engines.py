@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset
 
 OPERATORS = {"==": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 SQL_OPERATORS = {"==": "="}
@@ -27,11 +28,11 @@ SQL_OPERATORS = {"==": "="}
 
 @dataclass(frozen=True)
 class Term:
-    """``column op value``; with ``in``, `value` is an array of numpy or a tuple."""
+    """``column op value``; with ``in``, `value` is an array of numpy or a tuple. ``there``: not null."""
 
     column: str
-    op: Literal["==", "<", "<=", ">", ">=", "in"]
-    value: Any
+    op: Literal["==", "<", "<=", ">", ">=", "in", "starts with", "there"]
+    value: Any = None
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Query:
     columns: tuple[str, ...] | None = None
     where: tuple[Term, ...] = ()
     rows: tuple[int, ...] | None = None
+    count: bool = False  # only how many rows there are, as a table of one number called "count"
     small: bool = False  # few rows come back: for engines that offer a choice of interfaces
 
     def __str__(self) -> str:
@@ -112,12 +114,15 @@ class Pyparq(Engine):
         return None if query.columns is None else list(query.columns)
 
     def filters(self, query: Query) -> Any:
-        column = self.pyparq.col
-        terms = [
-            column(t.column).isin(t.value) if t.op == "in" else OPERATORS[t.op](column(t.column), t.value)
-            for t in query.where
-        ]
+        terms = [self.term(self.pyparq.col(t.column), t) for t in query.where]
         return reduce(and_, terms) if terms else None
+
+    def term(self, column: Any, t: Term) -> Any:
+        if t.op == "in":
+            return column.isin(t.value)
+        if t.op == "starts with":
+            return column.starts_with(t.value)
+        return column.is_not_null() if t.op == "there" else OPERATORS[t.op](column, t.value)
 
     def run(self, path: Path, query: Query) -> pa.Table:
         if path.is_dir():
@@ -125,6 +130,8 @@ class Pyparq(Engine):
         with self.pyparq.ParquetFile(path) as source:
             if query.rows is not None:
                 return pa.table(source.take(np.array(query.rows)))
+            if query.count:
+                return counted(self.scan(source, query).count())
             return pa.table(self.scan(source, query).to_table())
 
     def write(self, table: Any, path: Path, job: WriteJob) -> None:
@@ -148,6 +155,8 @@ class PyArrow(Engine):
         columns = None if query.columns is None else list(query.columns)
         if query.rows is not None:
             return pq.read_table(path, columns=columns).take(pa.array(query.rows))
+        if query.count:
+            return counted(pa.dataset.dataset(path).count_rows(filter=self.filters(query)))
         if query.where or path.is_dir():
             return pq.read_table(path, columns=columns, filters=self.filters(query))
         with pq.ParquetFile(path, pre_buffer=True) as source:
@@ -156,11 +165,17 @@ class PyArrow(Engine):
     def filters(self, query: Query) -> Any:
         from pyarrow.compute import field
 
-        terms = [
-            field(t.column).isin(pa.array(t.value)) if t.op == "in" else OPERATORS[t.op](field(t.column), t.value)
-            for t in query.where
-        ]
+        terms = [self.term(field(t.column), t) for t in query.where]
         return reduce(and_, terms) if terms else None
+
+    def term(self, column: Any, t: Term) -> Any:
+        import pyarrow.compute as pc
+
+        if t.op == "in":
+            return column.isin(pa.array(t.value))
+        if t.op == "starts with":
+            return pc.starts_with(column, t.value)
+        return column.is_valid() if t.op == "there" else OPERATORS[t.op](column, t.value)
 
     def write(self, table: Any, path: Path, job: WriteJob) -> None:
         import pyarrow.parquet as pq
@@ -195,8 +210,14 @@ class Polars(Engine):
             column = pl.col(t.column)
             if t.op == "in":
                 frame = frame.filter(column.is_in(pl.Series(t.value).implode()))
+            elif t.op == "starts with":
+                frame = frame.filter(column.str.starts_with(t.value))
+            elif t.op == "there":
+                frame = frame.filter(column.is_not_null())
             else:
                 frame = frame.filter(OPERATORS[t.op](column, t.value))
+        if query.count:
+            return counted(frame.select(pl.len()).collect().item())
         if query.columns is not None:
             frame = frame.select(query.columns)
         return frame.collect().to_arrow(compat_level=pl.CompatLevel.newest())
@@ -228,13 +249,23 @@ class DuckDB(Engine):
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
 
     def run(self, path: Path, query: Query) -> pa.Table:
-        columns = "*" if query.columns is None else ", ".join(f'"{name}"' for name in query.columns)
+        columns = (
+            "count(*) as count"
+            if query.count
+            else "*"
+            if query.columns is None
+            else ", ".join(f'"{name}"' for name in query.columns)
+        )
         files = f"{path}/*.parquet" if path.is_dir() else f"{path}"
         terms = []
         for place, t in enumerate(query.where):
             if t.op == "in":
                 self.connection.register(f"wanted_{place}", pa.table({"v": t.value}))
                 terms.append(f'"{t.column}" in (select v from wanted_{place})')
+            elif t.op == "starts with":
+                terms.append(f"""starts_with("{t.column}", '{t.value}')""")
+            elif t.op == "there":
+                terms.append(f'"{t.column}" is not null')
             else:
                 terms.append(f'"{t.column}" {SQL_OPERATORS.get(t.op, t.op)} {sql_literal(t.value)}')
         if query.rows is not None:
@@ -278,7 +309,7 @@ class DataFusion(Engine):
         return SessionContext(config)
 
     def run(self, path: Path, query: Query) -> pa.Table:
-        from datafusion import col, lit
+        from datafusion import col, functions, lit
 
         if query.rows is not None:
             raise NotOffered("no row numbers")
@@ -288,8 +319,14 @@ class DataFusion(Engine):
             if t.op == "in":
                 wanted = context.from_arrow(pa.table({"wanted": t.value}))
                 frame = frame.join(wanted, left_on=[t.column], right_on=["wanted"], how="semi")
+            elif t.op == "starts with":
+                frame = frame.filter(functions.starts_with(col(f'"{t.column}"'), lit(t.value)))
+            elif t.op == "there":
+                frame = frame.filter(col(f'"{t.column}"').is_not_null())
             else:
                 frame = frame.filter(OPERATORS[t.op](col(f'"{t.column}"'), datafusion_literal(lit, t.value)))
+        if query.count:
+            return counted(frame.count())
         if query.columns is not None:
             frame = frame.select(*[f'"{name}"' for name in query.columns])
         return frame.to_arrow_table()
@@ -321,6 +358,10 @@ class DataFusion(Engine):
             **{name: value for name, value in given.items() if value is not None},
         )
         self.context().from_arrow(table).write_parquet_with_options(path, options)
+
+
+def counted(rows: int) -> pa.Table:
+    return pa.table({"count": pa.array([rows], pa.int64())})
 
 
 def sql_literal(value: Any) -> str:

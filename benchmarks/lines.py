@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from engines import OPERATORS, Engine, NotOffered, Pyparq, Query, WriteJob
+from engines import OPERATORS, Engine, NotOffered, Pyparq, Query, WriteJob, counted
 from inputs import Inputs
 
 ARROW_OPERATORS = dict(zip(OPERATORS, (pc.equal, pc.less, pc.less_equal, pc.greater, pc.greater_equal), strict=True))
@@ -164,9 +164,15 @@ def answer(table: pa.Table, query: Query) -> pa.Table:
         column, kind = table[term.column], table.schema.field(term.column).type
         if term.op == "in":
             keep = pc.is_in(column, pa.array(term.value).cast(kind))
+        elif term.op == "starts with":
+            keep = pc.starts_with(column, term.value)
+        elif term.op == "there":
+            keep = pc.is_valid(column)
         else:
             keep = ARROW_OPERATORS[term.op](column, pa.scalar(term.value).cast(kind))
         table = table.filter(keep)
+    if query.count:
+        return counted(table.num_rows)
     return table if query.columns is None else table.select(query.columns)
 
 

@@ -66,6 +66,9 @@ use_arrow_schema = True
 variants = "whole"
     "whole": a shredded Variant, parts of which have columns of their own, is put together and read
     as any other Variant. "stored": it is read as the struct of its columns.
+external_columns = False
+    Read column chunks that are stored in other files (file_path in the footer). Of local files
+    only, and only from files below their folder. Otherwise reading such a column is an error.
 binary_columns = ()
     Text columns to read as binary (dotted paths; the path of a group means all text columns below
     it). Their bytes are not checked to be UTF-8, and filters compare them with bytes.
@@ -143,6 +146,13 @@ store_schema = "auto"
     Store the Arrow schema of the data (ARROW:schema). Readers restore from it what Parquet types
     cannot express: time zones, durations, dictionaries, large and view types, extension types,
     field metadata. "auto" stores it only when the Parquet schema alone would lose something.
+shredding = None
+    Parts of Variants to store in columns of their own, which queries can read and prune by: {"v":
+    {"user": {"id": "int64"}, "tags": ["string"]}}. A dict is an object with these fields, a list an
+    array of such elements, None a value of any type; types are those of schema. "auto", for a
+    column or for all, takes what most of the first 1000 rows have. What does not fit a column stays
+    in the Variant, and reading puts all together again. A whole number or decimal goes to a column
+    of another such type where it has the same value.
 field_ids = {}
     Field ids by column (name or path). Field ids in field metadata (PARQUET:field_id) are written
     without this option.

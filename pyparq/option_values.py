@@ -168,6 +168,9 @@ class NamedSortColumn(Protocol):
     def descending(self) -> bool: ...
 
 
+Shredding: TypeAlias = Literal["auto"] | Mapping[Any, Any] | None
+"""What Variants are shredded to, by column: text of a type, a dict of an object's fields, a list of one for an array's
+elements, ``None`` for any value, or ``"auto"``."""
 Bloom: TypeAlias = bool | float | Literal["auto"] | BloomOptions | BloomValues | None
 Direction: TypeAlias = Literal["ascending", "descending"]
 Nulls: TypeAlias = bool | Literal["nulls_first", "nulls_last"]

@@ -19,6 +19,7 @@ from pyparq.option_values import (
     FloatOrder,
     Int96Unit,
     KeyValues,
+    Shredding,
     SortOrder,
     sort_keys,
 )
@@ -106,6 +107,12 @@ class WriteOptions:
     """Store the Arrow schema of the data (``ARROW:schema``). Readers restore from it what Parquet types cannot express:
     time zones, durations, dictionaries, large and view types, extension types, field metadata. ``"auto"`` stores it
     only when the Parquet schema alone would lose something."""
+    shredding: Shredding = None
+    """Parts of Variants to store in columns of their own, which queries can read and prune by: ``{"v": {"user": {"id":
+    "int64"}, "tags": ["string"]}}``. A dict is an object with these fields, a list an array of such elements, ``None``
+    a value of any type; types are those of :func:`pyparq.schema`. ``"auto"``, for a column or for all, takes what most
+    of the first 1000 rows have. What does not fit a column stays in the Variant, and reading puts all together again.
+    A whole number or decimal goes to a column of another such type where it has the same value."""
     field_ids: PerColumn[int] = field(default_factory=dict)
     """Field ids by column (name or path). Field ids in field metadata (``PARQUET:field_id``) are written without this
     option."""
@@ -175,6 +182,8 @@ class WriteOptions:
         for name in ("field_ids", "column_key_value_metadata"):
             if not isinstance(getattr(self, name), Mapping):
                 raise OptionError(f"{name} must be a dict with columns as keys, not {getattr(self, name)!r}")
+        if self.shredding is not None and self.shredding != "auto" and not isinstance(self.shredding, Mapping):
+            raise OptionError(f"shredding must be 'auto' or a dict with columns as keys, not {self.shredding!r}")
         if not isinstance(self.bloom_filter_options, (Mapping, str, type(None))):
             raise OptionError(
                 f"bloom_filter_options must be a dict with columns as keys or 'auto', not {self.bloom_filter_options!r}"
@@ -197,6 +206,7 @@ _SWITCHES = ("use_dictionary", "write_statistics", "int96_timestamps", "write_ti
 _READ_FLAGS = (
     "verify_checksums", "use_statistics", "use_bloom_filters", "use_dictionaries", "use_page_index", "use_threads",
     "use_arrow_schema", "int96_adjusted_to_utc", "case_sensitive",
+    "external_columns",
 )  # fmt: skip
 _FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "use_threads", "fsync")
 
@@ -261,6 +271,9 @@ class ReadOptions:
     variants: Literal["whole", "stored"] = "whole"
     """``"whole"``: a shredded Variant, parts of which have columns of their own, is put together and read as any other
     Variant. ``"stored"``: it is read as the struct of its columns."""
+    external_columns: bool = False
+    """Read column chunks that are stored in other files (``file_path`` in the footer). Of local files only, and only
+    from files below their folder. Otherwise reading such a column is an error."""
     binary_columns: Names = ()
     """Text columns to read as binary (dotted paths; the path of a group means all text columns below it). Their bytes
     are not checked to be UTF-8, and filters compare them with bytes."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from inputs import Inputs
 from lines import Line
 
-from groups import columns, costs, filters, many, processes, scans, selective, text, writes
+from groups import columns, costs, filters, many, objects, processes, scans, selective, text, writes
 
 GROUPS: dict[str, Callable[[Inputs], Iterator[Line]]] = {
     "filters": filters.lines,
@@ -14,13 +14,23 @@ GROUPS: dict[str, Callable[[Inputs], Iterator[Line]]] = {
     "columns": columns.lines,
     "many": many.lines,
     "writes": writes.lines,
+    "objects": objects.lines,
     "selective": selective.lines,
     "costs": costs.lines,
     "processes": processes.lines,
 }
 
 #: What the geometric mean of a group may be at most.
-MEANS = {"filters": 0.7, "scans": 0.7, "text": 0.7, "columns": 0.9, "many": 0.9, "writes": 0.8, "selective": 0.45}
+MEANS = {
+    "filters": 0.7,
+    "scans": 0.7,
+    "text": 0.7,
+    "columns": 0.9,
+    "many": 0.9,
+    "writes": 0.8,
+    "objects": 0.7,
+    "selective": 0.45,
+}
 
 TITLES = {
     "filters": "How long does a filter take that keeps many rows?",
@@ -29,6 +39,7 @@ TITLES = {
     "columns": "What do many columns cost?",
     "many": "What do many row groups, pages and files cost?",
     "writes": "How long does writing take, and how large are the files?",
+    "objects": "How long do Python's dicts take, as rows in and out?",
     "selective": "How long does it take to find few rows?",
     "costs": "What does encryption add, and what does the start cost?",
     "processes": "What does a second thread bring, and how much memory does a read take?",

@@ -15,6 +15,13 @@ from lines import Line, Read
 from tables import ORDERS_OUT
 
 HALF = (Term("pick", "<", 0.5),)
+KINDS = {
+    "prefix keeping a tenth": Term("city", "starts with", "city of 00"),
+    "boolean": Term("paid", "==", True),
+    "not null": Term("count", "there"),
+    "small integer": Term("count", "<", 300),
+    "doubles keeping half": HALF[0],
+}
 SHIPPED = (Term("l_shipdate", ">=", date(1994, 1, 1)), Term("l_shipdate", "<", date(1995, 1, 1)))
 DISCOUNT = (Term("l_discount", ">=", Decimal("0.05")), Term("l_discount", "<=", Decimal("0.07")))
 Q6 = Query(
@@ -24,7 +31,8 @@ Q6 = Query(
 
 
 def lines(inputs: Inputs) -> Iterator[Line]:
-    """Seven columns out, one column out, strings, two terms, ``isin``, TPC-H's Q6; the half by every writer."""
+    """Seven columns out, one column out, strings, other kinds of tests and their counts, two terms, ``isin``, TPC-H's
+    Q6; the half by every writer."""
     rows = inputs.sizes.rows
 
     def orders(name: str, query: Query, writer: str = "pyarrow", job: WriteJob = PLAIN) -> Read:
@@ -41,6 +49,9 @@ def lines(inputs: Inputs) -> Iterator[Line]:
     yield orders("string == keeping half", Query(ORDERS_OUT, (Term("side", "==", "buy"),)))
     yield orders("keeps 50 %, one other column out", Query(("price",), HALF))
     yield orders("two terms keeping 25 %", Query(ORDERS_OUT, (*HALF, Term("second", "<", 0.5))))
+    for name, term in KINDS.items():
+        yield orders(f"{name}, 7 columns out", Query(ORDERS_OUT, (term,)))
+        yield orders(f"{name}, counted", Query(None, (term,), count=True))
     for count in inputs.sizes.wanted:
         wanted = np.random.default_rng(count).permutation(rows * 2)[: min(count, rows)].astype(np.int64)
         line = orders(f"isin of {count:,} integers", Query(("key", "price"), (Term("key", "in", wanted),)))

@@ -11,6 +11,7 @@ from lines import Line, Read
 
 GROUP_ROWS = 100
 PAGE_ROWS = 1_000
+CURVES = {"all": "row groups", "a tenth of the rows": "row groups, filtered"}
 
 
 def lines(inputs: Inputs) -> Iterator[Line]:
@@ -26,15 +27,18 @@ def row_groups(inputs: Inputs) -> Iterator[Line]:
         table = ("small_rows", count * GROUP_ROWS)
         return Read(
             group="many", name=f"{count:,} row groups of 100 rows, {what}", writer=writer, target=1.2,
-            counted=count == asked, curve=("row groups", count) if what == "all" and writer == "pyarrow" else None,
+            counted=count == asked, curve=(CURVES[what], count) if what in CURVES and writer == "pyarrow" else None,
             path=partial(inputs.file, writer, WriteJob(rows=GROUP_ROWS, indexed=False), *table),
             table=partial(inputs.table, *table), queries=lambda: [query],
         )  # fmt: skip
 
     counts = inputs.sizes.row_groups
     asked = 1_000 if 1_000 in counts else counts[-1]
+    tenth = (Term("c1", "<", 0.1),)
     for count in counts:
         yield read(count, "all", Query())
+        yield read(count, "a tenth of the rows", Query(None, tenth))
+    yield read(asked, "a tenth counted", Query(None, tenth, count=True))
     yield read(asked, "one column", Query(("c1",)))
     yield read(asked, "point", Query(None, (Term("c0", "==", asked * GROUP_ROWS // 2 * 2),), small=True))
     for writer in ("pyparq", "datafusion", "polars"):
@@ -75,4 +79,8 @@ def files(inputs: Inputs) -> Iterator[Line]:
                 yield Read(
                     group="many", name=f"all of {count:,} files", writer=writer, target=1.2,
                     path=folder, table=table, queries=lambda: [Query()],
+                )  # fmt: skip
+                yield Read(
+                    group="many", name=f"a tenth of {count:,} files", writer=writer, target=1.2,
+                    path=folder, table=table, queries=lambda: [Query(None, (Term("pick", "<", 0.1),))],
                 )  # fmt: skip

@@ -25,6 +25,9 @@ DOOR = (
     "schema.to_parquet",
     "table",
     "to_python",
+    "variant_columns",
+    "variant_types",
+    "variant_values",
     "wide_offsets",
 )
 """Modules of this package that other packages may use."""

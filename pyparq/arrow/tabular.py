@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy.typing as npt
 
+from pyparq import kernels
 from pyparq.arrow.c_export import batches_to_stream, schema_capsule
 from pyparq.arrow.chunked_array import ChunkedArray, parts_of, whole_rows
 from pyparq.arrow.column import Column, bytes_held, shifted
@@ -250,13 +251,10 @@ class Tabular:
         names = self._unique_names()
         rows: list[dict[str, Any]] = []
         for columns, num_rows in self._parts():
-            if not names:
-                rows.extend({} for _ in range(num_rows))
-                continue
             lists = [
                 to_python.field_to_pylist(field, column) for field, column in zip(self.schema, columns, strict=True)
             ]
-            rows.extend(dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True))
+            rows += kernels.dicts_of_lists(names, lists, num_rows, None)
         return rows
 
     def _unique_names(self) -> list[str]:

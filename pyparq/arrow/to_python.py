@@ -6,13 +6,13 @@ import datetime as dt
 import re
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
-from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq import kernels
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column, struct_child
 from pyparq.arrow.decimals import unscaled
@@ -40,13 +40,8 @@ def column_to_pylist(column: Column) -> list[Any]:
     """
     if column.type.dictionary is not None and column.dictionary is not None:
         entries = column_to_pylist(column.dictionary)
-        mask = column.valid_mask()
         keys = Column(DataType(column.type.format), column.length, None, column.buffers, 0, offset=column.offset)
-        indices = keys.values()
-        if mask is not None:
-            indices = np.where(mask, indices, 0)
-            entries = entries or [None]
-        return _with_nulls([entries[i] for i in indices.tolist()], mask)
+        return kernels.objects_at(entries, np.ascontiguousarray(keys.values(), np.int64), column.valid_mask())
     convert = _CONVERTERS.get(column.type.kind)
     if convert is None:
         raise UnsupportedError(f"values of {column.type} cannot be converted to Python objects")
@@ -71,28 +66,32 @@ def _nulls(column: Column) -> list[Any]:
     return [None] * column.length
 
 
+_NATIVE = {"|b1", "|i1", "|u1", *(f"<{kind}{width}" for kind in "iu" for width in (2, 4, 8)), "<f4", "<f8"}
+
+
 def _numbers(column: Column) -> list[Any]:
+    values = np.ascontiguousarray(column.values())
+    if values.dtype.str in _NATIVE:
+        return kernels.objects_of_numbers(values, values.dtype.kind == "b", column.valid_mask())
     return _with_nulls(column.values().tolist(), column.valid_mask())
-
-
-def _spans(column: Column) -> tuple[bytes, list[int]]:
-    """The bytes of a string or binary column, and the edges of its values among them."""
-    offsets = column.offsets()
-    raw = column.buffers[1].view(np.uint8)[int(offsets[0]) : int(offsets[-1])].tobytes()
-    return raw, (offsets - offsets[0]).tolist()
 
 
 def _strings(column: Column) -> list[Any]:
     column = _plain(column)
-    raw, edges = _spans(column)
-    mask = column.valid_mask()
-    if raw.isascii():
-        text = raw.decode("ascii")
-        return _with_nulls([text[a:b] for a, b in pairwise(edges)], mask)
+    found = _of_bytes(column, text=True)
+    return _decoded(column) if found is None else found
+
+
+def _of_bytes(column: Column, *, text: bool) -> list[Any] | None:
+    return kernels.objects_of_bytes(column.offsets(), column.buffers[1], column.valid_mask(), text)
+
+
+def _decoded(column: Column) -> list[Any]:
+    """The strings one by one, to find the one that is not UTF-8."""
     out: list[Any] = []
-    for row, (a, b) in enumerate(pairwise(edges)):
+    for row, value in enumerate(_of_bytes(column, text=False) or ()):
         try:
-            out.append(raw[a:b].decode() if mask is None or mask[row] else None)
+            out.append(None if value is None else value.decode())
         except UnicodeDecodeError:
             raise DataError(f"row {row} is not valid UTF-8. Read the column with binary_columns") from None
     return out
@@ -106,9 +105,7 @@ def _plain(column: Column) -> Column:
 
 
 def _binary(column: Column) -> list[Any]:
-    column = _plain(column)
-    raw, edges = _spans(column)
-    return _with_nulls([raw[a:b] for a, b in pairwise(edges)], column.valid_mask())
+    return _of_bytes(_plain(column), text=False) or []
 
 
 def _fixed(column: Column) -> list[Any]:
@@ -237,8 +234,7 @@ def _lists(column: Column) -> list[Any]:
     offsets, items = list_items(column)
     first, last = int(offsets[0]), int(offsets[-1])
     values = field_to_pylist(column.type.children[0], slice_column(items, first, last))
-    edges = (offsets - first).tolist()
-    return _with_nulls([values[a:b] for a, b in pairwise(edges)], column.valid_mask())
+    return kernels.cut_list(values, offsets - first, column.valid_mask())
 
 
 def _maps(column: Column) -> list[Any]:
@@ -246,19 +242,14 @@ def _maps(column: Column) -> list[Any]:
     first, last = int(offsets[0]), int(offsets[-1])
     used = slice_column(entries, first, last)
     keys, values = (field_to_pylist(used.type.children[i], struct_child(used, i)) for i in range(2))
-    pairs = list(zip(keys, values, strict=True))
-    edges = (offsets - first).tolist()
-    return _with_nulls([pairs[a:b] for a, b in pairwise(edges)], column.valid_mask())
+    return kernels.cut_list(list(zip(keys, values, strict=True)), offsets - first, column.valid_mask())
 
 
 def _structs(column: Column) -> list[Any]:
     names = [field.name for field in column.type.children]
     _check_names(names)
     lists = [field_to_pylist(field, struct_child(column, i)) for i, field in enumerate(column.type.children)]
-    if not names:
-        return _with_nulls([{} for _ in range(column.length)], column.valid_mask())
-    rows: list[Any] = [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
-    return _with_nulls(rows, column.valid_mask())
+    return kernels.dicts_of_lists(names, lists, column.length, column.valid_mask())
 
 
 def is_variant(field: Field) -> bool:

@@ -97,8 +97,9 @@ def _items(data: memoryview, header: int, is_large: int, id_width: int) -> Itera
     values = offsets + (count + 1) * width
     if values > len(data):
         raise DataError("an object or array of a Variant declares more items than it holds")
+    end = values + _number(data, offsets + count * width, width)
     for k in range(count):
-        part = data[values + _number(data, offsets + k * width, width) :]
+        part = data[values + _number(data, offsets + k * width, width) : end]
         yield _number(data, ids + k * id_width, id_width) if id_width else k, part
 
 
@@ -163,6 +164,41 @@ _PRIMITIVES: dict[int, Callable[[memoryview], Any]] = {
     14: _unpacked("<f"), 15: _sized(bytes), 16: _sized(lambda raw: raw.decode()), 17: _time,
     18: _moment("ns", True), 19: _moment("ns", False), 20: _uuid,
 }  # fmt: skip
+
+
+# ---- what a value is, without the value ---------------------------------------------------------------------------
+
+
+def outline(metadata: bytes, value: bytes) -> Any:
+    """What a Variant is made of: the number of a primitive type in VariantEncoding.md, ``(number, digits, scale)`` of
+    a decimal, a list for an array, a dict for an object.
+
+    Raises :class:`DataError` for bytes that are no Variant.
+    """
+    try:
+        return _outline(memoryview(value), _names(metadata), 0)
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise DataError(f"the bytes of a Variant are invalid: {error}") from None
+
+
+def _outline(data: memoryview, names: list[str], depth: int) -> Any:
+    basic, header = data[0] & 3, data[0] >> 2
+    if basic == _TEXT:
+        return 16
+    if basic == 0:
+        return (header, *_digits(data)) if 8 <= header <= 10 else header
+    if depth == _DEEPEST:
+        raise DataError(f"a Variant nests more than {_DEEPEST} levels deep")
+    if basic == _ARRAY:
+        return [_outline(part, names, depth + 1) for _, part in _items(data, header, header >> 2, 0)]
+    fields = _items(data, header, header >> 4, ((header >> 2) & 3) + 1)
+    return {_name(names, number): _outline(part, names, depth + 1) for number, part in fields}
+
+
+def _digits(data: memoryview) -> tuple[int, int]:
+    size = 4 << (data[0] >> 2) - 8
+    unscaled = int.from_bytes(data[2 : 2 + size], "little", signed=True)
+    return max(len(str(abs(unscaled))), data[1]), data[1]
 
 
 # ---- to bytes ------------------------------------------------------------------------------------------------------

@@ -157,11 +157,22 @@ def names_many(source: Any) -> bool:
     path = os.fspath(source)
     path = os.fsdecode(path) if isinstance(path, bytes) else path
     if is_url(path):
-        if "::" in path or path.startswith(("http://", "https://")):
+        if not _has_folders(path):
             return False
         return _is_pattern(path) or path.endswith("/") or not posixpath.splitext(path)[1]
     path = local_path(path) or path
     return os.path.isdir(path) or (_is_pattern(path) and not os.path.lexists(path))
+
+
+CACHES = ("simplecache::", "filecache::", "blockcache::")
+"""Protocols in front of another one, whose folders they show."""
+
+
+def _has_folders(url: str) -> bool:
+    """Whether the file system of a URL can list folders. HTTP servers and archives are read file by file."""
+    while url.lower().startswith(CACHES):
+        url = url.partition("::")[2]
+    return "::" not in url and not url.lower().startswith(("http://", "https://"))
 
 
 def _is_pattern(path: str) -> bool:
@@ -389,8 +400,8 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
     fs, path = file_system(url, "reading", "read from", storage_options)
     name = shown(url)
     one = Found(name, (DataFile(name, url),), True, storage_options)
-    if "::" in url or url.startswith(("http://", "https://")):
-        return one  # HTTP servers have no folders
+    if not _has_folders(url):
+        return one
     folders = Folders(fs, retry)
     if _is_pattern(path):
         return _remote_glob(fs, folders, path, name, storage_options)

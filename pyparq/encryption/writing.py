@@ -110,7 +110,7 @@ class _ClearFile:
 CLEAR_FILE = _ClearFile()
 
 
-class _Encrypted:
+class EncryptedChunk:
     """A chunk under ``key``."""
 
     encrypted = True
@@ -175,7 +175,7 @@ class EncryptedFile:
     def chunk(self, row_group: int, column: int) -> ChunkEncryption:
         if not self._columns[column][0]:
             return CLEAR
-        return _Encrypted(self._key_of(column), self._file_aad, self._ctr, row_group, column)
+        return EncryptedChunk(self._key_of(column), self._file_aad, self._ctr, row_group, column)
 
     def metadata_form(self, column: int) -> MetadataForm:
         return self._forms[column]

@@ -31,6 +31,7 @@ DOOR = (
     "dictionary_tests",
     "durations",
     "expression",
+    "geospatial_tests",
     "given",
     "literal",
     "polars_expressions",
@@ -44,5 +45,6 @@ DOOR = (
     "tuple_filters",
     "value_array",
     "value_expressions",
+    "variant_paths",
 )
 """Modules of this package that other packages may use."""

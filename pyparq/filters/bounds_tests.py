@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.filters.predicate import Test
+from pyparq.filters.predicate import BOX_OPS, Test
 from pyparq.format.order import FLOAT_KINDS, domain
 from pyparq.index.bounds import Bounds, Int64Array
 
@@ -127,6 +127,8 @@ def _by_values(test: Test, bounds: Bounds) -> Verdict:
         return Verdict(~no_null | all_null, all_null)
     if op == "is_not_null":
         return Verdict(~all_null, no_null & ~all_null)
+    if op in BOX_OPS:  # bounds of bytes say nothing about boxes
+        return Verdict(~all_null, np.zeros(len(bounds), bool))
     if test.leaf.kind not in FLOAT_KINDS and op not in ("is_nan", "is_not_nan"):
         some, every = _between(test, bounds, np.zeros(len(bounds), bool))
         return Verdict(some & ~all_null, every & no_null & ~all_null)

@@ -41,7 +41,9 @@ def codec_number(name: str | None) -> int:
     """
     wanted = "NONE" if name is None else str(name).upper()
     wanted = {"NONE": "UNCOMPRESSED", "LZ4": "LZ4_RAW"}.get(wanted, wanted)
-    if wanted not in CODEC_NAMES or wanted == "LZO":
+    if wanted == "LZO":
+        raise OptionError("LZO is only read: few readers know it, and zstd or lz4_raw does better in every way")
+    if wanted not in CODEC_NAMES:
         writable = ", ".join(n.lower() for n in CODEC_NAMES if n not in ("LZO", "LZ4"))
         raise OptionError(f"unknown compression {name!r}; use one of none, {writable}")
     return CODEC_NAMES.index(wanted)
@@ -51,12 +53,13 @@ def codec_number(name: str | None) -> int:
 
 
 def library_decoder(codec: int) -> Callable[[Any, Any], int] | None:
-    """The function ``decode(stored, out)`` of a library. ``None`` for uncompressed data.
+    """The function ``decode(stored, out)`` of a library. ``None`` for uncompressed data, and for LZO, which the kernels
+    read.
 
     It returns the number of bytes. An error of any kind, or another number than expected, means that the stream is
     invalid. Raises :class:`UnsupportedError` for a codec that no library here reads.
     """
-    if codec == UNCOMPRESSED:
+    if codec in (UNCOMPRESSED, LZO):
         return None
     if (reason := unreadable(codec)) is not None:
         raise UnsupportedError(reason)
@@ -64,11 +67,9 @@ def library_decoder(codec: int) -> Callable[[Any, Any], int] | None:
 
 
 def unreadable(codec: int) -> str | None:
-    """The reason why no library here reads the codec. ``None`` for a codec that is read."""
-    if codec == UNCOMPRESSED or codec in _DECODERS:
+    """The reason why nothing here reads the codec. ``None`` for a codec that is read."""
+    if codec in (UNCOMPRESSED, LZO) or codec in _DECODERS:
         return None
-    if codec == LZO:
-        return "codec LZO is not supported; rewrite the file with another codec (zstd, snappy, lz4_raw)"
     return f"unknown compression codec {codec}; a newer pyparq may read it"
 
 

@@ -64,7 +64,7 @@ T = TypeVar("T")
 _INT32_MAX = 2**31 - 1
 # From here on the cyclic garbage collector would run over the growing tree often enough to double or triple
 # the time of a decode; there are no cycles in it.
-_PAUSE_GC_FROM = 1 << 18
+PAUSE_GC_FROM = 1 << 18
 
 
 class ThriftDecodeError(CorruptFileError):
@@ -158,7 +158,7 @@ def deserialize(cls: type[T], data: Bytes, offset: int = 0) -> tuple[T, int]:
     body = data[offset:end] if type(data) is bytes else bytes(memoryview(data).cast("B")[offset:end])
     if raw:
         typeargs = _raw_typeargs(cls, _RAW)
-    if end - offset < _PAUSE_GC_FROM:
+    if end - offset < PAUSE_GC_FROM:
         value = _decode(cls, body, typeargs)
     else:
         with _gc_paused():

@@ -28,7 +28,7 @@ except ImportError:  # Windows: no locks
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EBADF, errno.EINVAL)
 """Errors of file systems without ``flock``, and of those that need a file opened for writing."""
-_PATIENCE = 2.0
+PATIENCE = 2.0
 """Seconds to wait for a lock. pyparq holds locks for less than a millisecond. A program that holds a file's lock for
 longer has other reasons, so its lock is ignored."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -91,7 +91,7 @@ def locked_name(path: str) -> Iterator[bool]:
 
     No lock is held if the file cannot be opened, if its file system has no locks, or if another program keeps the lock.
     """
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + PATIENCE
     while True:
         try:
             held = Held(os.open(path, _FLAGS))
@@ -130,7 +130,7 @@ def locked_folder(path: str, patient: bool = True) -> Iterator[bool]:
             return
         if patient:
             lock(held._fd, wait=True)
-        elif not _wait_for_lock(held._fd, time.monotonic() + _PATIENCE):
+        elif not _wait_for_lock(held._fd, time.monotonic() + PATIENCE):
             yield False
             return
         _mine.folders.add(folder)

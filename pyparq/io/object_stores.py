@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, ParquetError, UnsupportedError
 from pyparq.io.byte_ranges import Range
 from pyparq.io.retry import Retry
-from pyparq.io.url import say_tries
+from pyparq.io.url import REFUSED, say_tries
 from pyparq.runtime import fork_safety
 from pyparq.runtime.safe_repr import printable
 from pyparq.runtime.threads import map_requests
@@ -225,9 +225,12 @@ def _plain(error: Exception, name: str) -> Exception:
     kind = type(error).__name__
     if isinstance(error, FileNotFoundError):
         kind = "NotFoundError"
+    code, said = _stated(str(error))
+    if code in REFUSED:
+        kind = "PermissionDeniedError"
     if kind in _KINDS:
         cls, number = _KINDS[kind]
-        return cls(number, os.strerror(number), name)
+        return cls(number, f"{os.strerror(number)}{': ' * bool(said)}{said}", name)
     if kind == "PreconditionError":
         return ChangedFileError(_CHANGED, file=name)
     text = str(error).partition("\n\nDebug source")[0].strip()
@@ -245,6 +248,14 @@ def _plain(error: Exception, name: str) -> Exception:
     if "error sending request" in text or "connect" in text.lower():
         return ConnectionError(errno.EIO, "the connection failed", name)
     return OSError(errno.EIO, text.partition(": Error performing")[0] or kind, name)
+
+
+def _stated(text: str) -> tuple[str, str]:
+    """The store's code in the text of an error, and the code with the store's message."""
+    code, message = (re.search(f"<{tag}>([^<]*)</{tag}>", text) for tag in ("Code", "Message"))
+    if code is None:
+        return "", ""
+    return code[1], f"{code[1]}: {message[1]}" if message is not None and message[1] else code[1]
 
 
 def _name(store: Any, path: str) -> str:

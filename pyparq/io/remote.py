@@ -97,6 +97,11 @@ class FsspecFile:
             if stated.generation is not None and takes_generations(self.fs):
                 self._bound = {"generation": stated.generation}
 
+    @property
+    def etag(self) -> str | None:
+        """The entity tag of the object on S3 that was opened, if it can be stated in requests."""
+        return self._etag if self._etag is not None and self._etag.startswith('"') else None
+
     def begin(self) -> None:
         """Begin a new question to an open file: it may have been replaced since the last one."""
         if self._unchanged is not None:

@@ -72,7 +72,7 @@ class Retry:
             if not missing or tries > self.times or time.monotonic() - begun + pause > _LONGEST:
                 break
             _log(tries, len(missing), pause, errors)
-            _sleep(pause)
+            pause_for(pause)
         if missing and errors:
             raise _counted(errors[0], tries)
         return found
@@ -129,7 +129,8 @@ def _retry_after(error: BaseException) -> float:
         return 0.0
 
 
-def _sleep(seconds: float) -> None:
+def pause_for(seconds: float) -> None:
+    """Sleep, in steps: a task whose result is no longer needed ends between two of them."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         check_stopped()

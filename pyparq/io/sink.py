@@ -222,6 +222,18 @@ class FsspecSink(Owned):
         self._appender = Appender(self._file, name)
         super().__init__(name)
 
+    def replace_only(self, etag: str) -> None:
+        """Replace only the object on S3 with this entity tag: :meth:`commit` raises :class:`ChangedFileError` where
+        there is another one by then."""
+        call = self._file._call_s3
+
+        def conditional(method: str, *options: Any, **more: Any) -> Any:
+            if method in ("put_object", "complete_multipart_upload"):
+                more["IfMatch"] = etag
+            return call(method, *options, **more)
+
+        self._file._call_s3 = conditional
+
     def _plain_errors(self) -> AbstractContextManager[None]:
         return plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None))
 

@@ -11,6 +11,7 @@ import errno
 import io
 import os
 import stat
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -248,6 +249,31 @@ class FileObject:
         self._closed = True
 
 
+class OpenedFile(FsspecFile):
+    """A file that a file system of fsspec has opened. It is read through the file system: the file object itself
+    reads megabytes ahead for each small read. It stays open: it is the caller's."""
+
+    def __init__(self, file: Any) -> None:
+        details = getattr(file, "details", None)
+        listed = Stated.of(details) if isinstance(details, Mapping) else None
+        super().__init__(file.fs, file.path, name_on(file.fs, file.path), listed)
+        check_opened(file, self.name, to_read=True)
+        self._file = file
+
+    def _check_usable(self) -> None:
+        if self._file.closed:
+            raise OptionError("the file object is closed", file=self.name)
+        super()._check_usable()
+
+
+def _is_buffered(file: Any) -> bool:
+    """Whether it is an open file of a remote file system that reads its ranges as they are stored."""
+    spec = sys.modules.get("fsspec.spec")
+    if spec is None or not isinstance(file, spec.AbstractBufferedFile) or not isinstance(file.path, str):
+        return False
+    return file.mode == "rb" and not is_local_system(file.fs) and not getattr(file, "version_id", None)
+
+
 def _watched(file: Any) -> Unchanged | None:
     """Watches an open fsspec file for changes. Files of s3fs state their version with each request by themselves."""
     fs, path = getattr(file, "fs", None), getattr(file, "path", None)
@@ -300,7 +326,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
     if hasattr(where, "read_ranges"):
         return cast(Source, where)
     if hasattr(where, "read") and hasattr(where, "seek"):
-        return FileObject(where)
+        return OpenedFile(where) if _is_buffered(where) else FileObject(where)
     try:
         return BytesSource(where)
     except TypeError:

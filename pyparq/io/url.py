@@ -100,6 +100,12 @@ def name_on(fs: Any, path: str) -> str:
     return shown(str(fs.unstrip_protocol(path)))
 
 
+def _small_protocol(url: str) -> str:
+    """``S3://`` is ``s3://``: case means nothing in a protocol (RFC 3986)."""
+    protocol, mark, rest = url.partition("://")
+    return f"{protocol.lower()}{mark}{rest}" if mark else url
+
+
 def file_system(
     url: str, doing: str, direction: str, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[Any, str]:
@@ -114,6 +120,7 @@ def file_system(
     except ImportError:
         raise UnsupportedError(f"{doing} {shown(url)!r} needs fsspec: pip install {requirement('fsspec')}") from None
     given = dict(storage_options or {})
+    url = "::".join(map(_small_protocol, url.split("::")))
     try:
         with plain_errors(shown(url), url, given, (ImportError, ValueError, TypeError)):
             fs, path = fsspec.core.url_to_fs(url, **given)
@@ -175,9 +182,13 @@ def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exce
         return ChangedFileError("the file has changed since it was opened: open it again", file=name)
     if status in (404, 410):
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    code = error_code(cause)
+    if code == "ConditionalRequestConflict":
+        return ChangedFileError("another program writes the file at the same time", file=name)
     if status is not None:
-        reason = f"the server answers {status} {_message(cause)}".rstrip()
-        refused = status in (401, 403, 407)
+        said = ": ".join(part for part in (code, _message(cause)) if part)
+        reason = f"the server answers {status} {said}".rstrip()
+        refused = status in (401, 403, 407) or code in REFUSED
         return OSError(errno.EACCES if refused else errno.EIO, _without_secrets(reason, path, storage_options), name)
     if isinstance(cause, FileNotFoundError):
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
@@ -192,6 +203,20 @@ def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exce
     if isinstance(cause, OSError):
         return OSError(stated or errno.EIO, text, name)
     return OSError(errno.EIO, f"{type(cause).__name__}: {text}", name)
+
+
+REFUSED = frozenset({
+    "AccessDenied", "AuthenticationFailed", "ExpiredToken", "ExpiredTokenException", "InvalidAccessKeyId",
+    "InvalidToken", "RequestExpired", "SignatureDoesNotMatch", "TokenRefreshRequired", "UnrecognizedClientException",
+})  # fmt: skip
+"""Codes of stores that mean that access is refused, whatever the HTTP status."""
+
+
+def error_code(error: BaseException) -> str:
+    """The store's code for an error, such as ``ExpiredToken``. Empty where it has none."""
+    answer = getattr(error, "response", None)
+    code = answer.get("Error", {}).get("Code") if isinstance(answer, dict) else getattr(error, "error_code", None)
+    return code if isinstance(code, str) and not code.isdigit() else ""
 
 
 def _message(error: BaseException) -> str:

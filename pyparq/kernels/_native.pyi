@@ -620,7 +620,8 @@ class ColumnRules:
     How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
     encoding and the share of the best before it that it may take; `level`: of the native
     codec, or compression.NOT_NATIVE to use `compress` alone; `text`: values must be UTF-8; `precision`: digits of a
-    decimal; `key_values` are serialized KeyValue structs.
+    decimal; `geo`: 1 for the WKB of a geometry, 2 for that of a geography; `key_values` are serialized KeyValue
+    structs.
     """
 
     def __init__(
@@ -641,6 +642,7 @@ class ColumnRules:
         statistics: bool,
         text: bool,
         precision: int,
+        geo: int,
         path: Sequence[str],
         key_values: Sequence[bytes],
     ) -> None: ...
@@ -708,7 +710,7 @@ class ArraysChunk:
 class EncodeRefusal:
     """
     Why a chunk cannot be written: 1, a page is too large (`page` below 0: the dictionary's); 2, a row is; 3,
-    the arrays hold what the leaf may not.
+    the arrays hold what the leaf may not; 4, a value is EWKB.
     """
 
     @property
@@ -966,6 +968,49 @@ begin_writeback: Callable[[int, int, int], None] | None
 """`(fd, offset, size)`: Have the kernel begin to store these bytes of an open file, and do not wait for it. Errors are
 those of later calls. None where the system cannot do that."""
 
+def column_of_objects(
+    values: list[Any],
+) -> tuple[str, int, NDArray[np.uint8] | None, int, tuple[NDArray[Any], ...]] | None:
+    """
+    A list of bools, ints of 64 bits, floats, strings or bytes, and None, as a column.
+
+    (Arrow's format, length, validity or None, nulls, buffers). None for values of several types, of subclasses or of
+    others, for strings with lone surrogates, and for 2 GiB of bytes or more.
+    """
+
+def split_dicts(rows: list[Any]) -> tuple[list[str], list[list[Any]], NDArray[np.bool_] | None] | None:
+    """
+    The keys of all dicts, for each key the list of its values (None where a dict lacks it), and which rows are not
+    None (None: no row is). None unless each row is a dict, and no subclass, with strings as keys, or None.
+    """
+
+def join_lists(values: list[Any]) -> tuple[list[Any], NDArray[np.int64], NDArray[np.bool_] | None] | None:
+    """
+    The items of all lists and tuples, where those of each begin, and which values are not None (None: no value is).
+    None for a value that is something else, or a subclass.
+    """
+
+def objects_of_numbers(values: Buffer, flags: bool, valid: Buffer | None) -> list[Any]:
+    """
+    Numbers, or flags of a byte each, as Python's objects; None where `valid` is 0.
+    """
+
+def objects_of_bytes(offsets: Buffer, data: Buffer, valid: Buffer | None, text: bool) -> list[Any] | None:
+    """
+    Byte arrays as bytes or, with `text`, strings. None where one of them is not UTF-8.
+    """
+
+def objects_at(entries: list[Any], places: Buffer, valid: Buffer | None) -> list[Any]:
+    """The entries at int64 places; None where `valid` is 0."""
+
+def cut_list(items: list[Any], offsets: Buffer, valid: Buffer | None) -> list[Any]:
+    """A list for each two neighbouring offsets; None where `valid` is 0."""
+
+def dicts_of_lists(names: list[str], lists: list[list[Any]], count: int, valid: Buffer | None) -> list[Any]:
+    """
+    `count` dicts, each with one item of every list; None where `valid` is 0.
+    """
+
 def tally_codes(
     codes: Buffer, edges: Buffer, num_entries: int, weights: Buffer | None
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
@@ -1050,6 +1095,15 @@ def match_binary(
 ) -> NDArray[np.uint64]:
     """
     Byte strings in unsigned lexicographic order: == != < <= > >=, starts_with, not starts_with.
+    """
+
+def match_boxes(
+    offsets: Buffer, data: Buffer, box: Buffer, round: bool, wanted: bool, within: Buffer | None = None
+) -> NDArray[np.uint64]:
+    """
+    Whether the box around each WKB value intersects a box: xmin, ymin, xmax, ymax.
+
+    Where xmin is above xmax, that crosses the antimeridian; of `round` values the box around them may as well.
     """
 
 def match_fixed(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
@@ -1300,6 +1354,30 @@ def variant_unshred(
     ``(offsets, data, mask)``. A column ``typed_value`` is ``(kind, scale, mask, ...)``. The kind is the number of a
     primitive type in VariantEncoding.md, followed by the values, or by offsets and data; 100 for an object, followed by
     the names of its fields and a tree for each; 101 for an array, followed by its offsets and the tree of its elements.
+
+    Raises :class:`KernelError`, which names the row, for what is no valid Variant.
+    """
+
+def variant_shred(
+    metadata_offsets: Buffer,
+    metadata: Buffer,
+    value_offsets: Buffer,
+    value: Buffer,
+    rows: Buffer | None,
+    slots: int,
+    schema: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """
+    The columns that ``slots`` Variants are shredded to (VariantShredding.md).
+
+    ``rows``: one byte per Variant, 0 where it is null. ``schema``: ``(kind, digits, scale)`` of a primitive type, by
+    the kinds of ``variant_unshred``; ``(100, names, schemas)`` of an object; ``(101, schema)`` of an array; ``None``
+    without a column ``typed_value``. Numbers go to a column of another kind of exact number where it holds their
+    value.
+
+    Returns, nested as the schema, the offsets, data and mask of ``value``, and what is ``typed_value`` or ``None``:
+    (mask, values), (mask, offsets, data), (mask, columns), or (mask, offsets, columns). The values are as Arrow has
+    them, except that each bool is a byte.
 
     Raises :class:`KernelError`, which names the row, for what is no valid Variant.
     """

@@ -11,7 +11,7 @@ from pyparq.encryption.material import parse_external, parse_fields, reference_o
 from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
 from pyparq.io.companion_files import base_name, material_stored, read_sibling
 from pyparq.io.remote import FsspecFile
-from pyparq.io.sink import LocalSink, Sink, open_sink
+from pyparq.io.sink import FsspecSink, LocalSink, Sink, open_sink
 from pyparq.io.source import open_source
 from pyparq.io.url import is_url
 from pyparq.maintenance.copied_bytes import copy_range
@@ -130,6 +130,8 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
             sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
             try:
                 _write(writer, sink)
+                if not copies and isinstance(sink, FsspecSink) and isinstance(source, FsspecFile) and source.etag:
+                    sink.replace_only(source.etag)
                 if state_of(source) != before:
                     raise ChangedFileError("the file was written to while it was read: try again")
                 with _key_material(file, sink, job.fsync):

@@ -20,6 +20,7 @@ from pyparq.errors import ColumnNotFoundError, SchemaError
 from pyparq.filters.constant_folding import simplified
 from pyparq.filters.expression import Expression, tested_paths
 from pyparq.filters.given import as_expression
+from pyparq.filters.variant_paths import named_node
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.types import Field, Schema
@@ -125,7 +126,7 @@ def _asked(dataset: Dataset, filters: Filters | None) -> set[str]:
 
     def note(test: Expression) -> Expression:
         with suppress(ColumnNotFoundError):  # the scan raises the error
-            found.update(dataset.tree.find(path).path[0] for path in tested_paths(test))
+            found.update(named_node(dataset.tree, path).path[0] for path in tested_paths(test))
         return test
 
     expression = as_expression(filters, lambda: dataset.tree, lambda: Table(dataset.schema, []))

@@ -81,7 +81,8 @@ def rewrite(
     together.
 
     Only rows and key-value metadata are taken over: name the Bloom filters and the encryption that the new files should
-    have. INT96 timestamps and decimals in byte arrays stay as they are stored (docs/rewriting.md).
+    have. INT96 timestamps, decimals in byte arrays and shredded Variants stay as they are stored, unless options say
+    otherwise (docs/rewriting.md).
 
     Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise, and
     :class:`pyparq.ChangedFileError` where the target is the source, and another program changed it meanwhile. The
@@ -133,7 +134,9 @@ def _rewritten(
     dataset = _dataset(source, wanted.storage_options, decryption, limits)
     cols = wanted.partition_cols
     named = (cols,) if isinstance(cols, str) else cols or ()
-    dataset = variants_as_stored(int96_as_bytes(dataset, wanted.filters, options, named))
+    dataset = int96_as_bytes(dataset, wanted.filters, options, named)
+    if checked.shredding is None:
+        dataset = variants_as_stored(dataset)
     rows = _Rows(dataset, wanted.columns, wanted.filters, max_memory, wanted.progress)
     if _is_folder(target):
         names = _partition_names(cols, dataset, rows.schema)

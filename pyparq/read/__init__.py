@@ -29,6 +29,5 @@ DOOR = (
     "projection",
     "row_numbers",
     "scan",
-    "variants",
 )
 """Modules of this package that other packages may use."""

@@ -74,6 +74,8 @@ def filtered_rows(
     """The matching rows of ``selections``. ``None`` where a chunk is unusual, or large."""
     leaves = reader.file.tree.leaves
     tested = sorted(question.predicate.columns())
+    if any(leaves[column].type.nulls_beyond for column in tested):
+        return None  # levels do not tell where values that do not fit are read as nulls
     others = list(dict.fromkeys(node.column for node in question.outputs if node.column not in tested))
     used = reader.account.used
     try:

@@ -27,6 +27,7 @@ from pyparq.read.plan.page_indexes import offset_index_range
 from pyparq.read.plan.prune import MOST_CHUNKS, chunks_to_locate
 from pyparq.read.plan.row_groups import Selection
 from pyparq.read.small_row_groups import JOINED, SMALL, Part, look_apart, whole_parts
+from pyparq.read.variant_columns import NeededColumns, asks_variants
 from pyparq.runtime.threads import map_tasks
 
 MASKED_FROM = 1 << 13
@@ -58,6 +59,7 @@ class RowGroupReader:
         self._columns = columns
         self._projection = projection
         self._predicate = predicate
+        self._needed = NeededColumns(file, predicate)
         self._within = within
         self.rows_of_groups: dict[int, int] = {}
         """Number of rows returned of each row group that was read."""
@@ -80,7 +82,7 @@ class RowGroupReader:
             Wanted(selection, leaves[c], selection.maybe, tested=True)
             if c in wanted_too
             else Wanted(selection, leaves[c], undecided, tested=True, only_tested=True)
-            for c in sorted(self._predicate.columns())
+            for c in sorted(self._needed.of(selection.row_group).columns())
         ]
 
     def run(
@@ -130,16 +132,18 @@ class RowGroupReader:
         """Called before the second of several row groups that are read one by one: see :func:`look_apart`."""
         look_apart(self._columns, selections, self._projection)
 
-    def together(self, selections: list[Selection], apart: bool = False) -> Iterator[list[Selection]]:
-        """The row groups one by one, or small ones together unless ``apart``. The first few come alone: the caller may
-        need no more."""
-        sizes = None if apart or len(selections) <= ALONE else self._sizes(selections)
+    def together(
+        self, selections: list[Selection], apart: bool = False, alone: int = ALONE
+    ) -> Iterator[list[Selection]]:
+        """The row groups one by one, or small ones together unless ``apart``. The first few come ``alone``, and then
+        more and more at a time: the caller may need no more. 0: as many as may be in memory."""
+        sizes = None if apart or len(selections) <= max(alone, 1) else self._sizes(selections)
         if sizes is None:
             yield from ([s] for s in selections)
             return
-        yield from ([s] for s in selections[:ALONE])
-        part, rows, stored, most = list[Selection](), 0, 0, ALONE
-        for selection, size in zip(selections[ALONE:], sizes[ALONE:], strict=True):
+        yield from ([s] for s in selections[:alone])
+        part, rows, stored, most = list[Selection](), 0, 0, alone or len(selections)
+        for selection, size in zip(selections[alone:], sizes[alone:], strict=True):
             if part and (len(part) == most or rows + selection.num_rows > JOINED or stored + size > JOINED_BYTES):
                 yield part
                 part, rows, stored, most = [], 0, 0, 2 * most
@@ -194,6 +198,8 @@ class RowGroupReader:
         nodes = [leaf for output in outputs for leaf in output.leaves]
         if isinstance(self._predicate, Constant) or not self._file.fields.are_plain(nodes):
             return None
+        if asks_variants(self._predicate):
+            return None  # row groups need different columns
         if not may_be_filtered(self._columns, selections) or all(s.sure.is_all for s in selections):
             return None
         parts = filtered_rows(self._columns, selections, Question(self._predicate, nodes, limit))
@@ -264,14 +270,15 @@ class RowGroupReader:
         undecided = selection.maybe.without(selection.sure)
         if not undecided:
             return selection.sure
-        leaves = {c: decoded[selection.row_group, c] for c in self._predicate.columns()}
+        predicate = self._needed.of(selection.row_group)
+        leaves = {c: decoded[selection.row_group, c] for c in predicate.columns()}
         rows = next(iter(leaves.values())).rows
         if not isinstance(rows, RowRanges) or any(leaf.rows != rows for leaf in leaves.values()):
             rows = undecided
             leaves = {c: self._select(leaf, undecided) for c, leaf in leaves.items()}
         columns = {c: leaf.column for c, leaf in leaves.items()}
         levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
-        mask = matching_rows(self._predicate, columns, levels=levels)
+        mask = matching_rows(predicate, columns, levels=levels)
         if rows.count < MASKED_FROM:
             return rows.select(mask.bools()) & selection.maybe | selection.sure
         found = mask.spread(rows)

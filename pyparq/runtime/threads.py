@@ -71,7 +71,7 @@ def _forget_pools() -> None:
     _lock = threading.Lock()
 
 
-def _give_up_pools() -> None:
+def give_up_pools() -> None:
     """End the pools' threads once their tasks are done. The next task gets a new pool."""
     global _pool, _request_pool
     with _lock:
@@ -135,7 +135,7 @@ class Task(Generic[R]):
         except RuntimeError:
             return
         except BaseException:  # interrupted while a thread was starting: the pool may not know of it
-            _give_up_pools()
+            give_up_pools()
             raise
 
     @property

@@ -28,9 +28,9 @@ RUN_SHARE = 4
 """The share of the memory that a run may take. Sorting and storing it needs about as much again."""
 _BLOCKS = 128
 """Blocks of a run."""
-_MIN_BLOCK = 128 << 10
+MIN_BLOCK = 128 << 10
 """Minimum size of a block in bytes. Smaller blocks would cost more time than they save memory."""
-_FAN_IN = 128
+FAN_IN = 128
 """Number of runs that are merged at once. Each has at most two blocks in memory, together about two runs."""
 
 
@@ -96,7 +96,7 @@ class ExternalSorter:
             return
         if self._waiting:
             self._end_run()
-        while len(self._runs) > _FAN_IN:
+        while len(self._runs) > FAN_IN:
             self._merge_runs()
         yield from _merged(self._opened(list(self._runs)))
 
@@ -118,14 +118,14 @@ class ExternalSorter:
 
     def _block_rows(self, num_rows: int, size: int) -> int:
         """Rows per block, if so many rows take so many bytes."""
-        return max(int(max(self._run_bytes / _BLOCKS, _MIN_BLOCK) / max(size, 1) * num_rows), 1)
+        return max(int(max(self._run_bytes / _BLOCKS, MIN_BLOCK) / max(size, 1) * num_rows), 1)
 
     def _merge_runs(self) -> None:
         """Merge neighbouring runs, so that equal rows keep their order."""
         runs, self._runs = list(self._runs), deque()
-        for at in range(0, len(runs), _FAN_IN):
+        for at in range(0, len(runs), FAN_IN):
             merged: deque[Block] = deque()
-            for batch in _merged(self._opened(runs[at : at + _FAN_IN])):
+            for batch in _merged(self._opened(runs[at : at + FAN_IN])):
                 num_rows = batch.num_rows
                 rows = self._block_rows(num_rows, batch_bytes(batch, 0, num_rows))
                 merged.extend(self._file.store([batch], np.arange(num_rows), rows))

@@ -85,7 +85,7 @@ def test_unexpected_errors_too(file: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by\nzero")
 
-    monkeypatch.setattr("pyparq.cli.meta._print_file", broken)
+    monkeypatch.setattr("pyparq.cli.meta.title", broken)
     assert "unexpected ZeroDivisionError: by zero (run with --traceback" in refused(1, "meta", file)
 
 

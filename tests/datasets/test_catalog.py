@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.dataset as pa_dataset
 import pyarrow.parquet as pq
 import pytest
+from conftest import require
 
 import pyparq
 from pyparq import col
@@ -245,9 +246,17 @@ def test_many_updates_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_catalog_is_no_data(small: Path) -> None:
     assert pa_dataset.dataset(small, format="parquet", partitioning="hive").count_rows() == 100
     assert all("_pyparq_catalog" not in name for name in pyparq.dataset(small).files)
+    for tool in ("polars", "duckdb"):
+        require(tool)
+    import duckdb
+    import polars
+
+    assert duckdb.sql(f"select count(*) from '{small}/**/*.parquet'").fetchall() == [(100,)]
+    found = polars.scan_parquet(f"{small}/**/*.parquet", include_file_paths="path", missing_columns="insert")
+    assert "_pyparq_catalog" not in str(found.explain())
     for part in parts(small):
-        if part.suffix == ".parquet":
-            pq.read_table(part)  # anyone reads it
+        if part.suffix == ".catalog":
+            pq.ParquetFile(part).read()  # anyone reads it
 
 
 def test_a_crash_leaves_the_old_one(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:

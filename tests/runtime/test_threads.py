@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import signal
 import subprocess
@@ -24,10 +25,11 @@ from pyparq.runtime.threads import Task, check_stopped, map_tasks, stop_all
 @pytest.fixture(autouse=True)
 def two_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Wherever this runs."""
-    with ThreadPoolExecutor(2) as pool:
-        monkeypatch.setattr(threads, "cpu_count", lambda: 2)
-        monkeypatch.setattr(threads, "_pool", pool)
-        yield
+    threads.give_up_pools()
+    monkeypatch.setattr(threads, "cpu_count", lambda: 2)
+    yield
+    threads.pool().shutdown()
+    threads.give_up_pools()
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 100])
@@ -265,16 +267,16 @@ def test_an_interrupt_while_a_thread_starts(monkeypatch: pytest.MonkeyPatch) -> 
             self._threads.clear()
             raise KeyboardInterrupt
 
-    broken = Interrupted(2, thread_name_prefix="broken")
-    monkeypatch.setattr(threads, "_pool", broken)
-    with pytest.raises(KeyboardInterrupt):
-        map_tasks(lambda n: n, range(10), True)
-    assert threads._pool is None
-    for thread in [t for t in threading.enumerate() if t.name.startswith("broken")]:
+    before = threading.enumerate()
+    with monkeypatch.context() as patch:
+        patch.setattr(concurrent.futures, "ThreadPoolExecutor", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            map_tasks(lambda n: n, range(10), True)
+    for thread in [thread for thread in threading.enumerate() if thread not in before]:
         thread.join(10)
         assert not thread.is_alive()
     assert map_tasks(lambda n: n, range(10), True) == list(range(10))
-    threads.pool().shutdown()
+    assert not isinstance(threads.pool(), Interrupted)
 
 
 def test_no_thread_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,8 +286,10 @@ def test_no_thread_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
         def submit(self, *args: Any, **options: Any) -> Any:
             raise RuntimeError("cannot schedule new futures after interpreter shutdown")
 
-    monkeypatch.setattr(threads, "_pool", Shut(1))
-    assert map_tasks(lambda n: n, range(10), True) == list(range(10))
+    with monkeypatch.context() as patch:
+        patch.setattr(concurrent.futures, "ThreadPoolExecutor", Shut)
+        assert map_tasks(lambda n: n, range(10), True) == list(range(10))
+        assert isinstance(threads.pool(), Shut)
 
 
 # ---- Ctrl-C in a process of its own

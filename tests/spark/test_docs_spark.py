@@ -24,6 +24,9 @@ UNTRIED = f"{NO_TEST}the page says that nobody has tried it"
 RECKONED = f"{NO_TEST}the page says that it is measured or reckoned"
 
 SHOWN: list[tuple[str, str]] = [
+    ("reads and writes Parquet in Spark jobs", "test_only_pages_that_can_match_are_planned "
+                                               "test_spark_writes_and_pyparq_makes_both_skip"),
+    ("makes a catalog of keys", "test_it_is_the_catalog_of_one_process"),
     ("brings pyspark", "test_an_old_pyspark test_no_pyspark test_an_old_java test_workers_whose_python_has_no_pyparq "
                        "test_connect_clients_that_do_not_see_the_files"),
     ("`testdata/pipeline.py`", "test_spark_writes_and_pyparq_makes_both_skip"),

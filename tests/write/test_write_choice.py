@@ -237,3 +237,12 @@ def test_dictionaries_at_the_edge_of_paying(rows: int, width: int) -> None:
             distinct,
             size,
         )
+
+
+def test_plain_may_replace_a_dictionary() -> None:
+    """A codec such as zstd takes sorted text with repeats for less than a dictionary and its indices."""
+    words = pa.table({"s": sorted(f"name {n}" for n in np.random.default_rng(3).integers(0, 8000, ROWS))})
+    chosen = write(words, compression="zstd")
+    kept = write(words, compression="zstd", column_encoding="DICTIONARY")
+    assert last_encoding(chosen, 0, 0) == "PLAIN"
+    assert len(chosen.data) < 0.6 * len(kept.data)

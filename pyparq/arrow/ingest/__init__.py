@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pyparq import kernels
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import concat, null_column
 from pyparq.arrow.ingest import from_pandas as frames
@@ -288,14 +289,19 @@ def _from_columns(
 def _from_rows(
     rows: Sequence[Mapping[Any, Any]], schema: Schema | None, source: list[Schema] | None
 ) -> tuple[Schema, Iterator[RecordBatch]]:
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    split = kernels.split_dicts(rows) if isinstance(rows, list) else None
+    if split is not None and split[2] is None:
+        by_name: dict[Any, Any] = dict(zip(split[0], split[1], strict=True))
+    else:
+        names = dict.fromkeys(name for row in rows for name in row)
+        by_name = {name: [row.get(name) for row in rows] for name in names}
     if schema is not None:  # a key that no row has is a column of nulls
-        names += [n for n in schema.names if n not in names]
-    if not names:
+        by_name |= {name: [None] * len(rows) for name in schema.names if name not in by_name}
+    if not by_name:
         if source is not None:
             source.append(Schema(()))
         return Schema(()), iter([RecordBatch([], len(rows))])
-    return _from_columns({name: [row.get(name) for row in rows] for name in names}, schema, source)
+    return _from_columns(by_name, schema, source)
 
 
 def _column(values: Any, name: str, target: DataType | None) -> tuple[Column, Field]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyparq.arrow.column import count_nulls
 from pyparq.arrow.ingest import ingest, opened, speaks_arrow
-from pyparq.arrow.ingest.from_iterables import Rows
+from pyparq.arrow.ingest.from_iterables import Rows, first_other
 from pyparq.arrow.ingest.from_pandas import stream_from_pandas
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as schema_of
@@ -63,9 +63,9 @@ def from_rows(rows: Sequence[Mapping[str, Any]], schema: Any) -> Made:
     if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
         raise DataError(f"from_pylist() takes a list of dicts, not a {type(rows).__name__}")
     given = Rows(rows)
-    for n, row in enumerate(given):
-        if not isinstance(row, Mapping):
-            raise DataError(f"row {n} is a {type(row).__name__}, not a dict of column names to values")
+    wrong = first_other(given)
+    if wrong is not None:
+        raise DataError(f"row {wrong} is a {type(given[wrong]).__name__}, not a dict of column names to values")
     return _ingested(given, schema)
 
 

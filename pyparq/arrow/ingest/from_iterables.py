@@ -29,9 +29,16 @@ def are_rows(data: Any) -> bool:
     """A list of dicts, one per row, rather than one of dicts of arrays, each of which is a batch."""
     if isinstance(data, Rows):
         return True
-    if not isinstance(data, Sequence) or not data or not all(isinstance(row, Mapping) for row in data):
+    if not isinstance(data, Sequence) or not data or first_other(data) is not None:
         return False
     return not are_columns(data[0])
+
+
+def first_other(rows: Sequence[Any]) -> int | None:
+    """The first of the rows that is no mapping. ``None`` if all are."""
+    if set(map(type, rows)) == {dict}:
+        return None
+    return next((n for n, row in enumerate(rows) if not isinstance(row, Mapping)), None)
 
 
 def are_columns(data: Mapping[Any, Any]) -> bool:

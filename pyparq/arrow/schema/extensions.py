@@ -182,3 +182,26 @@ def is_variant_field(field: Field) -> bool:
             column=field.name,
         )
     return True
+
+
+FILE_PARTS = {
+    "uri": "string", "offset": "int64", "size": "int64", "content_type": "string", "checksum": "string",
+    "inline": "binary",
+}  # fmt: skip
+"""Fields of a FILE and their types (LogicalTypes.md, "FILE"). All are nullable, and each may be left out."""
+_FORMATS = {"string": ("u", "U", "vu"), "int64": ("l",), "binary": ("z", "Z", "vz")}
+
+
+def is_file_field(field: Field) -> bool:
+    """Whether a struct is marked as a FILE. Raises :class:`SchemaError` if it does not have the form of one."""
+    if field.type.format != "+s" or field.metadata.get(LOGICAL_TYPE) != b"FILE":
+        return False
+    for child in field.type.children:
+        wanted = FILE_PARTS.get(child.name)
+        if wanted is None:
+            raise SchemaError(f"a FILE has no field {child.name!r}, only {', '.join(FILE_PARTS)}", column=field.name)
+        if child.type.format not in _FORMATS[wanted]:
+            raise SchemaError(f"the field {child.name!r} of a FILE is {wanted}, not {child.type}", column=field.name)
+        if not child.nullable:
+            raise SchemaError(f"the field {child.name!r} of a FILE must be nullable", column=field.name)
+    return True

@@ -144,5 +144,6 @@ def _checksum(stated: Any) -> str:
 
 
 def new_name(kind: str) -> str:
-    """A name that no part has yet."""
-    return f"{kind}-{secrets.token_hex(8)}.parquet"
+    """A name that no part has yet. It does not end as data files do: globs of other tools, ``**/*.parquet``, would take
+    the part for data."""
+    return f"{kind}-{secrets.token_hex(8)}.catalog"

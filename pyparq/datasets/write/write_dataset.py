@@ -27,7 +27,8 @@ from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
-from pyparq.write.plan.column_plans import check_options, make_plan
+from pyparq.write.plan.column_plans import check_options
+from pyparq.write.plan.shredding import plan_with_shredding
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -193,7 +194,7 @@ def check_write(schema: Any, partition_cols: Sequence[str], mode: str, options: 
     limits, others = _split_options(options)
     _check(partition_cols, mode, _TEMPLATE, False, others)
     _check_limits(limits)
-    make_plan(Splitter(parse_schema(schema), partition_cols).schema, WriteOptions.make(dict(others)))
+    plan_with_shredding(Splitter(parse_schema(schema), partition_cols).schema, WriteOptions.make(dict(others)))
 
 
 def _split_options(options: Mapping[str, Any]) -> tuple[FileLimits, WriteArguments]:

@@ -285,9 +285,22 @@ class _Builder:
         if name in _TEXT_TESTS and len(node.expressions) == 2:
             value, pattern = node.expressions
             return Matches(self._value(value), _TEXT_TESTS[name], text_of(pattern, node))
+        if name == "st_intersects_extent" and len(node.expressions) == 2:
+            column, envelope = node.expressions
+            return self._intersects_box(column, envelope, node)
         if name != "list_contains" or len(node.expressions) != 2:
             return self._refuse(node)
         return self._contains(node.expressions[0], node.expressions[1], node)
+
+    def _intersects_box(self, column: Any, envelope: Any, node: Any) -> Expression:
+        made = isinstance(envelope, sql.Anonymous) and str(envelope.this).lower() == "st_makeenvelope"
+        try:
+            box = [float(number.sql()) for number in envelope.expressions] if made else []
+        except ValueError:
+            box = []
+        if len(box) != 4:
+            raise unsupported(node, "write ST_Intersects_Extent(column, ST_MakeEnvelope(xmin, ymin, xmax, ymax))")
+        return self._column(column)[0].intersects_box(*box)
 
     def _contains(self, column: Any, value: Any, node: Any) -> Expression:
         """Whether an item of a list equals a value, or a field of the structs in a list (``'a' = ANY(ls.y)``)."""

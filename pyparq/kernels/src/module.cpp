@@ -11,6 +11,7 @@ void bind_decode(nb::module_& m);
 void bind_encode(nb::module_& m);
 void bind_index(nb::module_& m);
 void bind_io(nb::module_& m);
+void bind_objects(nb::module_& m);
 void bind_select(nb::module_& m);
 void bind_thrift(nb::module_& m);
 void bind_values(nb::module_& m);
@@ -32,6 +33,7 @@ NB_MODULE(_native, m) {
     pyparq::bind_encode(m);
     pyparq::bind_index(m);
     pyparq::bind_io(m);
+    pyparq::bind_objects(m);
     pyparq::bind_select(m);
     pyparq::bind_thrift(m);
     pyparq::bind_values(m);

@@ -24,6 +24,7 @@ from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import LeafType, Schema
 from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots, take_memory
+from pyparq.write.encode.file_references import file_fault
 from pyparq.write.encode.physical_values import Misfit, fits, leaf_values, misfit_error
 
 Levels = npt.NDArray[np.uint8]
@@ -105,6 +106,8 @@ def _walk(column: Column, shape: Shape, slots: _Slots, num_rows: int, out: list[
         return
     slots = _without_nulls(column, shape, slots)
     if shape.kind == "struct":
+        if shape.node.is_file:
+            _check_files(column, shape, slots)
         _walk_fields(column, shape, slots, num_rows, out)
         return
     offsets, items = list_items(column)
@@ -127,6 +130,17 @@ def _walk_fields(column: Column, shape: Shape, slots: _Slots, num_rows: int, out
         if len(child) < column.offset + len(column):
             raise DataError("a field of the struct is shorter than the struct", column=child_shape.node.dotted)
         _walk(child, child_shape, slots, num_rows, out)
+
+
+def _check_files(column: Column, shape: Shape, slots: _Slots) -> None:
+    """Refuse a reference to bytes that means nothing, or that the format does not allow."""
+    found = file_fault(column)
+    if found is None:
+        return
+    faults, said = found
+    wrong = np.flatnonzero(_pick(faults, slots.elements))
+    if len(wrong):
+        raise DataError(f"row {slots.row_of(int(wrong[0]))}: {said}", column=shape.node.dotted)
 
 
 def _shifted(elements: range | Int64Array, by: int) -> range | Int64Array:

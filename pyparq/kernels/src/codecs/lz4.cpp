@@ -1,5 +1,6 @@
 #include "codecs/lz4.hpp"
 
+#include "codecs/hadoop_frames.hpp"
 #include "codecs/overlap.hpp"
 
 namespace pyparq {
@@ -130,38 +131,9 @@ int64_t lz4_inflate(const uint8_t* in, size_t n, uint8_t* out, size_t room, size
     return right ? place.at - out : -1;
 }
 
-namespace {
-
-// A big-endian number of four bytes; of fewer where the input ends.
-uint32_t frame_number(const uint8_t* in, size_t n, size_t& at) {
-    uint32_t number = 0;
-    for (size_t i = 0; i < 4 && at < n; ++i) number = number << 8 | in[at++];
-    return number;
-}
-
-// Frames of the size that they inflate to and, until that many bytes are there, blocks each behind the size that they are
-// stored in: Hadoop cuts what does not fit its buffer, so a large page has several blocks in one frame.
-int64_t hadoop_frames(const uint8_t* in, size_t n, uint8_t* out, size_t room) {
-    size_t at = 0, written = 0;
-    while (at < n) {
-        const size_t frame = frame_number(in, n, at);
-        if (frame > room - written) return -1;
-        const size_t frame_end = written + frame;
-        while (written < frame_end) {
-            const size_t stored = frame_number(in, n, at);
-            if (stored == 0 || stored > n - at) return -1;
-            const int64_t found = lz4_inflate(in + at, stored, out + written, frame_end - written, SIZE_MAX);
-            if (found < 0) return -1;
-            written += static_cast<size_t>(found), at += stored;
-        }
-    }
-    return static_cast<int64_t>(written);
-}
-
-}  // namespace
-
 int64_t lz4_hadoop_inflate(const uint8_t* in, size_t n, uint8_t* out, size_t room) {
-    const int64_t found = hadoop_frames(in, n, out, room);
+    const auto block = [](const uint8_t* from, size_t stored, uint8_t* to, size_t left) { return lz4_inflate(from, stored, to, left, SIZE_MAX); };
+    const int64_t found = hadoop_frames(in, n, out, room, block);
     return found == static_cast<int64_t>(room) ? found : lz4_inflate(in, n, out, room, SIZE_MAX);
 }
 

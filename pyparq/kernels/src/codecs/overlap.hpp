@@ -75,7 +75,8 @@ inline void copy_back_exactly(uint8_t* to, size_t distance, size_t n) {
         copy_back(to, distance, most);
         to += most, n -= most;
     }
-    for (size_t i = 0; i < n; ++i) to[i] = to[i - distance];
+    const uint8_t* const from = to - distance;
+    for (size_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
 }  // namespace pyparq

@@ -82,14 +82,15 @@ const uint8_t* plain_fixed(const PageValues& page, const LeafSpec& leaf, size_t 
         return out;
     }
     const size_t needed = checked_mul(n, leaf.width), all = checked_mul(page.present, leaf.width);
+    // The width of a FIXED_LEN_BYTE_ARRAY stands in the schema alone: nothing else would show one that is too small. Such
+    // a page has a byte per value too many, or more. Fewer are no part of a value (fastparquet pads pages by 8 bytes).
     const bool fixed = leaf.physical == Physical::kFixed;
+    const bool narrow = fixed && data.size > all && data.size - all >= page.present;
     if (page.partly) {
-        if (data.size < needed) throw NeedsAll{};
-        if (fixed && data.size > all) throw NeedsAll{};
+        if (data.size < needed || narrow) throw NeedsAll{};
         return data.data;
     }
-    // The width of a FIXED_LEN_BYTE_ARRAY stands in the schema alone: nothing else would show one that is too small.
-    if (data.size < all || (fixed && data.size > all))
+    if (data.size < all || narrow)
         throw Refused{"plain_size", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present),
                       static_cast<int64_t>(leaf.width)};
     return data.data;

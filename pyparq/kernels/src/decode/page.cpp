@@ -112,6 +112,7 @@ int64_t most_per_byte(int codec) {
         case 0: return 1;
         case 1: return 22;
         case 2: return 1032;
+        case 3:
         case 7: return 255;
         case 6: return int64_t{1} << 15;
         default: return int64_t{1} << 31;

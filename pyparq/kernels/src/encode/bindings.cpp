@@ -23,14 +23,15 @@ void bind_rules(nb::module_& m) {
     nb::class_<ColumnRules>(m, "ColumnRules", R"(How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
 encoding and the share of the best before it that it may take; `level`: of the native
 codec, or compression.NOT_NATIVE to use `compress` alone; `text`: values must be UTF-8; `precision`: digits of a
-decimal; `key_values` are serialized KeyValue structs.)")
+decimal; `geo`: 1 for the WKB of a geometry, 2 for that of a geography; `key_values` are serialized KeyValue
+structs.)")
         .def("__init__", &init_column, "file"_a, "order"_a, "physical"_a, "width"_a, "max_def"_a, "max_rep"_a, "codec"_a,
              "compress"_a.none(), "level"_a, "dictionary"_a, "keep_dictionary"_a, "encoding"_a, "candidates"_a, "statistics"_a,
-             "text"_a, "precision"_a, "path"_a, "key_values"_a,
+             "text"_a, "precision"_a, "geo"_a, "path"_a, "key_values"_a,
              nb::sig("def __init__(self, file: FileRules, order: LeafOrder, physical: int, width: int, max_def: int, "
                      "max_rep: int, codec: int, compress: Callable[[Any], Any] | None, level: int, dictionary: bool, "
                      "keep_dictionary: bool, encoding: int, candidates: Sequence[tuple[int, float]], statistics: bool, "
-                     "text: bool, precision: int, path: Sequence[str], key_values: Sequence[bytes]) -> None"));
+                     "text: bool, precision: int, geo: int, path: Sequence[str], key_values: Sequence[bytes]) -> None"));
 }
 
 void bind_given(nb::module_& m) {
@@ -61,7 +62,7 @@ each code is among them, or None where the codes say that). `choice` and `seal` 
              nb::sig("def __init__(self, rules: ColumnRules, arrays: list[FlatArray], num_rows: int, "
                      "codes: tuple[Any, int, Any] | None = None, choice: tuple[int, float] | None = None, seal: Any = None) -> None"));
     nb::class_<Refusal>(m, "EncodeRefusal", R"(Why a chunk cannot be written: 1, a page is too large (`page` below 0: the dictionary's); 2, a row is; 3,
-the arrays hold what the leaf may not.)")
+the arrays hold what the leaf may not; 4, a value is EWKB.)")
         .def_ro("code", &Refusal::code)
         .def_ro("page", &Refusal::page)
         .def_ro("row", &Refusal::row)

@@ -136,9 +136,10 @@ size_t first_entries(const ColumnRules& column, const Decision& d) {
     return at;
 }
 
-// Does the chosen encoding take clearly less than the dictionary (which is smaller than PLAIN)?
+// Does the chosen encoding take clearly less than the dictionary? PLAIN may, although it is larger before compression: in a
+// sorted column equal values stand side by side.
 bool beats_dictionary(const ColumnRules& column, const Choice& choice, const Decision& d, Compressor& compressor) {
-    if (choice.encoding == kPlain) return false;
+    if (choice.sizes.empty()) return false;
     const double most = column.file->most_of_dictionary, size = choice.size();
     const size_t count = std::min(d.covered, static_cast<size_t>(column.file->max_rows));
     Room body;

@@ -30,7 +30,7 @@ inline ColumnIndexFields read_column_index(Cursor& c) {
     while (c.field(type, id)) {
         if (id == 4 && type == kI32) {
             found.order = c.number(32);
-        } else if (type != kList || id < 1 || id > 8) {
+        } else if (type != kList || id < 1 || id == 4 || id > 8) {
             skip_field(c, type, 2);
         } else if (id == 1) {
             list_of(kTrue, [&](size_t, size_t) { found.null_pages.push_back(c.byte() == 1); });

@@ -1,0 +1,55 @@
+// Where Python meets `objects/`: names, types and docstrings.
+#include "objects/calls.hpp"
+
+namespace pyparq {
+namespace {
+
+using namespace nb::literals;
+
+void bind_in(nb::module_& m) {
+    m.def("column_of_objects", &column_of_objects, "values"_a,
+          nb::sig("def column_of_objects(values: list[Any]) -> tuple[str, int, NDArray[np.uint8] | None, int, "
+                  "tuple[NDArray[Any], ...]] | None"),
+          R"(A list of bools, ints of 64 bits, floats, strings or bytes, and None, as a column.
+
+(Arrow's format, length, validity or None, nulls, buffers). None for values of several types, of subclasses or of
+others, for strings with lone surrogates, and for 2 GiB of bytes or more.)");
+    m.def("split_dicts", &split_dicts, "rows"_a,
+          nb::sig("def split_dicts(rows: list[Any]) -> tuple[list[str], list[list[Any]], NDArray[np.bool_] | None] | None"),
+          R"(The keys of all dicts, for each key the list of its values (None where a dict lacks it), and which rows are not
+None (None: no row is). None unless each row is a dict, and no subclass, with strings as keys, or None.)");
+    m.def("join_lists", &join_lists, "values"_a,
+          nb::sig("def join_lists(values: list[Any]) -> "
+                  "tuple[list[Any], NDArray[np.int64], NDArray[np.bool_] | None] | None"),
+          R"(The items of all lists and tuples, where those of each begin, and which values are not None (None: no value is).
+None for a value that is something else, or a subclass.)");
+}
+
+void bind_out(nb::module_& m) {
+    m.def("objects_of_numbers", &objects_of_numbers, "values"_a, "flags"_a, "valid"_a.none(),
+          nb::sig("def objects_of_numbers(values: Buffer, flags: bool, valid: Buffer | None) -> list[Any]"),
+          R"(Numbers, or flags of a byte each, as Python's objects; None where `valid` is 0.)");
+    m.def("objects_of_bytes", &objects_of_bytes, "offsets"_a, "data"_a, "valid"_a.none(), "text"_a,
+          nb::sig("def objects_of_bytes(offsets: Buffer, data: Buffer, valid: Buffer | None, text: bool)"
+                  " -> list[Any] | None"),
+          R"(Byte arrays as bytes or, with `text`, strings. None where one of them is not UTF-8.)");
+    m.def("objects_at", &objects_at, "entries"_a, "places"_a, "valid"_a.none(),
+          nb::sig("def objects_at(entries: list[Any], places: Buffer, valid: Buffer | None) -> list[Any]"),
+          R"(The entries at int64 places; None where `valid` is 0.)");
+    m.def("cut_list", &cut_list, "items"_a, "offsets"_a, "valid"_a.none(),
+          nb::sig("def cut_list(items: list[Any], offsets: Buffer, valid: Buffer | None) -> list[Any]"),
+          R"(A list for each two neighbouring offsets; None where `valid` is 0.)");
+    m.def("dicts_of_lists", &dicts_of_lists, "names"_a, "lists"_a, "count"_a, "valid"_a.none(),
+          nb::sig("def dicts_of_lists(names: list[str], lists: list[list[Any]], count: int, valid: Buffer | None)"
+                  " -> list[Any]"),
+          R"(`count` dicts, each with one item of every list; None where `valid` is 0.)");
+}
+
+}  // namespace
+
+void bind_objects(nb::module_& m) {
+    bind_in(m);
+    bind_out(m);
+}
+
+}  // namespace pyparq
