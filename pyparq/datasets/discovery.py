@@ -141,6 +141,9 @@ def _one(source: Any, storage_options: Mapping[str, Any] | None, retry: Retry | 
 
 def _object(source: Any) -> Found:
     """Bytes or a file object: one file."""
+    format_ = format_of(source)
+    if format_ is not None:
+        raise OptionError(f"a table of {format_} is no file, and cannot be one of a list: give pyparq.dataset(table)")
     if isinstance(source, (dict, set, frozenset)):
         raise OptionError(f"a {type(source).__name__} is not a source: give a path, a glob, a URL or a list of these")
     name = getattr(source, "name", None)

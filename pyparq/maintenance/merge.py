@@ -17,6 +17,7 @@ from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, replaced_source
 from pyparq.maintenance.merged_footer import JointFooter
 from pyparq.maintenance.merged_part import Part, check_part, encrypted
+from pyparq.maintenance.sources import check_no_table, opened_table
 from pyparq.maintenance.stale_sidecars import remove_stale
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, viewable
@@ -143,7 +144,9 @@ def _copy(parts: list[Part], sink: Sink, progress: Callable[[int, int], Any] | N
 
 
 def _listed(files: Any, storage_options: Mapping[str, Any] | None) -> tuple[tuple[DataFile, ...], Any]:
+    files = opened_table(files)
     if isinstance(files, Dataset):
+        check_no_table(files)
         found = files_of(files).found
     else:
         found = discover(files, storage_options)

@@ -300,19 +300,22 @@ class Scratch {
 // Array cut to its first n items; a copy when the rest would be dead weight.
 nb::object first_items(nb::object array, size_t have, size_t n);
 
-// Takes the GIL back. While the interpreter exits, it ends threads that ask for it, by unwinding their stack; what would be
-// let go of then needs the GIL, and destructors must not be left like that: such a thread waits for the end instead.
+// Takes the GIL back. While the interpreter exits, it ends threads that ask for it (until Python 3.13), by unwinding their
+// stack. What would be let go of then needs the GIL, and destructors must not be left like that: such a thread waits for the
+// end instead.
+#if defined(__GLIBC__) && !defined(__GLIBCXX__)
+void take_gil(PyThreadState* state) noexcept;  // libc++ cannot catch this: take_gil.cpp
+#elif defined(__GLIBC__)
 inline void take_gil(PyThreadState* state) {
-#if defined(__GLIBC__)
     try {
         PyEval_RestoreThread(state);
     } catch (const abi::__forced_unwind&) {
         while (true) pause();
     }
-#else
-    PyEval_RestoreThread(state);
-#endif
 }
+#else
+inline void take_gil(PyThreadState* state) { PyEval_RestoreThread(state); }
+#endif
 
 // Releases the GIL when the work is worth the switch: tiny calls from many threads would only queue for it.
 class NoGil {
