@@ -91,7 +91,8 @@ def from_ticks(values: npt.NDArray[Any], unit: str) -> tuple[Bytes, npt.NDArray[
 def keys(values: Bytes) -> npt.NDArray[Any]:
     """Python integers that compare as INT96_TIMESTAMP_ORDER does."""
     days, nanos = parts(values)
-    return days.astype(object) * (1 << 64) + nanos.astype(object)
+    found: npt.NDArray[Any] = days.astype(object) * (1 << 64) + nanos.astype(object)
+    return found
 
 
 def decode_bounds(raw: list[bytes | None], unit: str) -> tuple[Int64Array, npt.NDArray[np.bool_]]:
