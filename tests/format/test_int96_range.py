@@ -124,3 +124,73 @@ def test_the_first_and_the_last_nanosecond_are_read(tmp_path: Path) -> None:
     pyparq.write_table(rows, tmp_path / "f.parquet", int96_timestamps=True)
     found = pyparq.read_table(tmp_path / "f.parquet").to_arrow()["at"].cast(pa.int64()).to_pylist()
     assert found == [-(1 << 63) + 1, (1 << 63) - 1]
+
+
+# ---- what Spark wrapped around
+
+
+def as_spark_stores(microseconds: int) -> bytes:
+    """``DateTimeUtils.toJulianDay`` of Spark: 64 bits that wrap, and a division that rounds towards 0."""
+    total = (microseconds + int96.JULIAN_EPOCH * 86_400_000_000 + (1 << 63)) % (1 << 64) - (1 << 63)
+    day, rest = divmod(abs(total), 86_400_000_000)
+    sign = -1 if total < 0 else 1
+    return (sign * rest * 1000).to_bytes(8, "little", signed=True) + (sign * day).to_bytes(4, "little", signed=True)
+
+
+WRAPPED_FROM = (1 << 63) - int96.JULIAN_EPOCH * 86_400_000_000
+"""The first microsecond that Spark's sum wraps."""
+SPARK = [
+    0, -1, 1_704_141_296_123_456, -(1 << 63), -(1 << 63) + 1, -210_866_803_200_000_001, WRAPPED_FROM - 1, WRAPPED_FROM,
+    WRAPPED_FROM + 1, 9_089_380_393_200_000_000, (1 << 63) - 86_400_000_001, (1 << 63) - 1,
+]  # fmt: skip
+
+
+def spark_file(path: Path, values: list[int | None], **options: Any) -> Path:
+    """A file with Spark's bytes, whose writer knows INT96_TIMESTAMP_ORDER."""
+    stored = [None if v is None else as_spark_stores(v) for v in values]
+    metadata = {b"PARQUET:logical_type": b"INT96"}
+    schema = pa.schema([("k", pa.int64()), pa.field("at", pa.binary(12), metadata=metadata)])
+    pyparq.write_table(pa.table([range(len(stored)), stored], schema=schema), path, **options)
+    assert pyparq.ParquetFile(path).metadata.row_group(0).column(1).physical_type == "INT96"
+    return path
+
+
+@pytest.mark.parametrize("unit", ["us", "ms", "s"])
+def test_what_spark_wrapped_is_what_it_meant(tmp_path: Path, unit: Any) -> None:
+    for k, values in enumerate((SPARK, [*SPARK, None] * 9, SPARK[:7], SPARK[7:])):
+        path = spark_file(tmp_path / f"{k}.parquet", values, max_rows_per_page=3, use_dictionary=k % 2 == 1)
+        step = int96.UNIT_NS[unit] // 1000
+        shown = [None if v is None else v // step for v in values]
+        table = pyparq.read_table(path, coerce_int96_timestamp_unit=unit)
+        assert table.to_arrow()["at"].cast(pa.int64()).to_pylist() == shown
+        assert pyparq.verify(path).ok
+        for limit in sorted(SPARK)[
+            1:
+        ]:  # the first one is NaT in numpy; the bounds in the file are in the order of days, not of instants
+            kept = pyparq.read_table(
+                path, filters=col("at") >= np.datetime64(limit, "us"), coerce_int96_timestamp_unit=unit
+            )
+            numbers = [n for n, v in enumerate(shown) if v is not None and v * step >= limit]
+            assert kept.to_pydict()["k"] == numbers, (k, limit)
+
+
+def test_nanoseconds_do_not_hold_what_spark_wrapped(tmp_path: Path) -> None:
+    path = spark_file(tmp_path / "f.parquet", [0, SPARK[-1]])
+    with pytest.raises(pyparq.DataError, match=r"106751991 days from 1970 .*unit=\"us\""):
+        pyparq.read_table(path)
+    assert pyparq.read_table(path, out_of_range="null")["at"].to_pylist() == [dt.datetime(1970, 1, 1), None]
+
+
+def test_other_values_as_old_stand_as_they_are() -> None:
+    """Days before all microseconds that no sum of Spark's gives: too old for microseconds, fine in milliseconds."""
+    days = [-107_000_000, -109_192_578, -109_192_580, -1_000_000_000]
+    nanos = [1, int96.NS_PER_DAY - 1, -5000, 0]
+    raw = b"".join(
+        n.to_bytes(8, "little", signed=True) + (d + int96.JULIAN_EPOCH).to_bytes(4, "little", signed=True)
+        for d, n in zip(days, nanos, strict=True)
+    )
+    values = np.frombuffer(raw, np.uint8).reshape(-1, 12)
+    assert int96.instants(values, "us")[1].tolist() == [False] * 4
+    found, fits = int96.instants(values, "ms")
+    assert fits.all()
+    assert found.tolist() == [d * 86_400_000 + n // 10**6 for d, n in zip(days, nanos, strict=True)]
