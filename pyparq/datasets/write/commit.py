@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from pyparq.datasets.commit_record import OldFile, Record, prepare_record, publish_record, read_record
-from pyparq.datasets.discovery import is_hidden
+from pyparq.datasets.data_files import is_hidden
 from pyparq.datasets.file_state import local_state
 from pyparq.datasets.staging import (
     RECORD,
