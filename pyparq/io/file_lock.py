@@ -27,7 +27,7 @@ except ImportError:  # Windows: no locks
     fcntl = None  # type: ignore[assignment]
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EBADF, errno.EINVAL)
-"""Errors of file systems without ``flock``, and of those that need a file opened for writing."""
+"""Errors of file systems that have no ``flock``, or have it only for files opened for writing."""
 PATIENCE = 2.0
 """Seconds to wait for a lock. pyparq holds locks for less than a millisecond. A program that holds a file's lock for
 longer has other reasons, so its lock is ignored."""

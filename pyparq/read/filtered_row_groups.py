@@ -48,7 +48,7 @@ class FilteredRows(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What is asked of the row groups."""
+    """The question that the row groups answer."""
 
     predicate: Predicate
     outputs: Sequence[Node]

@@ -26,7 +26,7 @@ from pyparq.read.footers.open_file import OpenFile
 
 @dataclass(frozen=True)
 class FileEntries:
-    """What was read of one file."""
+    """The entries that were read from one file."""
 
     file: DataFile
     state: State

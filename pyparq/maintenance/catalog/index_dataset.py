@@ -135,7 +135,7 @@ of the numbers of the files that there are."""
 
 
 class Build:
-    """A catalog on its way: what is kept of the one before, and what was read."""
+    """A catalog while it is made: the kept part of the old one, and what was read."""
 
     def __init__(self, place: Place, found: SourceFiles, names: Sequence[ColumnName], before: Catalog | None) -> None:
         self.place = place
@@ -162,7 +162,7 @@ class Build:
         return "" if self.before is None else self.before.head.checksum
 
     def take(self, share: ShareResult) -> None:
-        """Take over what was read of some of the missing files."""
+        """Take over the entries that were read from some of the missing files."""
         places = {kind: k for k, kind in enumerate(self._stored_kinds)}
         for kind in share.kinds:
             if places.setdefault(kind, len(places)) == len(self._stored_kinds):

@@ -37,7 +37,7 @@ class ShareResult:
     statistics: StatisticsRows
     left_out: list[tuple[str, str]]
     segments: list[Segment]
-    """What was written of the keys, with whole hashes, in no order to each other."""
+    """The parts of keys that were written, with whole hashes. They are in no order."""
 
 
 class ShareReader:
