@@ -108,11 +108,13 @@ class WriteOptions:
     time zones, durations, dictionaries, large and view types, extension types, field metadata. ``"auto"`` stores it
     only when the Parquet schema alone would lose something."""
     shredding: Shredding = None
-    """Parts of Variants to store in columns of their own, which queries can read and prune by: ``{"v": {"user": {"id":
-    "int64"}, "tags": ["string"]}}``. A dict is an object with these fields, a list an array of such elements, ``None``
-    a value of any type; types are those of :func:`pyparq.schema`. ``"auto"``, for a column or for all, takes what most
-    of the first 1000 rows have. What does not fit a column stays in the Variant, and reading puts all together again.
-    A whole number or decimal goes to a column of another such type where it has the same value."""
+    """Parts of Variants to store in columns of their own, which queries can read and prune by: ``{"v": {"user":
+    {"id": "int64"}, "tags": ["string"]}}``. A dict is an object with these fields, a list an array of such
+    elements, ``None`` a value of any type; types are those of :func:`pyparq.schema`. A Variant in a struct, list or
+    map is named by its path in the file: ``"s.v"``, ``"l.list.element"``, ``"m.key_value.value"``. ``"auto"``, for
+    a Variant or for all, takes what most of the first 1000 values have. What does not fit a column stays in the
+    Variant, and reading puts all together again. A whole number or decimal goes to a column of another such type
+    where it has the same value."""
     field_ids: PerColumn[int] = field(default_factory=dict)
     """Field ids by column (name or path). Field ids in field metadata (``PARQUET:field_id``) are written without this
     option."""
