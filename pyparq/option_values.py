@@ -20,7 +20,7 @@ Encoding: TypeAlias = Literal[
 ]  # fmt: skip
 FloatOrder: TypeAlias = Literal["TYPE_ORDER", "IEEE_754_TOTAL_ORDER"]
 DecimalStorage: TypeAlias = Literal["smallest", "fixed", "binary"]
-Int96Unit: TypeAlias = Literal["s", "ms", "us", "ns", "bytes"]
+Int96Unit: TypeAlias = Literal["s", "ms", "us", "ns", "bytes", "auto"]
 KeyValues: TypeAlias = Mapping[Any, str | bytes | None]
 
 

@@ -108,11 +108,13 @@ class WriteOptions:
     time zones, durations, dictionaries, large and view types, extension types, field metadata. ``"auto"`` stores it
     only when the Parquet schema alone would lose something."""
     shredding: Shredding = None
-    """Parts of Variants to store in columns of their own, which queries can read and prune by: ``{"v": {"user": {"id":
-    "int64"}, "tags": ["string"]}}``. A dict is an object with these fields, a list an array of such elements, ``None``
-    a value of any type; types are those of :func:`pyparq.schema`. ``"auto"``, for a column or for all, takes what most
-    of the first 1000 rows have. What does not fit a column stays in the Variant, and reading puts all together again.
-    A whole number or decimal goes to a column of another such type where it has the same value."""
+    """Parts of Variants to store in columns of their own, which queries can read and prune by: ``{"v": {"user":
+    {"id": "int64"}, "tags": ["string"]}}``. A dict is an object with these fields, a list an array of such
+    elements, ``None`` a value of any type; types are those of :func:`pyparq.schema`. A Variant in a struct, list or
+    map is named by its path in the file: ``"s.v"``, ``"l.list.element"``, ``"m.key_value.value"``. ``"auto"``, for
+    a Variant or for all, takes what most of the first 1000 values have. What does not fit a column stays in the
+    Variant, and reading puts all together again. A whole number or decimal goes to a column of another such type
+    where it has the same value."""
     field_ids: PerColumn[int] = field(default_factory=dict)
     """Field ids by column (name or path). Field ids in field metadata (``PARQUET:field_id``) are written without this
     option."""
@@ -253,8 +255,10 @@ class ReadOptions:
     """Read and decode column chunks in parallel."""
     coerce_int96_timestamp_unit: Int96Unit = "ns"
     """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover the
-    years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``bytes`` gives the 12 bytes
-    as they are stored; tables that have them are written as INT96 again, byte by byte."""
+    years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``auto`` means ``ns`` where
+    all instants of the file or dataset fit, and ``us`` otherwise. Statistics answer that if they have the order of
+    INT96, otherwise the values are read when the file or dataset is opened. ``bytes`` gives the 12 bytes as they are
+    stored; tables that have them are written as INT96 again, byte by byte."""
     int96_adjusted_to_utc: bool = False
     """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
     Otherwise they have no time zone, as in pyarrow."""
@@ -295,7 +299,8 @@ class ReadOptions:
         check_int("retries", self.retries, 0)
         if isinstance(self.retry_wait, bool) or not isinstance(self.retry_wait, (int, float)) or self.retry_wait < 0:
             raise OptionError(f"retry_wait must be a number of seconds, not {self.retry_wait!r}")
-        check_choice("coerce_int96_timestamp_unit", self.coerce_int96_timestamp_unit, ("s", "ms", "us", "ns", "bytes"))
+        units = ("s", "ms", "us", "ns", "bytes", "auto")
+        check_choice("coerce_int96_timestamp_unit", self.coerce_int96_timestamp_unit, units)
         check_choice("out_of_range", self.out_of_range, ("raise", "null"))
         check_choice("variants", self.variants, ("whole", "stored"))
         for name in ("read_dictionary", "binary_columns"):
@@ -324,5 +329,5 @@ class ReadOptions:
 
 @cache
 def _defaults() -> ReadOptions:
-    """The options that nothing was said about, checked once."""
+    """The options where all have their defaults, checked once."""
     return ReadOptions()

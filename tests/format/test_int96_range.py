@@ -194,3 +194,64 @@ def test_other_values_as_old_stand_as_they_are() -> None:
     found, fits = int96.instants(values, "ms")
     assert fits.all()
     assert found.tolist() == [d * 86_400_000 + n // 10**6 for d, n in zip(days, nanos, strict=True)]
+
+
+# ---- "auto"
+
+
+def unit_of(source: Any, **options: Any) -> str:
+    found = pyparq.read_table(source, coerce_int96_timestamp_unit="auto", **options).to_arrow().schema.field("at").type
+    while pa.types.is_list(found):
+        found = found.value_type
+    return str(found.unit)
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+def test_auto_is_nanoseconds_where_all_fit(tmp_path: Path, statistics: bool) -> None:
+    for k, (values, unit) in enumerate([(INSTANTS[:3], "ns"), (INSTANTS, "us"), ([None], "ns"), ([], "ns")]):
+        path = stored(tmp_path / f"{k}.parquet", values, write_statistics=statistics)
+        assert unit_of(path) == unit_of(path, out_of_range="null") == unit
+        assert unit_of(path, filters=col("at") < dt.datetime(2000, 1, 1)) == unit  # not by the rows that are asked for
+        assert pyparq.read_table(path, coerce_int96_timestamp_unit="auto").to_pydict()["at"] == values
+        assert unit_of(spark_file(tmp_path / "s.parquet", SPARK[k : k + 3])) == ("ns" if k == 0 else "us")
+    with pyparq.ParquetFile(path, coerce_int96_timestamp_unit="auto") as file:
+        assert file.schema_arrow.field("at").type.unit == "ns"
+        assert file.scan(["at"]).to_table().num_rows == 0
+
+
+def test_auto_at_the_ends_of_nanoseconds(tmp_path: Path) -> None:
+    last, day = (1 << 63) - 1, int96.NS_PER_DAY
+    for k, (value, unit) in enumerate([(last, "ns"), (-last - 1, "ns"), (last + 1, "us"), (-last - 2, "us")]):
+        raw = (value % day).to_bytes(8, "little") + (value // day + int96.JULIAN_EPOCH).to_bytes(4, "little")
+        schema = pa.schema([pa.field("at", pa.binary(12), metadata={b"PARQUET:logical_type": b"INT96"})])
+        pyparq.write_table(pa.table([[raw]], schema=schema), tmp_path / f"{k}.parquet")
+        assert unit_of(tmp_path / f"{k}.parquet") == unit
+
+
+def test_auto_in_lists_and_in_many_files(tmp_path: Path) -> None:
+    for k, values in enumerate((INSTANTS[:3], INSTANTS)):
+        rows = pa.table({"at": pa.array([values, None, []], pa.list_(pa.timestamp("us")))})
+        pyparq.write_table(rows, tmp_path / f"list{k}.parquet", int96_timestamps=True)
+        assert unit_of(tmp_path / f"list{k}.parquet") == ("ns", "us")[k]
+    (tmp_path / "many").mkdir()
+    for k in range(3):
+        stored(tmp_path / "many" / f"{k}.parquet", INSTANTS if k == 1 else INSTANTS[:3])
+    assert unit_of(tmp_path / "many") == "us"
+    some = pyparq.dataset(tmp_path / "many", coerce_int96_timestamp_unit="auto")
+    assert some.scan(filters=col("at") > dt.datetime(5000, 1, 1)).to_table().to_pydict() == {
+        "k": [3], "at": [dt.datetime(9999, 12, 31)],
+    }  # fmt: skip
+    (tmp_path / "many" / "1.parquet").unlink()
+    assert unit_of(tmp_path / "many") == "ns"
+    with pytest.raises(pyparq.OptionError, match="trust"):
+        pyparq.dataset(tmp_path / "many", coerce_int96_timestamp_unit="auto", catalog="trust")
+
+
+def test_statistics_answer_for_auto(tmp_path: Path) -> None:
+    """No page is read where the bounds say enough."""
+    path = stored(tmp_path / "f.parquet", INSTANTS[:3])
+    data = bytearray(path.read_bytes())
+    data[4:60] = bytes(56)  # pages
+    path.write_bytes(data)
+    with pyparq.ParquetFile(path, coerce_int96_timestamp_unit="auto") as file:
+        assert file.schema_arrow.field("at").type.unit == "ns"
