@@ -21,6 +21,7 @@ from pyparq.datasets import unfinished_commits as writes
 from pyparq.datasets.brace_patterns import alternatives, has_braces
 from pyparq.datasets.catalog.layout import FOLDER, HEAD
 from pyparq.datasets.staging import PREFIX, staging_folders
+from pyparq.datasets.store_writes import StoreWrite, partition_folders, settled
 from pyparq.datasets.table_formats import Managed, format_of, managed_in, tables_of, warning_of
 from pyparq.datasets.tables.table_files import TableFiles
 from pyparq.datasets.unfinished_commits import Names, Place, Unfinished
@@ -87,6 +88,8 @@ class Found:
     """What the log of a table says of the files, for a source that is a table of Delta Lake or Iceberg."""
     unfinished: tuple[Unfinished, ...] = ()
     """Commits that have begun and not ended. The files are the ones from before these commits."""
+    store_writes: tuple[StoreWrite, ...] = ()
+    """Writes to a store that have not ended. The files are the ones from before them or, where they count, after."""
     catalog: DataFile | None = None
     """The folder itself, if it has a catalog."""
 
@@ -112,11 +115,13 @@ def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retr
         tables = tuple(table for part in parts for table in part.tables)
         commits = tuple(commit for part in parts for commit in part.unfinished)
         files = tuple(file for part in parts for file in part.files)
-        found = Found(root, files, False, storage_options, tables=tables, unfinished=commits)
+        remote = tuple(write for part in parts for write in part.store_writes)
+        found = Found(root, files, False, storage_options, tables=tables, unfinished=commits, store_writes=remote)
     else:
         found = _one(source, storage_options, retry)
     _warn_if_managed(found)
-    for text in dict.fromkeys(map(writes.warning_of, found.unfinished)):
+    told = (*map(writes.warning_of, found.unfinished), *(write.warning() for write in found.store_writes))
+    for text in dict.fromkeys(told):
         warnings.warn(text, UnfinishedWriteWarning, stacklevel=3)
     return found
 
@@ -410,37 +415,44 @@ def _remote(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | 
         return _remote_glob(fs, folders, path, name, storage_options)
     if posixpath.splitext(path)[1] and not url.endswith("/"):
         return one  # the name shows that it is a file, which saves a request
-    listed = folders.files(path)
+    listed, unended = settled(fs, folders, lambda: folders.files(path), list(partition_folders(path)))
     if not listed or (list(listed) == [path] and not url.endswith("/")):
         return one
     files = _listed(fs, path, listed)
     summaries = tuple(
         DataFile(shown(url), url, (), _size(info), _time(info), fs=fs, listed=Stated.of(info, is_listed=True))
         for found, info in listed.items()
-        if posixpath.dirname(found) == path.rstrip("/") and _is_summary(found)
+        if posixpath.dirname(found) == path.rstrip("/") and _is_summary(found) and not unended
         for url in (fs.unstrip_protocol(found),)
     )
     table = managed_in((found[len(path.rstrip("/")) + 1 :] for found in listed), name)
     tables = () if table is None else (table,)
     has_catalog = posixpath.join(path.rstrip("/"), FOLDER, HEAD) in listed
     catalog = DataFile(name, fs.unstrip_protocol(path), fs=fs) if has_catalog else None
-    return Found(name, tuple(files), False, storage_options, summaries, tables, catalog=catalog)
+    return Found(name, tuple(files), False, storage_options, summaries, tables, store_writes=unended, catalog=catalog)
 
 
 def _remote_glob(fs: Any, folders: Folders, path: str, name: str, storage_options: Mapping[str, Any] | None) -> Found:
-    files: list[DataFile] = []
     root = _fixed_part(path)
-    for found, info in _matching(folders, path).items():
-        if info.get("type") == "directory":
-            inner = (*_folders_between(root, posixpath.dirname(found)), posixpath.basename(found))
-            if "**" not in path and not any(map(is_hidden, inner)):
-                below = _listed(fs, found, folders.files(found, is_listed=True))
-                files += [replace(file, folders=inner + file.folders) for file in below]
-        else:
-            files += _listed(fs, root, {found: info})
+    beyond = [root, *partition_folders(root)] if root else []
+    listed, unended = settled(fs, folders, lambda: _matched(folders, path, root), beyond)
+    files = _listed(fs, root, listed)
     if not files:
         raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", name)
-    return Found(name, tuple(files), False, storage_options)
+    return Found(name, tuple(files), False, storage_options, store_writes=unended)
+
+
+def _matched(folders: Folders, pattern: str, root: str) -> dict[str, Mapping[str, Any]]:
+    """The files that a pattern matches, and those in the folders that it matches."""
+    listed: dict[str, Mapping[str, Any]] = {}
+    for found, info in _matching(folders, pattern).items():
+        if info.get("type") != "directory":
+            listed[found] = info
+            continue
+        inner = (*_folders_between(root, posixpath.dirname(found)), posixpath.basename(found))
+        if "**" not in pattern and not any(map(is_hidden, inner)):
+            listed |= folders.files(found, is_listed=True)
+    return listed
 
 
 def _matching(folders: Folders, pattern: str) -> dict[str, Mapping[str, Any]]:

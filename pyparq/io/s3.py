@@ -52,6 +52,24 @@ async def head(fs: Any, path: str) -> tuple[int, str | None]:
     return int(answer["ContentLength"]), answer.get("ETag") or None
 
 
+async def content(fs: Any, path: str) -> tuple[bytes, str | None]:
+    """All bytes of an object, and its entity tag. Raises what s3fs raises, for a missing object at once."""
+    answer = await fs._call_s3("get_object", **_which(fs, path))
+    async with answer["Body"] as body:
+        return await body.read(), answer.get("ETag")
+
+
+async def replace_content(fs: Any, path: str, before: bytes, data: bytes) -> None:
+    """Put ``data`` into an object that holds ``before``. An object that holds anything else stays as it is.
+
+    Raises what s3fs raises; for another object an answer of status 412, where it was replaced at the last moment.
+    """
+    found, etag = await content(fs, path)
+    if found == before:
+        bound = {} if etag is None else {"IfMatch": etag}
+        await fs._call_s3("put_object", **_which(fs, path), Body=data, **bound)
+
+
 async def unchanged_ranges(fs: Any, path: str, ranges: Sequence[tuple[int, int]], etag: str) -> list[Any]:
     """Ranges (offset, length) of the object that has this entity tag, by s3fs's own way, with its retries; an exception
     for a request that failed.

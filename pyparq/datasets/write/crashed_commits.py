@@ -58,6 +58,13 @@ def found_to_change(source: Any, storage_options: Mapping[str, Any] | None = Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfinishedWriteWarning)
         found = discover(source, storage_options, retry)
+        if found.store_writes:
+            target = found.store_writes[0].target
+            raise ChangedMeanwhile(
+                f"a write to the folder has not ended. If no program writes there, pyparq.recover_dataset({target!r}) "
+                "ends it",
+                file=target,
+            )
         if not found.unfinished:
             return found
         for folder in {commit.target for commit in found.unfinished}:
