@@ -7,7 +7,7 @@
 namespace pyparq {
 namespace {
 
-constexpr size_t kView = 16;     // bytes of a view: length, then the value itself or (prefix, buffer, offset)
+constexpr size_t kView = 16;         // bytes of a view: length, then the value itself or (prefix, buffer, offset)
 constexpr int32_t kMostInside = 12;  // longest value that a view holds itself
 
 struct Source {
