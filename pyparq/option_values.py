@@ -136,7 +136,7 @@ def sort_keys(given: Any) -> tuple[SortKey, ...]:
 
 
 _DIRECTIONS = ("ascending", "descending", "asc", "desc")
-"""What stands for a direction, or was meant to, and not for the second name of a path."""
+"""Second items of a sort key that mean a direction, not the second name of a path."""
 
 
 def _sort_key(item: Any) -> SortKey:

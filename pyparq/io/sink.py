@@ -321,7 +321,8 @@ def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any
     parts = open_file_parts(where)
     if parts is not None:
         return _open_parts(*parts, fsync)
-    # Open files of fsspec's local file system are both: what they are opened for is not to be replaced beneath them.
+    # Open files of fsspec's local file system are both path and file object. They are written as file objects: the path
+    # must not be replaced while it is open.
     if isinstance(where, str) or (isinstance(where, os.PathLike) and not hasattr(where, "write")):
         path = os.fsdecode(where)
         return _open_url(path, fsync, storage_options) if "://" in path else LocalSink(expanded(path), fsync)

@@ -201,7 +201,7 @@ class Nonces:
 
     def forget(self) -> None:
         """
-        Give none of those that are drawn already: a forked process has the same ones as its parent.
+        Drop the nonces that are drawn already. A forked process must not use those of its parent.
         """
 
     @property

@@ -177,7 +177,7 @@ def _as_pyarrow(schema: Any) -> Any:
 
 
 def _streams(given: Any, schema: Any, options: dict[str, Any]) -> dict[str, str]:
-    """``use_byte_stream_split`` as encodings: of the columns without a dictionary, or of those that are named."""
+    """``use_byte_stream_split`` as encodings: for all columns without a dictionary, or for the named columns."""
     encodings = dict(options.get("column_encoding") or {})
     if given is True:
         names = [f.name for f in schema if str(f.type) in ("float", "double")]

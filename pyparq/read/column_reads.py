@@ -97,7 +97,7 @@ class ColumnReader:
         self.trace: Trace | None = None
         """Where every read is noted, for a picture of them."""
         self.prefetch: Prefetch | None = None
-        """What is to be read next, of a remote file."""
+        """Requests the next row groups of a remote file early. ``None``: it does not pay."""
         most = min(self.options.prefetch_bytes, self.account.most // PREFETCHED)
         if most > 0 and self.options.use_threads and not file.fetcher.source.is_local:
             self.prefetch = Prefetch(file.fetcher, most)

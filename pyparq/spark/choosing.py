@@ -23,7 +23,7 @@ from pyparq.spark.keys import keys_of
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the files are to be like."""
+    """The wanted size and order of files."""
 
     size: int
     """Bytes of a file."""

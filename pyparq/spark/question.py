@@ -135,7 +135,7 @@ _AS_SPARK = {"coerce_int96_timestamp_unit": "us", "int96_adjusted_to_utc": True}
 microseconds."""
 
 _OF_DATASETS = ("partitioning", "filename", "by")
-"""Options of :func:`pyparq.dataset` that are none of :class:`ReadOptions`."""
+"""Options of :func:`pyparq.dataset` that are not in :class:`ReadOptions`."""
 
 
 def read_options(question: Question, decryption: Any = None, *, use_threads: bool = True) -> ReadOptions:

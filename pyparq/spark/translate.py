@@ -188,7 +188,7 @@ class _Translator:
     def _coalesced(self, call: Call, name: str, right: Condition) -> Expression:
         """``coalesce(column, a) < b``: what a is beside b decides where the column is null."""
         if len(call.arguments) != 2 or not all(isinstance(part, Literal) for part in (call.arguments[1], right)):
-            raise NoEqual("it is not a column, or else one value, beside another")
+            raise NoEqual("it must be coalesce(column, value), compared with a value")
         path, column = self._column(call.arguments[0])
         instead, value = self._value(call.arguments[1], column), self._value(right, column)
         if value is None:

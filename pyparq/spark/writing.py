@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
@@ -87,12 +87,18 @@ def write(
     if staging is None:
         return WriteReport(target, ())
     job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options, zone=time_zone(spark))
+    return committed_or_aborted(commits, job, watch, lambda: replies_of(over_batches(df, "write", job, "reply binary")))
+
+
+def committed_or_aborted(commits: Any, job: WriteJob, watch: Watch, run: Callable[[], Any]) -> WriteReport:
+    """Run the tasks of a job and commit their files. After an error the target is as it was."""
     try:
         with watch:
-            found = replies_of(over_batches(df, "write", job, "reply binary"))
-        return commits.commit(job, found)
+            found = run()
+        report: WriteReport = commits.commit(job, found)
+        return report
     except BaseException:
-        commits.abort(staging, storage_options)
+        commits.abort(job.staging, job.storage_options)
         raise
 
 

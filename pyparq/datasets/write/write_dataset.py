@@ -46,7 +46,7 @@ _INSTEAD = {
     "partitioning": "give partition_cols",
     "root_path": "give the folder as the second argument",
 }
-"""Names of others for what is called something else here."""
+"""Names that other libraries use for these options, and the advice to give."""
 
 
 def write_dataset(

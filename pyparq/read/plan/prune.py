@@ -50,7 +50,7 @@ class Pruner:
         ask_filters: bool = True,
         trace: Trace | None = None,
     ) -> None:
-        """``within``: the requested rows of each row group of which not all are requested. ``account`` counts the
+        """``within``: the requested rows, for row groups of which only some are. ``account`` counts the
         decoded dictionaries. ``outputs``: the columns that will be read for the rows that are left. ``ask_filters``:
         whether to ask Bloom filters. ``trace``: where to note what each stage leaves."""
         self.file = file

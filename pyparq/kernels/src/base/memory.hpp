@@ -19,7 +19,7 @@ struct Area {
 // At least `size` bytes of anything, aligned for every type. Throws std::bad_alloc.
 Area take_area(size_t size);
 
-// At least `size` bytes, of which the first `used` are what they were; what `area` had is no longer there. Where it throws
+// Grows to at least `size` bytes and keeps the first `used`. The old memory of `area` is freed. Where it throws
 // std::bad_alloc, all is as before.
 void grow_area(Area& area, size_t used, size_t size);
 

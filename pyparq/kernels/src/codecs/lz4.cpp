@@ -32,6 +32,21 @@ struct Place {
     size_t room() const { return static_cast<size_t>(end - at); }
 };
 
+// At most 32 bytes that stand `offset` bytes before; as many are written.
+inline void copy_short_match(uint8_t* to, size_t offset, size_t length) {
+    if (offset >= 16) [[likely]] {
+        copy_16(to, to - offset);
+        copy_16(to + 16, to + 16 - offset);
+    } else {
+        repeat(to, offset, length);
+    }
+}
+
+inline void copy_long_match(uint8_t* to, size_t offset, size_t length) {
+    if (offset < 32) return copy_back(to, offset, length);
+    for (size_t done = 0; done < length; done += 32) copy_32(to + done, to + done - offset);
+}
+
 // Decodes sequences as long as no wide copy can go wrong, and no further than `stop`; false where one is malformed.
 bool decode_most(Place& place, const uint8_t* stop) {
     // Of a sequence whose lengths stand in its token, and what others are made sure of that have longer ones.
@@ -56,23 +71,14 @@ bool decode_most(Place& place, const uint8_t* stop) {
         }
         size_t length = (token & 15) + kShortestMatch;
         if (length < 15 + kShortestMatch) {
-            if (offset >= 16) [[likely]] {
-                copy_16(to, to - offset);
-                copy_16(to + 16, to + 16 - offset);
-            } else {
-                repeat(to, offset, length);
-            }
+            copy_short_match(to, offset, length);
         } else {
             if (!more_length(behind, place.in_end, length)) {
                 right = false;
                 break;
             }
             if (length + kSlack > static_cast<size_t>(place.end - to)) break;
-            if (offset >= 32) {
-                for (size_t done = 0; done < length; done += 32) copy_32(to + done, to + done - offset);
-            } else {
-                copy_back(to, offset, length);
-            }
+            copy_long_match(to, offset, length);
         }
         in = behind, at = to + length;
     }

@@ -89,7 +89,7 @@ Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, Held& held,
 
 namespace {
 
-// Pages that are told apart, and the numbers of their rows.
+// A list of single pages, and the numbers of their rows.
 void read_pages(const PieceSpec& given, Held& held, Piece& piece) {
     const Py_ssize_t n = PySequence_Size(given.data.ptr());
     if (n < 0) throw nb::python_error();

@@ -67,7 +67,7 @@ void decode_page(ColumnJob& job, Segment& segment, Piece& piece, const ListedPag
     row = next;
 }
 
-// Decodes a page of which only the beginning is inflated, if that is enough. False: all of it is needed.
+// Decodes a page after inflating only its beginning. False where the whole page is needed.
 bool decode_beginning(ColumnJob& job, Segment& segment, Piece& piece, const ListedPage& page, int64_t& row,
                       const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     const int64_t limit = values_needed(job.leaf, piece, page);
@@ -105,7 +105,7 @@ size_t bytes_expected(const ColumnJob& job, const Segment& segment) {
     return expected;
 }
 
-// Bytes of levels before the values of a page none of whose values is null.
+// Bytes of levels before the values of a page without nulls.
 int64_t level_bytes(const LeafSpec& leaf, const PageHead& head) {
     if (head.is_v2()) return head.def + head.rep;
     if (leaf.max_def == 0) return 0;
@@ -166,7 +166,7 @@ std::optional<Foreseen> foreseen(const ColumnJob& job, const Segment& segment, c
     return found;
 }
 
-// Segments of byte arrays go side by side into one block, where it can be told how much each of them takes.
+// Puts the bytes of all segments side by side into one block, where their sizes are known before they are decoded.
 void plan_joint(ColumnJob& job, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     job.binary.joint.clear(budget);
     if (!job.leaf.is_binary() || !job.in_place() || job.segments.size() < 2) return;

@@ -1,4 +1,5 @@
-// Many column chunks decoded in one call, on several threads: what is shared out, and which of several faults is told.
+// Many column chunks decoded in one call, on several threads: how the work is divided, and which of several faults is
+// reported.
 #pragma once
 #include "base/workers.hpp"
 #include "decode/arguments.hpp"
@@ -227,7 +228,7 @@ struct ChunkTotals {
     size_t ended_early = 0;  // chunks whose pages end before their bytes do
 };
 
-// A DecodeRefusal, or None where nothing is wrong. Needs the GIL, and is to be called once, whatever became of the decoder.
+// A DecodeRefusal, or None where nothing is wrong. Needs the GIL. To be called once, also after an exception.
 nb::object refusal_of(Faults& faults);
 
 // A column of values. Needs the GIL; nothing is left in the job.

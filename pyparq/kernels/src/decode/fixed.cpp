@@ -151,7 +151,7 @@ const uint8_t* decode_fixed(const PageValues& page, const LeafSpec& leaf, size_t
             rle_booleans(page, page.present, to);
             return to;
         }
-        case kDelta: {
+        case kDeltaBinaryPacked: {
             check_type(leaf.physical == Physical::kInt32 || leaf.physical == Physical::kInt64, page.encoding, leaf);
             uint8_t* const to = out();
             delta_fixed(page, leaf, to, scratch.indices, budget);
@@ -232,56 +232,61 @@ uint8_t* FixedSink::next(size_t more, Budget& budget) {
 
 void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, const Dictionary& dictionary,
                        PageScratch& scratch, Budget& budget) {
-    uint8_t* out = next(n, budget);
-    const size_t width = width_;
+    uint8_t* const out = next(n, budget);
     try {
-        if (is_dictionary(page.encoding)) {
-            const Dictionary& from = there(dictionary);
-            if (leaf_.is_codes() && valid == nullptr && page.picks == nullptr && n > 0) {
-                if (page.data.size == 0) throw Refused{"no_indices"};
-                IndexReader(page.data.data, page.data.size, from.count).read(n, reinterpret_cast<uint32_t*>(out));
-                slots += n;
-                return;
-            }
-            each_block(page, valid, n, from.count, scratch, budget,
-                       [&](const uint32_t* block, size_t values, const uint8_t* present, size_t m) {
-                if (!from.beyond.empty()) check_used(from, block, values);
-                if (values == 0) std::memset(out, 0, m * width);
-                else by_width(width, [&](auto tag) { pick<decltype(tag)>(from.fixed.data(), block, present, m, width, out); });
-                out += m * width;
-            });
-        } else if (!leaf_.is_values()) {
-            throw OtherForm{};
-        } else {
-            const bool in_order = page.picks == nullptr && (valid == nullptr || page.present == n);
-            const bool direct = in_order && leaf_.convert == Convert::kNone;
-            const size_t needed = page.needed();
-            PageValues kept = page;
-            const uint8_t* values = decode_fixed(page, leaf_, needed, direct ? out : nullptr, scratch, budget);
-            if (leaf_.convert != Convert::kNone) {
-                if (in_order) {
-                    if (!convert(leaf_, values, n, out)) does_not_fit(leaf_);
-                    values = out;
-                } else {  // of the values only those that are wanted
-                    const size_t wanted = kept.wanted();
-                    const size_t stored = page.picks == nullptr ? 0 : wanted * leaf_.width;
-                    uint8_t* const made = scratch.spelled.take(stored + wanted * width + 1, budget);
-                    if (page.picks != nullptr) {
-                        place_values(values, leaf_.width, page, nullptr, wanted, made);
-                        values = made;
-                    }
-                    if (!convert(leaf_, values, wanted, made + stored)) does_not_fit(leaf_);
-                    values = made + stored;
-                    kept.picks = nullptr, kept.present = wanted;
-                }
-            }
-            if (values != out) place_values(values, width, kept, valid, n, out);
-        }
+        if (is_dictionary(page.encoding)) append_entries(page, valid, n, there(dictionary), out, scratch, budget);
+        else if (!leaf_.is_values()) throw OtherForm{};
+        else append_values(page, valid, n, out, scratch, budget);
     } catch (const KernelError& error) {
         if (page.partly) throw NeedsAll{};
         bad_values(page.encoding, error);
     }
     slots += n;
+}
+
+void FixedSink::append_entries(const PageValues& page, const uint8_t* valid, size_t n, const Dictionary& from, uint8_t* out,
+                               PageScratch& scratch, Budget& budget) {
+    if (leaf_.is_codes() && valid == nullptr && page.picks == nullptr && n > 0) {
+        if (page.data.size == 0) throw Refused{"no_indices"};
+        return IndexReader(page.data.data, page.data.size, from.count).read(n, reinterpret_cast<uint32_t*>(out));
+    }
+    const size_t width = width_;
+    each_block(page, valid, n, from.count, scratch, budget,
+               [&](const uint32_t* block, size_t values, const uint8_t* present, size_t m) {
+        if (!from.beyond.empty()) check_used(from, block, values);
+        if (values == 0) std::memset(out, 0, m * width);
+        else by_width(width, [&](auto tag) { pick<decltype(tag)>(from.fixed.data(), block, present, m, width, out); });
+        out += m * width;
+    });
+}
+
+void FixedSink::append_values(const PageValues& page, const uint8_t* valid, size_t n, uint8_t* out, PageScratch& scratch,
+                              Budget& budget) {
+    const bool in_order = page.picks == nullptr && (valid == nullptr || page.present == n);
+    const bool converts = leaf_.convert != Convert::kNone;
+    PageValues kept = page;
+    const uint8_t* values = decode_fixed(page, leaf_, page.needed(), in_order && !converts ? out : nullptr, scratch, budget);
+    if (converts && in_order) {
+        if (!convert(leaf_, values, n, out)) does_not_fit(leaf_);
+        values = out;
+    } else if (converts) {
+        values = convert_wanted(kept, values, scratch, budget);
+    }
+    if (values != out) place_values(values, width_, kept, valid, n, out);
+}
+
+// Of the stored values only those that are wanted, converted; `page` then has no others.
+const uint8_t* FixedSink::convert_wanted(PageValues& page, const uint8_t* values, PageScratch& scratch, Budget& budget) const {
+    const size_t wanted = page.wanted();
+    const size_t stored = page.picks == nullptr ? 0 : wanted * leaf_.width;
+    uint8_t* const made = scratch.spelled.take(stored + wanted * width_ + 1, budget);
+    if (page.picks != nullptr) {
+        place_values(values, leaf_.width, page, nullptr, wanted, made);
+        values = made;
+    }
+    if (!convert(leaf_, values, wanted, made + stored)) does_not_fit(leaf_);
+    page.picks = nullptr, page.present = wanted;
+    return made + stored;
 }
 
 }  // namespace pyparq

@@ -85,7 +85,7 @@ class Block {
         size_ = size;
     }
 
-    // The first n bytes, for whoever asks. Needs the GIL; nothing is here afterwards.
+    // Gives the first n bytes away. Needs the GIL. The block is empty afterwards.
     SharedBytes share(size_t n);
 
   private:

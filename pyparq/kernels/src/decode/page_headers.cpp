@@ -110,8 +110,8 @@ void list_planned(LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageSc
     at.page = -1;
 }
 
-// How many entries of its dictionary the rows that are wanted of a piece look at; all of them where it would not pay to
-// find out, or something is wrong, which is said when the pages are decoded.
+// How many entries of its dictionary, from the first one on, the wanted rows of a piece use. All of them where finding out
+// would cost more than it saves, or the pages are damaged: decoding them raises the error.
 int64_t entries_needed(const LeafSpec& leaf, const Piece& piece, const PageHead& dictionary, int64_t wanted,
                        const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     constexpr int64_t kLarge = int64_t{32} << 10, kFewRows = 64;

@@ -1,5 +1,6 @@
 // What the sinks share: encodings, indices, and how values of several widths are copied.
 #pragma once
+#include "base/encodings.hpp"
 #include "base/widths.hpp"
 #include "decode/column_output.hpp"
 
@@ -7,21 +8,6 @@
 #include "decode/delta_binary_packed.hpp"
 
 namespace pyparq {
-
-enum Encoding : int {
-    kPlain = 0,
-    kPlainDictionary = 2,
-    kRle = 3,
-    kBitPacked = 4,
-    kDelta = 5,
-    kDeltaLength = 6,
-    kDeltaByteArray = 7,
-    kRleDictionary = 8,
-    kByteStreamSplit = 9,
-    kAlp = 10,
-};
-
-inline bool is_dictionary(int encoding) { return encoding == kPlainDictionary || encoding == kRleDictionary; }
 
 [[noreturn]] inline void bad_values(int encoding, const KernelError& error) {
     throw Refused{"values", encoding, 0, 0, error.what()};
