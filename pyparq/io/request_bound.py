@@ -16,7 +16,12 @@ _free: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[int, asyncio.S
 
 def io_thread_count() -> int:
     """Maximum number of requests to stores that pyparq makes at the same time, in the whole process: 128 unless
-    :func:`set_io_thread_count` has changed it. Threads that read add one each."""
+    :func:`set_io_thread_count` has changed it. Threads that read add one each.
+
+    Example::
+
+        print(pyparq.io_thread_count())      # 128
+    """
     return most_requests()
 
 
@@ -29,7 +34,6 @@ def set_io_thread_count(count: int) -> None:
     Example::
 
         pyparq.set_io_thread_count(256)
-        print(pyparq.io_thread_count())
     """
     if type(count) is not int or count < 1:
         raise OptionError(f"count must be a whole number of at least 1, not {count!r}")
