@@ -15,7 +15,7 @@ from pyparq.io.retry import Retry
 from pyparq.io.url import REFUSED, say_tries
 from pyparq.runtime import fork_safety
 from pyparq.runtime.safe_repr import printable
-from pyparq.runtime.threads import map_requests
+from pyparq.runtime.threads import MANY_REQUESTS, map_requests
 
 T = TypeVar("T")
 
@@ -60,6 +60,8 @@ class ObjectFile:
     is_local = False
     retry = Retry()
     """How often failed requests are repeated, in addition to obstore's own repetitions."""
+    at_a_time = MANY_REQUESTS
+    """Requests of one step that are made at a time."""
 
     def __init__(self, store: Any, path: str) -> None:
         if not isinstance(path, str) or not (hasattr(store, "get") and hasattr(store, "head")):
@@ -105,7 +107,7 @@ class ObjectFile:
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
-        return [self._again(ranges[0])] if len(ranges) == 1 else map_requests(self._again, ranges)
+        return [self._again(ranges[0])] if len(ranges) == 1 else map_requests(self._again, ranges, self.at_a_time)
 
     def _again(self, wanted: Range) -> memoryview:
         return self._asked(lambda: self._range(wanted))
