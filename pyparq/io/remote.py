@@ -104,6 +104,16 @@ class FsspecFile:
         """The entity tag of the object on S3 that was opened, if it can be stated in requests."""
         return self._etag if self._etag is not None and self._etag.startswith('"') else None
 
+    def check_now(self) -> None:
+        """Ask whether the file is still the one that was read. Raises :class:`ChangedFileError` if it is not."""
+        self._check_usable()
+        if self._unchanged is not None:
+            self._unchanged.check_now(self.fs, self.name, self.retry)
+        elif self._etag is not None:
+            asked = FsspecFile(self.fs, self.path, self.name)
+            if asked.size != self._size or asked._etag != self._etag:
+                raise ChangedFileError("the file has changed since it was opened: open it again", file=self.name)
+
     def begin(self) -> None:
         """Begin a new question to an open file: it may have been replaced since the last one."""
         if self._unchanged is not None:
