@@ -335,5 +335,5 @@ class ReadOptions:
 
 @cache
 def _defaults() -> ReadOptions:
-    """The options that nothing was said about, checked once."""
+    """The options where all have their defaults, checked once."""
     return ReadOptions()

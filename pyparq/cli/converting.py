@@ -77,7 +77,7 @@ def import_command(file: str, output: str | None, form: str | None, **options: A
         form = known_form(_unpacked(file)) if file != PIPE else None
         if form not in ("csv", "jsonl"):
             raise click.UsageError(
-                f"{file!r} has no suffix .csv, .tsv or .jsonl: say what it is with --from",
+                f"{file!r} has no suffix .csv, .tsv or .jsonl: name its format with --from",
                 ctx=click.get_current_context(),
             )
     if output is None:

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyparq.errors import WriteConflictError
-from pyparq.io.file_lock import Held, lock
+from pyparq.io.file_lock import HeldLock, lock
 
 PREFIX = "_pyparq_staging-"
 SUFFIX = ".inprogress"
@@ -114,7 +114,7 @@ def _about(folder: str) -> dict[str, Any]:
 # ---- locks ---------------------------------------------------------------------------------------------------------
 
 
-class StagingLock(Held):
+class StagingLock(HeldLock):
     """The lock of a staging folder. Raises :class:`WriteConflictError` where another process has it."""
 
     def __init__(self, folder: str) -> None:

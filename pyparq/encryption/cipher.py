@@ -45,7 +45,7 @@ PageSeal = NativeSealer | Callable[[Any, list[Any], int], list[Any]]
 
 
 _nonces: WeakValueDictionary[bytes, Nonces] = WeakValueDictionary()
-"""By the hash of a key: what counts its encryptions in this process, by whichever objects hold it."""
+"""By the hash of a key: the counter of its encryptions in this process, by all objects that hold it."""
 _kept: set[Nonces] = set()
 """Those that outlive the objects that hold their keys."""
 _nonces_lock = threading.Lock()

@@ -27,7 +27,7 @@ except ImportError:  # Windows: no locks
     fcntl = None  # type: ignore[assignment]
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EBADF, errno.EINVAL)
-"""Errors of file systems without ``flock``, and of those that need a file opened for writing."""
+"""Errors of file systems that have no ``flock``, or have it only for files opened for writing."""
 PATIENCE = 2.0
 """Seconds to wait for a lock. pyparq holds locks for less than a millisecond. A program that holds a file's lock for
 longer has other reasons, so its lock is ignored."""
@@ -63,7 +63,7 @@ class Identity:
             raise ChangedMeanwhile(f"the file {done} since it was read. Nothing was written: try again", file=path)
 
 
-class Held:
+class HeldLock:
     """A descriptor with a lock. The lock is released with it, or when the process ends in any way."""
 
     _fd = -1
@@ -94,7 +94,7 @@ def locked_name(path: str) -> Iterator[bool]:
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            held = Held(os.open(path, _FLAGS))
+            held = HeldLock(os.open(path, _FLAGS))
         except FileNotFoundError:
             yield False
             return
@@ -121,7 +121,7 @@ def locked_folder(path: str, patient: bool = True) -> Iterator[bool]:
     if os.name == "nt":  # no locks, and no descriptors of folders
         yield os.path.isdir(path)
         return
-    held = Held(os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
+    held = HeldLock(os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
     try:
         status = os.fstat(held._fd)
         folder = status.st_dev, status.st_ino

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.table_formats import managed_by, managed_in_store, managed_on
 from pyparq.datasets.write.crashed_commits import settled
 from pyparq.errors import ChangedMeanwhile, OptionError

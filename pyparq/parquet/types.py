@@ -6,7 +6,7 @@ from typing import Any
 
 
 def asked_of(metadata: Any, binary_type: Any, list_type: Any, extensions: bool) -> tuple[Any, Any, bool]:
-    """What is asked of a file: nothing where its ``ARROW:schema`` says which types its columns have."""
+    """The types to ask a file for: none where its ``ARROW:schema`` says which types its columns have."""
     return (None, None, extensions) if b"ARROW:schema" in (metadata or {}) else (binary_type, list_type, extensions)
 
 

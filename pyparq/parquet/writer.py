@@ -136,7 +136,7 @@ class ParquetWriter:
         return made
 
     def _is_changed(self, table: Any) -> bool:
-        """Whether the table differs from what is written by what the arguments change, and nothing else."""
+        """Whether the table differs from the written schema only in what the arguments change."""
         same_names = len(table.schema) == len(self.schema)
         return same_names and not table.schema.equals(self.schema) and all(
             a.equals(b) or str(a).split("[")[0] == str(b).split("[")[0] or (str(a), str(b)) == ("uint32", "int64")

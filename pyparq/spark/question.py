@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
-from pyparq.datasets.discovery import Found
+from pyparq.datasets.data_files import SourceFiles
 from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.read.dataset import Dataset, dataset, files_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
@@ -113,7 +113,7 @@ class Reply:
 class Listing:
     """The files of a source, where there are so many that tasks plan them."""
 
-    found: Found
+    found: SourceFiles
     partitions: Partitions
 
     @staticmethod

@@ -85,7 +85,7 @@ class _Translator:
         }  # fmt: skip
 
     def condition(self, node: Condition, negate: bool) -> Expression | None:
-        """The condition, or its negation; ``None`` where nothing is known of it."""
+        """The condition, or its negation; ``None`` where it has no translation."""
         if isinstance(node, Call) and node.name == "!" and len(node.arguments) == 1:
             return self.condition(node.arguments[0], not negate)
         if isinstance(node, Call) and node.name in ("and", "or"):

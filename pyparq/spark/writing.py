@@ -49,8 +49,8 @@ def write(
     ``partition_cols``: columns whose values become names of folders, as Spark writes them. ``encryption``: the name of
     a function that makes the properties on each worker (``"module:function"``). ``force``: write even where Delta Lake,
     Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``progress``:
-    called with the number of Spark's tasks that are done and of those that are known, from another thread; first
-    with zeros. ``options``: those of :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
+    called with the number of Spark's tasks that are done, and the number of all tasks so far, from another thread;
+    first with zeros. ``options``: those of :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
     (within each file) and the others, and ``max_rows_per_file`` and ``max_bytes_per_file`` of
     :func:`pyparq.write_dataset`; ``partitionOverwriteMode`` and ``maxRecordsPerFile`` too, as Spark spells them. Where
     the call does not say, the session's settings do: docs/spark.md has the list. Each partition of the DataFrame makes

@@ -11,7 +11,8 @@ import numpy as np
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
-from pyparq.datasets.discovery import DataFile, Found, discover
+from pyparq.datasets.data_files import DataFile, SourceFiles
+from pyparq.datasets.discovery import discover
 from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
 from pyparq.datasets.read.explain import DatasetExplanation
@@ -337,7 +338,7 @@ def _files_of_table(
     progress: Progress | None,
     storage_options: Mapping[str, Any] | None,
 ) -> DatasetFiles:
-    found = Found(table.root, table.files, False, storage_options, table=table.known)
+    found = SourceFiles(table.root, table.files, False, storage_options, table=table.known)
     partitions = _named(table.partitions, table.files, filename, options.case_sensitive)
     by = table.matching._replace(case_sensitive=options.case_sensitive)
     return DatasetFiles(found, partitions, table.schema, options, by, on_error, progress)

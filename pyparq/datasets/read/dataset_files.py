@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pyparq.datasets.discovery import DataFile, Found
+from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.read.evolution import marked
@@ -42,7 +42,7 @@ class DatasetFiles:
 
     def __init__(
         self,
-        found: Found,
+        found: SourceFiles,
         partitions: Partitions,
         declared: Schema | None,
         options: ReadOptions,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.errors import ChangedFileError, located
 from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.fetch import Fetcher

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from pyparq.datasets.commit_record import OldFile, Record, prepare_record, publish_record, read_record
-from pyparq.datasets.discovery import is_hidden
+from pyparq.datasets.data_files import is_hidden
 from pyparq.datasets.file_state import local_state
 from pyparq.datasets.staging import (
     RECORD,
@@ -146,8 +146,8 @@ class Committer:
 
         All of the new files become visible, or none (see the module's text). ``fsync``: flush the folders to disk, so
         that the commit is still there after a power cut. ``summaries`` is told the paths of the files that stay, and
-        makes more files: no other write changes the folder meanwhile. ``sources``: the files that are replaced,
-        instead of those that the mode says.
+        makes more files: no other write changes the folder meanwhile. ``sources``: the files to replace,
+        instead of the ones that the mode names.
 
         Raises :class:`TargetExistsError` where a file has a new one's name or, for mode ``"error"``, where the folder
         has been filled meanwhile, :class:`ChangedFileError` where one of the ``sources`` has changed.

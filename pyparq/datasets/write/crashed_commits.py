@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from pyparq.datasets.discovery import Found, discover
+from pyparq.datasets.data_files import SourceFiles
+from pyparq.datasets.discovery import discover
 from pyparq.datasets.write.commit import complete_crashed, recover_dataset
 from pyparq.errors import ChangedMeanwhile, UnfinishedWriteWarning
 from pyparq.io.file_lock import locked_folder
@@ -48,7 +49,9 @@ def _folders(path: str) -> Iterator[str]:
         yield folder
 
 
-def found_to_change(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> Found:
+def found_to_change(
+    source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None
+) -> SourceFiles:
     """The files of a source that are about to be changed in place. Crashed writes there are completed first, because
     the old files of a commit must not be changed.
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from pyparq.datasets.discovery import SUMMARIES
+from pyparq.datasets.data_files import SUMMARIES
 from pyparq.datasets.staging import PREFIX
 from pyparq.datasets.store_writes import MARKER, Marker, state_of
 from pyparq.errors import WriteConflictError

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
-from pyparq.datasets.discovery import SUMMARIES, is_hidden
+from pyparq.datasets.data_files import SUMMARIES, is_hidden
 from pyparq.datasets.staging import PREFIX, Staging
 from pyparq.datasets.store_writes import MARKER
 from pyparq.datasets.table_formats import check_folder_on

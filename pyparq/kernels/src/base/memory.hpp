@@ -8,7 +8,7 @@
 
 namespace pyparq {
 
-// Some memory. Whoever has it gives it back, or has an array do that.
+// Some memory. The owner gives it back, or hands it to an array that does.
 struct Area {
     uint8_t* data = nullptr;
     size_t room = 0;  // bytes that it has, at least as many as were asked for
@@ -23,7 +23,7 @@ Area take_area(size_t size);
 // std::bad_alloc, all is as before.
 void grow_area(Area& area, size_t used, size_t size);
 
-// Lets go of what is behind the first `used` bytes, where that is worth it.
+// Frees the memory behind the first `used` bytes, where that is worth it.
 void trim_area(Area& area, size_t used);
 
 void give_area(Area area) noexcept;

@@ -42,14 +42,14 @@ delta::Prefixed read_prefixes(const PageValues& page, Budget& budget) {
         return delta::read_prefixed({page.data.data, page.data.data + page.data.size}, page.present, most);
     } catch (const KernelError& error) {
         if (most < kMostPage && std::string(error.what()).find("bytes allowed") != std::string::npos)
-            throw Refused{"memory", static_cast<int64_t>(most)};
+            throw PageRefusal{"memory", static_cast<int64_t>(most)};
         throw;
     }
 }
 
 void not_of_byte_arrays(int encoding, const LeafSpec& leaf) {
     if (is_encoding(encoding)) check_type(false, encoding, leaf);
-    throw Refused{"encoding", encoding};
+    throw PageRefusal{"encoding", encoding};
 }
 
 template <class O>
@@ -84,7 +84,7 @@ void BinarySink<O>::foresee(const PageValues& page, size_t n, Budget& budget) {
 template <class O>
 O* BinarySink<O>::next(size_t more, Budget& budget) {
     if (place_ != nullptr) {
-        if (more > room_ - slots) throw Refused{"too_many_values"};
+        if (more > room_ - slots) throw PageRefusal{"too_many_values"};
         return place_ + slots;
     }
     const size_t needed = checked_mul(slots + more + 1, sizeof(O));

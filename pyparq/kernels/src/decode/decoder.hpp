@@ -15,14 +15,14 @@ struct Fault {
     bool any = false;
     size_t job = 0;
     Place place;
-    Refused refused{""};
+    PageRefusal refused{""};
     PyObject* error = nullptr;  // an exception of Python's
     bool memory = false;
 };
 
 class Faults {
   public:
-    void note(size_t job, const Place& place, const Refused& refused) {
+    void note(size_t job, const Place& place, const PageRefusal& refused) {
         const std::lock_guard lock(mutex_);
         if (!earlier(job, place)) return;
         first.any = true, first.job = job, first.place = place, first.refused = refused;
@@ -127,7 +127,7 @@ class Decoder {
         for (const size_t j : numbers) {
             try {
                 plan_job(jobs[j], all, threads, *scratch);
-            } catch (const Refused& refused) {
+            } catch (const PageRefusal& refused) {
                 faults.note(j, {}, refused);
                 return {};
             }
@@ -176,7 +176,7 @@ class Decoder {
             std::unique_ptr<PageScratch> scratch = take_scratch();
             try {
                 run(k, *scratch, at);
-            } catch (const Refused& refused) {
+            } catch (const PageRefusal& refused) {
                 faults.note(job_of(k), at, refused);
             } catch (const KernelError& error) {
                 faults.note(job_of(k), at, {"kernel", 0, 0, 0, error.what()});

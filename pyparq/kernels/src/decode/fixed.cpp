@@ -70,10 +70,10 @@ const uint8_t* plain_fixed(const PageValues& page, const LeafSpec& leaf, size_t 
     if (leaf.physical == Physical::kBoolean) {
         if (data.size < (n + 7) / 8) {
             if (page.partly) throw NeedsAll{};
-            throw Refused{"plain_booleans", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present)};
+            throw PageRefusal{"plain_booleans", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present)};
         }
         if (!page.partly && data.size < (page.present + 7) / 8)
-            throw Refused{"plain_booleans", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present)};
+            throw PageRefusal{"plain_booleans", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present)};
         uint8_t* const out = room.take((n + 7) / 8 * 8, budget);
         for (size_t i = 0; i < n; i += 8) {
             const uint64_t bits = data.data[i / 8] * 0x0101010101010101ull & 0x8040201008040201ull;  // one in each byte
@@ -91,8 +91,8 @@ const uint8_t* plain_fixed(const PageValues& page, const LeafSpec& leaf, size_t 
         return data.data;
     }
     if (data.size < all || narrow)
-        throw Refused{"plain_size", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present),
-                      static_cast<int64_t>(leaf.width)};
+        throw PageRefusal{"plain_size", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present),
+                          static_cast<int64_t>(leaf.width)};
     return data.data;
 }
 
@@ -100,9 +100,9 @@ namespace {
 
 void rle_booleans(const PageValues& page, size_t n, uint8_t* out) {
     const Bytes& data = page.data;
-    if (data.size < 4) throw Refused{"rle_length"};
+    if (data.size < 4) throw PageRefusal{"rle_length"};
     const size_t size = load<uint32_t>(data.data);
-    if (size > data.size - 4) throw Refused{"rle_size", static_cast<int64_t>(size), static_cast<int64_t>(data.size - 4)};
+    if (size > data.size - 4) throw PageRefusal{"rle_size", static_cast<int64_t>(size), static_cast<int64_t>(data.size - 4)};
     decode_hybrid_u8(data.data + 4, size, 1, n, out, 1);
 }
 
@@ -132,7 +132,7 @@ const uint8_t* prefixed_fixed(const PageValues& page, const LeafSpec& leaf, Pass
                                             checked_mul(page.present, leaf.width));
     for (size_t i = 0; i < page.present; ++i)
         if (uint64_t{found.prefix[i]} + found.suffix[i] != leaf.width)
-            throw Refused{"fixed_length", static_cast<int64_t>(leaf.width)};
+            throw PageRefusal{"fixed_length", static_cast<int64_t>(leaf.width)};
     uint8_t* const out = room.take(found.total, budget);
     delta::spell_prefixed(found, page.present, out);
     return out;
@@ -161,8 +161,8 @@ const uint8_t* decode_fixed(const PageValues& page, const LeafSpec& leaf, size_t
             check_type(leaf.physical != Physical::kBoolean && leaf.physical != Physical::kInt96, page.encoding, leaf);
             // The streams are as long as the page is: a padded page would be read wrong.
             if (page.data.size != checked_mul(page.present, leaf.width))
-                throw Refused{"split_size", static_cast<int64_t>(page.data.size), static_cast<int64_t>(page.present),
-                              static_cast<int64_t>(leaf.width)};
+                throw PageRefusal{"split_size", static_cast<int64_t>(page.data.size), static_cast<int64_t>(page.present),
+                                  static_cast<int64_t>(leaf.width)};
             uint8_t* const to = out();
             join_streams(page.data.data, page.present, leaf.width, to);
             return to;
@@ -177,7 +177,7 @@ const uint8_t* decode_fixed(const PageValues& page, const LeafSpec& leaf, size_t
             check_type(leaf.physical == Physical::kFixed, page.encoding, leaf);
             return prefixed_fixed(page, leaf, scratch.values, budget);
         case kDeltaLength: check_type(false, page.encoding, leaf); return nullptr;
-        default: throw Refused{"encoding", page.encoding};
+        default: throw PageRefusal{"encoding", page.encoding};
     }
 }
 
@@ -217,7 +217,7 @@ FixedSink::FixedSink(const LeafSpec& leaf, uint8_t* place, size_t room, const Pa
 
 uint8_t* FixedSink::next(size_t more, Budget& budget) {
     if (place_ != nullptr) {
-        if (more > room_ - slots) throw Refused{"too_many_values"};
+        if (more > room_ - slots) throw PageRefusal{"too_many_values"};
         return place_ + slots * width_;
     }
     const size_t needed = checked_mul(slots + more, width_);
@@ -247,7 +247,7 @@ void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, c
 void FixedSink::append_entries(const PageValues& page, const uint8_t* valid, size_t n, const Dictionary& from, uint8_t* out,
                                PageScratch& scratch, Budget& budget) {
     if (leaf_.is_codes() && valid == nullptr && page.picks == nullptr && n > 0) {
-        if (page.data.size == 0) throw Refused{"no_indices"};
+        if (page.data.size == 0) throw PageRefusal{"no_indices"};
         return IndexReader(page.data.data, page.data.size, from.count).read(n, reinterpret_cast<uint32_t*>(out));
     }
     const size_t width = width_;

@@ -54,14 +54,14 @@ void keep_entries(const LeafSpec& leaf, const RowSelection& rows, int64_t row, s
     found.levels = kept;
 }
 
-// Refused where the entries of a page do not begin the rows that they should; `starts` begin in it.
+// Throws PageRefusal where the entries of a page do not begin the rows that they should; `starts` begin in it.
 void check_starts(const ListedPage& listed, const uint8_t* rep, size_t starts, int64_t row) {
     if (listed.expected_rows >= 0) {
-        if (starts > 0 && rep[0] != 0) throw Refused{"mid_row"};
+        if (starts > 0 && rep[0] != 0) throw PageRefusal{"mid_row"};
         if (static_cast<int64_t>(starts) != listed.expected_rows)
-            throw Refused{"page_rows", static_cast<int64_t>(starts), listed.expected_rows};
+            throw PageRefusal{"page_rows", static_cast<int64_t>(starts), listed.expected_rows};
     }
-    if (row == 0 && listed.head.count > 0 && rep[0] != 0) throw Refused{"first_repetition", rep[0]};
+    if (row == 0 && listed.head.count > 0 && rep[0] != 0) throw PageRefusal{"first_repetition", rep[0]};
 }
 
 // Which entries are slots, and which of these are there: `present` of them.

@@ -64,7 +64,7 @@ class PageCipher {
     const bool authenticates;  // its tags prove more than a CRC does
 };
 
-// The header at data[at]; moves `at` behind it. Refused for one that is bad, whose body is not there or too large.
+// The header at data[at]; moves `at` behind it. Throws PageRefusal for one that is bad, whose body is not there or too large.
 PageHead read_page_head(const Bytes& data, size_t& at, int codec, const PageLimits& limits);
 PageHead parse_page_head(const uint8_t* data, size_t size, size_t& at);
 void check_page_head(const PageHead& head, size_t room, int codec, const PageLimits& limits);
@@ -93,7 +93,7 @@ OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int c
                         const PageCipher* cipher, int64_t wanted, const PageLimits& limits, PageScratch& scratch,
                         Budget& budget);
 
-// Refused unless the stored body of a page matches its CRC. Does nothing without a CRC, or where limits say not to check.
+// Throws PageRefusal unless the stored body of a page matches its CRC. Does nothing without a CRC, or where limits say not to check.
 void check_page_crc(const PageHead& head, const Bytes& body, const PageCipher* cipher, const PageLimits& limits);
 
 // The PLAIN bytes of a dictionary page, the first `due` of them at least.
