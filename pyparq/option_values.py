@@ -20,7 +20,7 @@ Encoding: TypeAlias = Literal[
 ]  # fmt: skip
 FloatOrder: TypeAlias = Literal["TYPE_ORDER", "IEEE_754_TOTAL_ORDER"]
 DecimalStorage: TypeAlias = Literal["smallest", "fixed", "binary"]
-Int96Unit: TypeAlias = Literal["s", "ms", "us", "ns", "bytes"]
+Int96Unit: TypeAlias = Literal["s", "ms", "us", "ns", "bytes", "auto"]
 KeyValues: TypeAlias = Mapping[Any, str | bytes | None]
 
 
@@ -136,7 +136,7 @@ def sort_keys(given: Any) -> tuple[SortKey, ...]:
 
 
 _DIRECTIONS = ("ascending", "descending", "asc", "desc")
-"""What stands for a direction, or was meant to, and not for the second name of a path."""
+"""Second items of a sort key that mean a direction, not the second name of a path."""
 
 
 def _sort_key(item: Any) -> SortKey:

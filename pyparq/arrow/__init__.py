@@ -28,6 +28,7 @@ DOOR = (
     "variant_columns",
     "variant_types",
     "variant_values",
+    "variants_within",
     "wide_offsets",
 )
 """Modules of this package that other packages may use."""

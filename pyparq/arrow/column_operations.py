@@ -430,7 +430,7 @@ def _concat_list_views(columns: Sequence[Column], mask: Mask | None) -> Column:
 
 
 def trimmed(column: Column) -> Column:
-    """The same values over no more of the buffers than they need, in most layouts. For slices that are sent or kept."""
+    """The same values with buffers cut to what they need, in most layouts. For slices that are sent or kept."""
     type_, length, start = column.type, column.length, column.offset
     if type_.format == "n" or type_.kind in ("list_view", "run_end", "union"):
         return column

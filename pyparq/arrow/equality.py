@@ -63,7 +63,7 @@ def _same_field(a: Field, b: Field, check_metadata: bool, *, names: bool, offset
         return False
     if check_metadata and not _same_pairs(a.metadata, b.metadata):
         return False
-    if a.metadata.get(_EXTENSION) != b.metadata.get(_EXTENSION):  # a type of its own, which metadata tell of
+    if a.metadata.get(_EXTENSION) != b.metadata.get(_EXTENSION):  # an extension type is a type of its own
         return False
     return same_type(a.type, b.type, check_metadata=check_metadata, offsets=offsets)
 

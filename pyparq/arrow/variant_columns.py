@@ -17,13 +17,15 @@ Terms = tuple[Any, ...] | None
 """What Variants are shredded to, as the kernels take it. ``None``: no column ``typed_value``."""
 
 
-def shredded_column(column: Column, field: Field, terms: Terms) -> Column:
+def shredded_column(column: Column, field: Field, terms: Terms, present: Any = None) -> Column:
     """The struct of ``metadata``, ``value`` and ``typed_value`` (the type of ``field``) for a column of whole Variants.
+    ``present``: which of them are in structs and lists that are there; ``None``: all.
 
     Raises :class:`KernelError`, which names the row, for bytes that are no Variant.
     """
     metadata, value = (normalize(struct_child(column, k), part.name) for k, part in enumerate(column.type.children))
     mask = column.valid_mask()
+    mask = mask if present is None else present if mask is None else mask & present
     parts = shredded(metadata, value, mask, terms)
     names = Column(metadata.type, metadata.length, None, metadata.buffers, 0, offset=metadata.offset)
     validity, nulls = pack_mask(mask)

@@ -23,7 +23,7 @@ _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _US = dt.timedelta(microseconds=1)
 _SHORT = 64
 """Strings below this many bytes have their length in the first byte."""
-_OBJECT, _ARRAY, _TEXT = 2, 3, 1
+_PRIMITIVE, _TEXT, _OBJECT, _ARRAY = range(4)
 
 
 # ---- from bytes ----------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ def decode(metadata: bytes, value: bytes) -> Any:
     Raises :class:`DataError` for bytes that are no Variant, and for one that nests too deeply.
     """
     try:
-        return _value(memoryview(value), _names(metadata), 0)
+        return _walk(memoryview(value), _names(metadata), 0, _scalar)
     except (IndexError, struct.error, UnicodeDecodeError, OverflowError) as error:
         raise DataError(f"the bytes of a Variant are invalid: {error}") from None
 
@@ -65,21 +65,27 @@ def _text(data: memoryview | bytes, size: int) -> str:
     return bytes(data).decode()
 
 
-def _value(data: memoryview, names: list[str], depth: int) -> Any:
+def _walk(data: memoryview, names: list[str], depth: int, scalar: Callable[[memoryview], Any]) -> Any:
+    """The lists and dicts of a Variant, with what ``scalar`` makes of each other value."""
     basic, header = data[0] & 3, data[0] >> 2
-    if basic == _TEXT:
-        return _text(data[1 : 1 + header], header)
-    if basic == 0:
-        read = _PRIMITIVES.get(header)
-        if read is None:
-            raise DataError(f"the type {header} of a Variant is unknown")
-        return read(data)
+    if basic in (_PRIMITIVE, _TEXT):
+        return scalar(data)
     if depth == _DEEPEST:
         raise DataError(f"a Variant nests more than {_DEEPEST} levels deep")
     if basic == _ARRAY:
-        return [_value(part, names, depth + 1) for _, part in _items(data, header, header >> 2, 0)]
+        return [_walk(part, names, depth + 1, scalar) for _, part in _items(data, header, header >> 2, 0)]
     fields = _items(data, header, header >> 4, ((header >> 2) & 3) + 1)
-    return {_name(names, number): _value(part, names, depth + 1) for number, part in fields}
+    return {_name(names, number): _walk(part, names, depth + 1, scalar) for number, part in fields}
+
+
+def _scalar(data: memoryview) -> Any:
+    basic, header = data[0] & 3, data[0] >> 2
+    if basic == _TEXT:
+        return _text(data[1 : 1 + header], header)
+    read = _PRIMITIVES.get(header)
+    if read is None:
+        raise DataError(f"the type {header} of a Variant is unknown")
+    return read(data)
 
 
 def _name(names: list[str], number: int) -> str:
@@ -166,7 +172,7 @@ _PRIMITIVES: dict[int, Callable[[memoryview], Any]] = {
 }  # fmt: skip
 
 
-# ---- what a value is, without the value ---------------------------------------------------------------------------
+# ---- the type of a value, without the value -----------------------------------------------------------------------
 
 
 def outline(metadata: bytes, value: bytes) -> Any:
@@ -176,23 +182,16 @@ def outline(metadata: bytes, value: bytes) -> Any:
     Raises :class:`DataError` for bytes that are no Variant.
     """
     try:
-        return _outline(memoryview(value), _names(metadata), 0)
+        return _walk(memoryview(value), _names(metadata), 0, _scalar_type)
     except (IndexError, struct.error, UnicodeDecodeError) as error:
         raise DataError(f"the bytes of a Variant are invalid: {error}") from None
 
 
-def _outline(data: memoryview, names: list[str], depth: int) -> Any:
+def _scalar_type(data: memoryview) -> Any:
     basic, header = data[0] & 3, data[0] >> 2
     if basic == _TEXT:
         return 16
-    if basic == 0:
-        return (header, *_digits(data)) if 8 <= header <= 10 else header
-    if depth == _DEEPEST:
-        raise DataError(f"a Variant nests more than {_DEEPEST} levels deep")
-    if basic == _ARRAY:
-        return [_outline(part, names, depth + 1) for _, part in _items(data, header, header >> 2, 0)]
-    fields = _items(data, header, header >> 4, ((header >> 2) & 3) + 1)
-    return {_name(names, number): _outline(part, names, depth + 1) for number, part in fields}
+    return (header, *_digits(data)) if 8 <= header <= 10 else header
 
 
 def _digits(data: memoryview) -> tuple[int, int]:

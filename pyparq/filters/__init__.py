@@ -27,6 +27,7 @@ DOOR = (
     "computed",
     "computed_bounds",
     "constant_folding",
+    "coverings",
     "dataset_types",
     "dictionary_tests",
     "durations",

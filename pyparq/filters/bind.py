@@ -39,7 +39,7 @@ from pyparq.filters.tuple_filters import parse_filters
 from pyparq.filters.value_array import MANY, ValueArray
 from pyparq.filters.value_expressions import Matches, NullValue
 from pyparq.filters.value_rewrites import as_plain_test, compared_with_literal
-from pyparq.filters.variant_paths import VariantPath, bind_null_test, bind_values, variant_path
+from pyparq.filters.variant_paths import VariantPath, bind_null_test, bind_values, only_variant, variant_path
 from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -222,6 +222,9 @@ def _intersects_box(test: IntersectsBox, scope: Scope, negate: bool, depth: int)
 def _compare_values(test: CompareValues, scope: Scope, negate: bool, depth: int) -> Predicate:
     plain = compared_with_literal(test)
     if plain is None:
+        paths = test.left._columns() + test.right._columns()
+        if (place := only_variant(scope.tree, paths)) is not None:
+            return bind_values(place, lambda leaf: bind_comparison(test, _of(leaf), negate), repr(test))
         return bind_comparison(test, Columns(scope.leaf, scope.shown), negate)
     shown = plain if scope.shown is None else _as_shown(plain, scope.tree, scope.shown)
     return _bind(shown, scope, negate, depth - 1)
@@ -229,15 +232,25 @@ def _compare_values(test: CompareValues, scope: Scope, negate: bool, depth: int)
 
 def _matches(test: Matches, scope: Scope, negate: bool, depth: int) -> Predicate:
     """LIKE of a column is as much a test of its start, or its whole, as its pattern allows."""
-    columns = Columns(scope.leaf, scope.shown)
     plain = as_plain_test(test)
     if plain is None:
-        return bind_match(test, columns, negate)
+        return _bind_match(test, scope, negate)
     start, is_all = plain
     if is_all:
         return _bind(start, scope, negate, depth - 1)
-    found = bind_match(test, columns, negate)
+    found = _bind_match(test, scope, negate)
     return found if negate else conjunction([_bind(start, scope, False, depth - 1), found])
+
+
+def _bind_match(test: Matches, scope: Scope, negate: bool) -> Predicate:
+    if (place := only_variant(scope.tree, test.value._columns())) is not None:
+        return bind_values(place, lambda leaf: bind_match(test, _of(leaf), negate), repr(test))
+    return bind_match(test, Columns(scope.leaf, scope.shown), negate)
+
+
+def _of(leaf: Node) -> Columns:
+    """The columns of a test that names a path of a Variant alone, for its values of one kind."""
+    return Columns(lambda path: leaf, None)
 
 
 def _null_value(test: NullValue, scope: Scope, negate: bool, depth: int) -> Predicate:
@@ -253,6 +266,11 @@ _BINDERS: dict[type, Callable[[Any, Scope, bool, int], Predicate]] = {
 
 
 def _leaf(tree: SchemaTree, path: Path) -> Node:
+    if (place := variant_path(tree, path)) is not None:
+        raise FilterError(
+            "the values at a path of a Variant are of any type: compare them with a value, alone or in a computation",
+            column=place.name,
+        )
     node = tree.find(path)
     if node.max_rep > 0 or shape_of(node).kind == "list":
         raise FilterError(

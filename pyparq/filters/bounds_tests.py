@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.filters.predicate import BOX_OPS, Test
+from pyparq.filters.predicate import AT_LEAST, BOX_OPS, Test
 from pyparq.format.order import FLOAT_KINDS, domain
 from pyparq.index.bounds import Bounds, Int64Array
 
@@ -173,7 +173,7 @@ def _compare(test: Test, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple
         return low <= value, high <= value
     if op == ">":
         return high > value, low > value
-    if op == ">=":
+    if op in (">=", AT_LEAST):
         return high >= value, low >= value
     some, every = (low <= value) & (value <= high), (low == value) & (high == value)
     return (some, every) if op == "==" else (~every, ~some)

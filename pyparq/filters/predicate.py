@@ -39,6 +39,8 @@ VALUE_OPS = (
 )
 """Operators that look at a value and carry literals."""
 
+AT_LEAST = "number >="
+"""As ``>=``, but NaN does not pass. Only indexes are asked about it."""
 BOX_OPS = ("intersects box", "not intersects box")
 """Those of geometries. Their literal is xmin, ymin, xmax, ymax."""
 

@@ -7,7 +7,7 @@ latter holds. A file that has not shredded it holds all in the ``value`` of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -60,6 +60,12 @@ def variant_path(tree: SchemaTree, path: Any) -> VariantPath | None:
         if node.is_variant:
             return None if node.is_leaf or node.max_rep else _place(node, names[count:])
     return None
+
+
+def only_variant(tree: SchemaTree, paths: Iterable[Any]) -> VariantPath | None:
+    """The path into a Variant that a test names, if it names nothing else."""
+    named = set(paths)
+    return variant_path(tree, named.pop()) if len(named) == 1 else None
 
 
 def named_node(tree: SchemaTree, path: Any) -> Node:

@@ -28,7 +28,7 @@ _SHORT_STRING, _STRING = 1, 16
 
 
 @dataclass(slots=True)
-class Found:
+class ValuesAtPath:
     """The values at a path. ``present``: the rows whose Variant is not null. ``there``: those that have the path."""
 
     values: Column
@@ -61,7 +61,7 @@ class Found:
         return typed_column(type_of(kind), *typed)
 
 
-def values_at(test: InVariant, columns: Mapping[int, Column]) -> Found:
+def values_at(test: InVariant, columns: Mapping[int, Column]) -> ValuesAtPath:
     """What the Variants hold at the path of a test. Raises :class:`CorruptFileError` for bytes that are no Variant."""
     values = normalize(columns[test.value.node.column], "value")
     present = _present(values)
@@ -69,7 +69,7 @@ def values_at(test: InVariant, columns: Mapping[int, Column]) -> Found:
     if test.metadata is not None:
         values, there = _below(normalize(columns[test.metadata.node.column], "metadata"), values, present, test.rest)
     numbers, scales = _numbers(values, there)
-    return Found(values, present, there, numbers, scales)
+    return ValuesAtPath(values, present, there, numbers, scales)
 
 
 def _present(column: Column) -> Flags:

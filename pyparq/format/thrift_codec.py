@@ -274,7 +274,7 @@ def _decode(cls: type[T], body: bytes, typeargs: list[Any]) -> T:
             fastbinary.decode_compact(value, source, typeargs)
         else:
             _decode_slowly(value, source.cstringio_buf, typeargs[1])
-    except Exception as error:  # whatever the runtime chose: the bytes are at fault
+    except Exception as error:  # the Thrift runtime raises many kinds; all of them mean that the bytes are wrong
         raise ThriftDecodeError(f"{cls.__name__}: {type(error).__name__}: {error}") from error
     if source.cstringio_buf.tell() != len(body):
         raise ThriftDecodeError(f"{cls.__name__}: check and decoder disagree about where it ends")

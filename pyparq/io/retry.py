@@ -53,8 +53,8 @@ class Retry:
         wanted: Sequence[Any],
         is_wrong: Callable[[Any, Any], bool] = lambda wanted, answer: False,
     ) -> list[Any]:
-        """The answers to ``wanted``, of which ``ask`` is given those that are still missing. It returns an exception
-        for a request that failed. An answer that ``is_wrong`` is asked for again too, and stays as it is at last.
+        """The answers to ``wanted``. ``ask`` gets the requests that have no answer yet, and returns an exception for
+        one that failed. An answer that ``is_wrong`` is requested again. The last try returns it as it is.
 
         Raises the first error that is not expected to pass, or the first of the last try.
         """

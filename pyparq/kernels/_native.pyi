@@ -201,7 +201,7 @@ class Nonces:
 
     def forget(self) -> None:
         """
-        Give none of those that are drawn already: a forked process has the same ones as its parent.
+        Drop the nonces that are drawn already. A forked process must not use those of its parent.
         """
 
     @property
@@ -1303,7 +1303,7 @@ def levels_agree(
     def_level: int,
 ) -> bool:
     """
-    Whether two leaves below a position tell the same of it and of what is around it.
+    Whether two leaves below a position have the same levels for it and for what encloses it.
 
     Of the entries that do not go on with a list below the position (repetition at most `rep`), the repetition levels
     must be equal, and the definition levels as far as `def_level`.

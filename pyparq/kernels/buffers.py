@@ -1,7 +1,7 @@
-"""Memory that one read after another goes into.
+"""Memory that is used for one read after another.
 
-Fresh memory is given out by the kernel page by page, at a microsecond and more for each 4 KiB when it is first touched:
-more than it costs to decompress into it. So some of it is kept when it is let go of (``kernels/src/base/memory.hpp``),
+The operating system gives out fresh memory page by page. That takes a microsecond or more per 4 KiB, longer than
+decompressing into it. So some memory is kept when it is freed (``kernels/src/base/memory.hpp``),
 as the memory pools of other Arrow libraries do.
 """
 

@@ -73,7 +73,7 @@ def _unmarked(field: Field) -> Field:
 def int96_as_bytes(
     dataset: Dataset, filters: Filters | None, options: Mapping[str, Any], partitions: Collection[str]
 ) -> Dataset:
-    """The dataset with INT96 read as its stored bytes, if it is to be written as such.
+    """The dataset with INT96 read as its stored bytes, if it will be written as INT96.
 
     The same dataset if no column is INT96 in all files, if another type is requested, if a filter or the name of a
     folder needs the time, or if old Spark has stored one in the hybrid calendar.

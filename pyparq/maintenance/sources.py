@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyparq.datasets.discovery import DataFile, discover, names_many
+from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.discovery import discover, names_many
 from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.table_formats import format_of
 from pyparq.datasets.write.crashed_commits import found_to_change

@@ -19,6 +19,7 @@ DOOR = (
     "footers.metadata",
     "footers.open_file",
     "hinted_types",
+    "int96_unit",
     "page_headers",
     "picture.fates",
     "picture.file_map",

@@ -18,7 +18,7 @@ from pyparq.kernels import PieceFacts
 from pyparq.read.decode.arrow_columns import Kind
 from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
 from pyparq.read.decode.decoded_leaf import DecodedLeaf
-from pyparq.read.decode.decoder import Column, Piece, Refused, decode
+from pyparq.read.decode.decoder import Column, Piece, PieceError, decode
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.decode.page_extents import Extents
 from pyparq.read.footers.open_file import OpenFile
@@ -33,7 +33,7 @@ from pyparq.runtime.threads import map_tasks
 
 TOGETHER = 1 << 20
 """Column reads of fewer bytes are fetched in one step with their neighbours."""
-WINDOW = 64 << 20
+WINDOW = 32 << 20
 """Stored bytes that are in memory at a time. One larger column chunk may exceed it."""
 
 CODES_FROM = 1 << 12
@@ -97,7 +97,7 @@ class ColumnReader:
         self.trace: Trace | None = None
         """Where every read is noted, for a picture of them."""
         self.prefetch: Prefetch | None = None
-        """What is to be read next, of a remote file."""
+        """Requests the next row groups of a remote file early. ``None``: it does not pay."""
         most = min(self.options.prefetch_bytes, self.account.most // PREFETCHED)
         if most > 0 and self.options.use_threads and not file.fetcher.source.is_local:
             self.prefetch = Prefetch(file.fetcher, most)
@@ -234,7 +234,7 @@ class ColumnReader:
             try:
                 decoded, facts = decode(columns, self.options, self.account)
                 break
-            except Refused as refused:
+            except PieceError as refused:
                 piece = columns[refused.column].pieces[refused.piece]
                 assert isinstance(piece, Piece)
                 self._mend(piece, refused.error)

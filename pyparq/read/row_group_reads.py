@@ -54,7 +54,7 @@ class RowGroupReader:
         self, file: OpenFile, columns: ColumnReader, projection: Projection, predicate: Predicate,
         within: Mapping[int, RowRanges],
     ) -> None:  # fmt: skip
-        """``within``: the requested rows of each row group of which not all are requested."""
+        """``within``: the requested rows, for row groups of which only some are."""
         self._file = file
         self._columns = columns
         self._projection = projection

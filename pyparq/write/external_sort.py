@@ -136,7 +136,7 @@ class ExternalSorter:
 
 
 @dataclass(slots=True)
-class _Loaded:
+class _LoadedBlock:
     """A block in memory. Rows from ``start`` on were not returned yet."""
 
     batch: RecordBatch
@@ -155,13 +155,13 @@ class _Run:
     file: SpillFile
     order: RowOrder
     blocks: deque[Block]
-    loaded: deque[_Loaded] = field(default_factory=deque)
+    loaded: deque[_LoadedBlock] = field(default_factory=deque)
 
     def fill(self) -> None:
         """Load blocks until the run has two with rows, or all."""
         while self.blocks and len(self.loaded) < 2:
             batch = self.file.load(self.blocks.popleft())
-            self.loaded.append(_Loaded(batch, self.order.keys(batch)))
+            self.loaded.append(_LoadedBlock(batch, self.order.keys(batch)))
 
     def take(self, limit: tuple[list[RowKeys], int] | None, with_equal: bool) -> Iterator[RecordBatch]:
         """The rows up to ``limit`` (a row of another run), and rows equal to it only ``with_equal``. ``None``: all
@@ -188,7 +188,7 @@ def _compare(mine: list[RowKeys], row: int, theirs: list[RowKeys], other: int) -
     return 0
 
 
-def _position(block: _Loaded, limit: tuple[list[RowKeys], int], with_equal: bool) -> int:
+def _position(block: _LoadedBlock, limit: tuple[list[RowKeys], int], with_equal: bool) -> int:
     """The first row of a block that comes behind ``limit``."""
     low, high = block.start, block.batch.num_rows
     while low < high:

@@ -20,6 +20,7 @@ from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.ipc_write import stored_schema
+from pyparq.arrow.variants_within import Place
 from pyparq.encryption.material import sibling_name
 from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
@@ -95,8 +96,8 @@ class _State:
     encoder: RowGroupEncoder
     rows: RowBuffer
     encryption: FileEncryption
-    shredded: Mapping[int, Shredded]
-    """The Variants that are shredded, by the number of their column."""
+    shredded: Mapping[Place, Shredded]
+    """The Variants that are shredded."""
     sorter: ExternalSorter | None = None
     """Has the rows that are too many to be sorted in memory."""
 
@@ -358,7 +359,7 @@ class ParquetWriter:
         rows = RowBuffer(self.options.row_group_size, self.options.row_group_bytes)
         self._state = _State(plan, layout, RowGroupEncoder(plan, layout, encryption), rows, encryption, shredded)
 
-    def _planned(self, schema: Schema, first: Sequence[RecordBatch] = ()) -> tuple[WritePlan, Mapping[int, Shredded]]:
+    def _planned(self, schema: Schema, first: Sequence[RecordBatch] = ()) -> tuple[WritePlan, Mapping[Place, Shredded]]:
         """How the file is written, and which Variants are shredded to what."""
         return plan_with_shredding(schema, self.options, self._source[0] if self._source else None, first)
 

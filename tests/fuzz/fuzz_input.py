@@ -35,3 +35,23 @@ def check(is_true: bool, what: str) -> None:
     """A finding where it is not true."""
     if not is_true:
         raise AssertionError(what)
+
+
+class Stream:
+    """The bytes of an input, one after another. Behind their end there are zeros."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    @property
+    def left(self) -> int:
+        return max(len(self.data) - self.at, 0)
+
+    def next(self) -> int:
+        self.at += 1
+        return self.data[self.at - 1] if self.at <= len(self.data) else 0
+
+    def bytes(self, size: int) -> bytes:
+        found = self.data[self.at : self.at + size]
+        self.at += size
+        return found.ljust(size, b"\0")

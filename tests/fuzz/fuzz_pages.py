@@ -40,7 +40,9 @@ def head_of(leaf: int, kind: int, max_def: int, max_rep: int, codec: int, has_di
     return (head + values.to_bytes(2, "little") + rows.to_bytes(2, "little")).ljust(24, b"\0")
 
 
-class _Question:
+class Question:
+    """Pages, and what the head asks of them."""
+
     def __init__(self, head: bytes, stored: Any) -> None:
         self.leaf = LEAVES[head[0] % len(LEAVES)]
         self.max_def = head[2] % 4
@@ -49,6 +51,7 @@ class _Question:
         self.values, self.rows = number(head, 6), number(head, 8)
         self.checks_crc = not head[10] & 1
         self.head, self.stored = head, stored
+        self.cipher: Any = None
 
     def spec(self, kind: Kind) -> kernels.LeafSpec:
         slot = min(self.max_rep, self.max_def)
@@ -57,8 +60,8 @@ class _Question:
 
     def piece(self, rows: Any = None) -> kernels.PieceSpec:
         return kernels.PieceSpec(
-            self.codec, self.values, self.rows, self.has_dictionary, self.stored, None, None, None, False, rows, None,
-            None,
+            self.codec, self.values, self.rows, self.has_dictionary, self.stored, None, None, None, False, rows,
+            self.cipher, None,
         )  # fmt: skip
 
     def limits(self) -> kernels.PageLimits:
@@ -76,7 +79,7 @@ class _Question:
 def pages(data: Any) -> None:
     """The pages one by one."""
     head, stored = split(data)
-    asked = _Question(head, stored)
+    asked = Question(head, stored)
 
     def more(missing: int) -> tuple[int, int]:
         if missing > _ROOM:
@@ -104,7 +107,7 @@ def pages(data: Any) -> None:
 def chunk(data: Any) -> None:
     """The whole chunk, some rows of it, and other forms of its values."""
     head, stored = split(data)
-    asked = _Question(head, stored)
+    asked = Question(head, stored)
     kind = _KINDS[head[1] % len(_KINDS)]
     if not asked.leaf.is_binary and kind in ("views", "large"):
         kind = "values"
@@ -121,7 +124,7 @@ def _same_length(whole: Any, other: Any) -> None:
         check(whole.length == found.length and whole.null_count == found.null_count, "lengths differ by form")
 
 
-def _some_rows(asked: _Question, whole: Any) -> None:
+def _some_rows(asked: Question, whole: Any) -> None:
     head = asked.head
     if head[11] & 1:
         bits = np.zeros((asked.rows + 63) // 64 * 8, np.uint8)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from fuzz_input import check, own, refused, split
+from fuzz_input import Stream, check, own, refused, split
 
 from pyparq.arrow.variant_values import decode, encode
 from pyparq.errors import DataError
@@ -18,20 +18,8 @@ _KINDS = (*_FIXED, 15, 16, 100, 101)
 _METADATA = b"\x11\x03\x00\x01\x02\x03abc"
 
 
-class _Made:
+class _Made(Stream):
     """Columns of a shredded Variant, out of the bytes of an input."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
-
-    def next(self) -> int:
-        self.at += 1
-        return self.data[self.at - 1] if self.at <= len(self.data) else 0
-
-    def bytes(self, size: int) -> bytes:
-        found = self.data[self.at : self.at + size]
-        self.at += size
-        return found.ljust(size, b"\0")
 
     def mask(self, slots: int) -> Any:
         chosen = self.next() % 4

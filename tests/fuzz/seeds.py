@@ -95,6 +95,8 @@ def _of_chunk(data: bytes, file: Any, chunk: Any, number: int) -> Iterator[tuple
                        file.meta.row_groups[0].num_rows)  # fmt: skip
         yield "chunk", head + stored
     yield "pages", head + stored
+    for k in range(4):
+        yield "sealed", head[:20] + bytes([5 * k + (8 if k > 1 else 0), k % 3]).ljust(4, b"\0") + stored
     yield "struct", bytes([KINDS["PageHeader"]]).ljust(HEAD, b"\0") + stored[:200]
     if chunk.column_index_offset:
         index = data[chunk.column_index_offset :][: chunk.column_index_length]
@@ -188,8 +190,20 @@ def _others() -> Iterator[tuple[str, bytes]]:
         yield "variant", rng.randbytes(2).ljust(HEAD, b"\0") + rng.randbytes(rng.randrange(200))
 
 
+def _whole_files() -> Iterator[tuple[str, bytes]]:
+    rng = random.Random(3)
+    for kind in range(28):
+        for _ in range(12):
+            yield "files", bytes([kind]) + rng.randbytes(HEAD - 1) + rng.randbytes(rng.randrange(400))
+    for k in range(80):
+        yield "encoders", bytes([k]) + rng.randbytes(HEAD - 1) + rng.randbytes(rng.randrange(300))
+        yield "geometry_columns", rng.randbytes(HEAD) + rng.randbytes(rng.randrange(300))
+        yield "select", bytes([k]) + rng.randbytes(HEAD - 1) + rng.randbytes(rng.randrange(600))
+        yield "modules", rng.randbytes(HEAD) + rng.randbytes(rng.randrange(60))
+
+
 def main(folder: Path) -> None:
-    for source in (_of_files, _of_values, _geometries, _blocks_of_lzo, _others):
+    for source in (_of_files, _of_values, _geometries, _blocks_of_lzo, _others, _whole_files):
         for k, (target, data) in enumerate(source()):
             (folder / target).mkdir(parents=True, exist_ok=True)
             (folder / target / f"{source.__name__}_{k}").write_bytes(data)

@@ -21,9 +21,11 @@ EXTENSION_METADATA = b"ARROW:extension:metadata"
 FIELD_ID = b"PARQUET:field_id"
 LOGICAL_TYPE = b"PARQUET:logical_type"
 LAYOUT = b"PARQUET:arrow_layout"
-"""In ``ARROW:schema``, where others would stumble over the type itself: ``dictionary:i`` or ``ordered:i`` (the format
-of the indices) and ``run_end:i`` (that of the run ends) on a field that has the type of the values; ``date64`` on one
-of date32. Several are separated by spaces, what is within behind what it is in."""
+"""A key of a field's metadata in ``ARROW:schema``, for layouts that other readers do not understand as a type.
+
+``dictionary:i`` or ``ordered:i`` (with the format of the indices) and ``run_end:i`` (with that of the run ends) stand
+on a field that has the type of the values. ``date64`` stands on a field of date32. Several are separated by spaces,
+the outer layout first."""
 
 UUID, JSON, WKB, VARIANT = b"arrow.uuid", b"arrow.json", b"geoarrow.wkb", b"arrow.parquet.variant"
 BOOL8 = b"arrow.bool8"

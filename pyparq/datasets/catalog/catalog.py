@@ -58,7 +58,7 @@ def open_catalog(place: Place) -> Catalog | None:
 
 
 class Catalog:
-    """What is known of the files of a dataset."""
+    """Statistics and hashes of the files of a dataset."""
 
     def __init__(self, place: Place, head: Head) -> None:
         self.place = place

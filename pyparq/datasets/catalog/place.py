@@ -144,7 +144,7 @@ class Place:
             self.remove(segment.part.name)
 
     def _abandoned(self) -> list[str]:
-        """The files of the folder that nobody has changed for a day."""
+        """The files of the folder that have not changed for a day."""
         before = time.time() - ABANDONED
         if self.fs is None:
             with os.scandir(self._folder) as entries:

@@ -38,7 +38,8 @@ APART = 40
 MOST_STORED = 8 << 20
 """Maximum number of stored bytes of joined files that are in memory at a time."""
 MOST_OF_FILE = 2 << 20
-"""A file of which more bytes are read is read by itself: the shared costs do not matter there."""
+"""Maximum number of bytes that are read of a file which is joined. Larger files are read one by one: the costs per file
+do not matter there."""
 MOST_ROW_GROUPS = 1024
 
 

@@ -20,7 +20,7 @@ from pyparq.datasets.catalog.answers import by_keys
 from pyparq.datasets.catalog.catalog import Catalog, files_of, open_catalog
 from pyparq.datasets.catalog.file_table import FileTable
 from pyparq.datasets.catalog.place import Place
-from pyparq.datasets.discovery import DataFile, Found
+from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.partitions import partitions_of
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
@@ -131,7 +131,7 @@ class TrustedCatalog:
         asked = self._asked
         order = sorted(range(len(table.paths)), key=lambda k: self._sort_key(table.paths[k]))
         listed = tuple(self._file(table, k) for k in order)
-        found = Found(self._place.root_name, listed, False, asked.storage_options)
+        found = SourceFiles(self._place.root_name, listed, False, asked.storage_options)
         types = self._catalog.head.partitions
         own = dict(types) if asked.partitioning == "hive" and types is not None else asked.partitioning
         case_sensitive = asked.options.case_sensitive

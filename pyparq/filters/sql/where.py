@@ -34,6 +34,7 @@ from pyparq.filters.sql.parts import (
     value_of,
 )
 from pyparq.filters.value_expressions import CompareValues, Matches, Value
+from pyparq.filters.variant_paths import named_node
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 
@@ -214,7 +215,7 @@ class _Builder:
 
     def _has(self, names: list[str]) -> bool:
         try:
-            self._tree.find(".".join(names))
+            named_node(self._tree, ".".join(names))
         except ColumnNotFoundError:
             return False
         return True
@@ -340,7 +341,7 @@ class _Builder:
         path: str | tuple[str, ...] = names
         if len(names) == 1 or not any(part.args.get("quoted") for part in parts):
             path = ".".join(names)
-        return ColumnRef(path), self._tree.find(path)
+        return ColumnRef(path), named_node(self._tree, path)
 
 
 def _negated(found: Expression, node: Any) -> Expression:

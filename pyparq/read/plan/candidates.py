@@ -30,7 +30,7 @@ class Candidates:
     def __init__(
         self, file: OpenFile, predicate: Predicate, row_groups: Sequence[int], within: Mapping[int, RowRanges]
     ) -> None:
-        """``within``: the requested rows of each row group of which not all are requested."""
+        """``within``: the requested rows, for row groups of which only some are."""
         self.file = file
         self.options = file.options
         self.predicate = predicate

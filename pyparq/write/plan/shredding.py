@@ -10,7 +10,8 @@ from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, LOGICAL_TYPE, UUID, VARIANT
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.variant_columns import Terms
-from pyparq.arrow.variant_types import LIST, OBJECT, is_whole, primitive_kind
+from pyparq.arrow.variant_types import LIST, OBJECT, primitive_kind
+from pyparq.arrow.variants_within import Place, all_variants, column_at, field_at, with_field
 from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError, near_matches
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.options import WriteOptions
@@ -28,15 +29,16 @@ _ALLOWED = (
 
 @dataclass(frozen=True, slots=True)
 class Shredded:
-    """A Variant column: the field that is stored, and its types for the kernels."""
+    """A Variant: its path, the field that is stored, and its types for the kernels."""
 
+    name: str
     field: Field
     terms: Terms
 
 
 def plan_with_shredding(
     schema: Schema, options: WriteOptions, source: Schema | None = None, first: Sequence[RecordBatch] = ()
-) -> tuple[WritePlan, Mapping[int, Shredded]]:
+) -> tuple[WritePlan, Mapping[Place, Shredded]]:
     """As :func:`make_plan`, for a file whose Variants are shredded as the options say; and which they are.
 
     ``first``: the first rows, where they decide what a column is shredded to. Raises :class:`OptionError` for types
@@ -55,45 +57,48 @@ def needs_rows(options: WriteOptions) -> bool:
     return given == "auto" or (isinstance(given, Mapping) and "auto" in [v for v in given.values() if type(v) is str])
 
 
-def _shredded_columns(schema: Schema, shredding: Any, first: Sequence[RecordBatch]) -> dict[int, Shredded]:
-    """The columns that are shredded, by their numbers. ``first``: the first rows, where a column is ``"auto"``."""
+def _shredded_columns(schema: Schema, shredding: Any, first: Sequence[RecordBatch]) -> dict[Place, Shredded]:
+    """The Variants that are shredded. ``first``: the first rows, where a column is ``"auto"``."""
+    variants = all_variants(schema.fields)
     if shredding == "auto":
-        shredding = {field.name: "auto" for field in schema.fields if _is_variant(field)}
+        shredding = dict.fromkeys(variants, "auto")
     if not isinstance(shredding, Mapping):
         raise OptionError(f"shredding must be 'auto' or a dict with columns as keys, not {shredding!r}")
     found = {}
     for name, given in shredding.items():
-        number = _number_of(schema, name)
+        path = _path_of(schema, variants, name)
+        place, dotted = variants[path], ".".join(path)
         if isinstance(given, str) and given == "auto":
-            given = inferred([batch.columns[number] for batch in first])
-        typed = _typed(given, schema.fields[number].name, 0)
+            given = inferred([column_at(batch.columns, place) for batch in first])
+        typed = _typed(given, dotted, 0)
         if typed is not None:
-            found[number] = Shredded(_stored(schema.fields[number], typed), terms_of(typed))
+            found[place] = Shredded(dotted, _stored(field_at(schema.fields, place), typed), terms_of(typed))
     return found
 
 
-def _with_shredded(schema: Schema, columns: Mapping[int, Shredded]) -> Schema:
+def _with_shredded(schema: Schema, columns: Mapping[Place, Shredded]) -> Schema:
     """The schema that is stored."""
-    fields = [columns[k].field if k in columns else field for k, field in enumerate(schema.fields)]
-    return replace(schema, fields=tuple(fields))
+    fields = schema.fields
+    for place, shredded in columns.items():
+        fields = with_field(fields, place, shredded.field)
+    return replace(schema, fields=fields)
 
 
-def _is_variant(field: Field) -> bool:
-    return field.metadata.get(EXTENSION_NAME) == VARIANT and is_whole(field.type)
-
-
-def _number_of(schema: Schema, name: Any) -> int:
-    wanted = name[0] if isinstance(name, tuple) and len(name) == 1 else name
-    names = [field.name for field in schema.fields]
-    if wanted not in names:
-        raise ColumnNotFoundError(f"shredding names the column {wanted!r}{near_matches(str(wanted), names)}")
-    number = names.index(wanted)
-    if not _is_variant(schema.fields[number]):
+def _path_of(schema: Schema, variants: Mapping[tuple[str, ...], Place], name: Any) -> tuple[str, ...]:
+    """The path of a Variant that the user names: a column, or the path of one within structs, lists and maps."""
+    wanted = name if isinstance(name, tuple) else (name,)
+    if wanted in variants:
+        return wanted
+    dotted = {".".join(path): path for path in variants}
+    if name in dotted:
+        return dotted[name]
+    columns = {field.name: field for field in schema.fields}
+    if len(wanted) == 1 and wanted[0] in columns:
+        some = f". The Variants are {', '.join(map(repr, dotted))}" if dotted else ""
         raise OptionError(
-            f"shredding names the column {wanted!r}, which is no Variant but {schema.fields[number].type}. "
-            "Only Variants that are columns of their own are shredded"
+            f"shredding names the column {wanted[0]!r}, which is no Variant but {columns[wanted[0]].type}{some}"
         )
-    return number
+    raise ColumnNotFoundError(f"shredding names the column {name!r}{near_matches(str(name), [*dotted, *columns])}")
 
 
 # ---- types

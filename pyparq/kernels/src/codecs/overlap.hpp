@@ -12,7 +12,7 @@
 
 namespace pyparq {
 
-constexpr size_t kSlack = 32;  // bytes behind what they are asked for that wide copies may overwrite
+constexpr size_t kSlack = 32;  // bytes that wide copies may overwrite behind their end
 
 PYPARQ_ALWAYS_INLINE void copy_16(uint8_t* to, const uint8_t* from) {
     uint8_t block[16];

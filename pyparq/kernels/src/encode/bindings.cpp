@@ -69,26 +69,9 @@ the arrays hold what the leaf may not; 4, a value is EWKB.)")
         .def_ro("size", &Refusal::size);
 }
 
-void bind_chunks(nb::module_& m) {
-    nb::class_<EncodedChunks>(m, "EncodedChunks", R"(Column chunks of one row group, one after another, and what the footer and the indexes say about them.)")
-        .def(nb::init<>())
-        .def("encode", &EncodedChunks::encode, "jobs"_a, "check"_a,
-             nb::sig("def encode(self, jobs: Sequence[ValuesChunk | ArraysChunk], check: Callable[[], object]) -> EncodeRefusal | None"),
-             R"(Encode a chunk from each job, without the GIL. `check()` is called every 50 ms.)")
-        .def_prop_ro("count", &EncodedChunks::count,
-                     "Chunks that are encoded.")
-        .def_prop_ro("at_fault", &EncodedChunks::at_fault,
-                     "After a failure or refusal, the number of the chunk that it is about.")
-        .def_prop_ro("size", &EncodedChunks::size,
-                     "Stored bytes.")
-        .def_prop_ro("uncompressed", &EncodedChunks::uncompressed,
-                     "The same before compression; headers count as they are stored.")
-        .def("take", &EncodedChunks::take,
-             nb::sig("def take(self) -> list[NDArray[np.uint8]]"),
-             R"(The bytes of the chunks that were not taken yet, in order. While a thread is in `encode`: those of them
-that are finished.)")
-        .def("place", &EncodedChunks::place, "base"_a,
-             "Say where in the file the first chunk starts.")
+// What the footer and the indexes say about chunks.
+void bind_chunk_facts(nb::class_<EncodedChunks>& chunks) {
+    chunks
         .def("column_index", &EncodedChunks::column_index, "chunk"_a,
              nb::sig("def column_index(self, chunk: int) -> bytes | None"),
              "The serialized ColumnIndex of a chunk, if it has one.")
@@ -118,6 +101,29 @@ key needs.)")
         .def("first_places", &EncodedChunks::first_places, "chunk"_a,
              nb::sig("def first_places(self, chunk: int) -> NDArray[np.int64] | None"),
              R"(The values at which the entries of its dictionary first occur; None without one that has all values.)");
+}
+
+void bind_chunks(nb::module_& m) {
+    nb::class_<EncodedChunks> chunks(m, "EncodedChunks", R"(Column chunks of one row group, one after another, and what the footer and the indexes say about them.)");
+    chunks.def(nb::init<>())
+        .def("encode", &EncodedChunks::encode, "jobs"_a, "check"_a,
+             nb::sig("def encode(self, jobs: Sequence[ValuesChunk | ArraysChunk], check: Callable[[], object]) -> EncodeRefusal | None"),
+             R"(Encode a chunk from each job, without the GIL. `check()` is called every 50 ms.)")
+        .def_prop_ro("count", &EncodedChunks::count,
+                     "Chunks that are encoded.")
+        .def_prop_ro("at_fault", &EncodedChunks::at_fault,
+                     "After a failure or refusal, the number of the chunk that it is about.")
+        .def_prop_ro("size", &EncodedChunks::size,
+                     "Stored bytes.")
+        .def_prop_ro("uncompressed", &EncodedChunks::uncompressed,
+                     "The same before compression; headers count as they are stored.")
+        .def("take", &EncodedChunks::take,
+             nb::sig("def take(self) -> list[NDArray[np.uint8]]"),
+             R"(The bytes of the chunks that were not taken yet, in order. While a thread is in `encode`: those of them
+that are finished.)")
+        .def("place", &EncodedChunks::place, "base"_a,
+             "Say where in the file the first chunk starts.");
+    bind_chunk_facts(chunks);
 }
 
 }  // namespace

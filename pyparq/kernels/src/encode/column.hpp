@@ -1,6 +1,7 @@
 // How a leaf of a file is written, and the data of one of its column chunks.
 #pragma once
 
+#include "base/encodings.hpp"
 #include "codecs/crc.hpp"
 #include "crypto/seal.hpp"
 #include "encode/room.hpp"
@@ -11,15 +12,6 @@
 
 namespace pyparq {
 
-// Numbers of parquet.thrift.
-enum Encoding : int { kPlain = 0,
-                      kRle = 3,
-                      kDeltaBinaryPacked = 5,
-                      kDeltaLength = 6,
-                      kDeltaByteArray = 7,
-                      kRleDictionary = 8,
-                      kByteStreamSplit = 9,
-                      kAlp = 10 };
 constexpr int kUncompressed = 0;
 
 // What holds for all columns of a file: pyparq.WriteOptions, and the thresholds of pyparq.write.plan.encoding_choice.
@@ -200,7 +192,7 @@ struct PagePlace {
 // What the footer and the indexes say about a chunk that has been encoded.
 struct ChunkFacts {
     const ColumnRules* column = nullptr;
-    int64_t start = 0, size = 0, uncompressed = 0, slots = 0;  // start counts from that of the first chunk beside it
+    int64_t start = 0, size = 0, uncompressed = 0, slots = 0;  // start counts from the first chunk of the call
     bool dictionary = false;
     std::vector<std::array<int, 3>> encoding_stats;  // page type, encoding, count
     std::string statistics, geospatial;              // serialized, or nothing

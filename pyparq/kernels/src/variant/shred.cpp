@@ -5,20 +5,13 @@
 #include "variant/calls.hpp"
 #include "variant/encoding.hpp"
 #include "variant/exact_number.hpp"
+#include "variant/shredded_types.hpp"
 
 namespace pyparq::variant {
 namespace {
 
-constexpr int kNothing = -1;                       // no typed_value
-constexpr int kObjectKind = 100, kListKind = 101;  // beside the primitive types; the face in Python knows them
+constexpr int kNothing = -1;  // no typed_value
 constexpr size_t kMostNested = 500;
-
-std::string text_of(const nb::handle& name) {
-    Py_ssize_t size = 0;
-    const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
-    if (text == nullptr) throw nb::python_error();
-    return {text, static_cast<size_t>(size)};
-}
 
 template <class T>
 nb::object array_of(const std::vector<T>& values) {
@@ -72,35 +65,6 @@ class Node {
     std::vector<int64_t> edges_{0};
     int64_t items_ = 0;
 };
-
-// Bytes of a primitive value as Arrow has it, which of decimals are always 16; of bools there is one per value.
-size_t arrow_width(int kind) {
-    switch (kind) {
-        case kTrue:
-        case kInt8: return 1;
-        case kInt16: return 2;
-        case kInt32:
-        case kDate:
-        case kFloat: return 4;
-        case kInt64:
-        case kDouble:
-        case kTimestamp:
-        case kTimestampNtz:
-        case kTime:
-        case kTimestampNanos:
-        case kTimestampNtzNanos: return 8;
-        case kDecimal4:
-        case kDecimal8:
-        case kDecimal16:
-        case kUuid: return 16;
-        case kBinary:
-        case kString: return 0;
-        default: fail("no Variant is shredded to the type " + std::to_string(kind));
-    }
-}
-
-bool is_decimal(int kind) { return kind == kDecimal4 || kind == kDecimal8 || kind == kDecimal16; }
-bool is_integer(int kind) { return kind >= kInt8 && kind <= kInt64; }
 
 Node::Node(const nb::handle& given, size_t depth) {
     if (depth > kMostNested) fail("the schema of a shredded Variant nests too deeply");
