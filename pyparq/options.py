@@ -197,20 +197,23 @@ class WriteOptions:
                 raise OptionError(f"{name} must be True, False or a list of names")
         if not isinstance(self.store_schema, bool) and self.store_schema != "auto":
             raise OptionError(f"store_schema must be True, False or 'auto', not {self.store_schema!r}")
-        for name in _FLAGS:
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        _check_flags(self, _WRITE_FLAGS)
 
 
 _ALIASES = {"use_deprecated_int96_timestamps": "int96_timestamps"}
 """pyarrow's names where ours differ."""
 _SWITCHES = ("use_dictionary", "write_statistics", "int96_timestamps", "write_time_adjusted_to_utc")
-_READ_FLAGS = (
-    "verify_checksums", "use_statistics", "use_bloom_filters", "use_dictionaries", "use_page_index", "use_threads",
-    "use_arrow_schema", "int96_adjusted_to_utc", "case_sensitive",
-    "external_columns",
-)  # fmt: skip
-_FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "use_threads", "fsync")
+
+
+def _flags(options: type[Any]) -> tuple[str, ...]:
+    """The fields of type bool. The others may be more than true or false, and have checks of their own."""
+    return tuple(f.name for f in fields(options) if f.type == "bool")
+
+
+def _check_flags(options: ReadOptions | WriteOptions, names: Sequence[str]) -> None:
+    for name in names:
+        if not isinstance(getattr(options, name), bool):
+            raise OptionError(f"{name} must be True or False, not {getattr(options, name)!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,9 +314,7 @@ class ReadOptions:
         check_choice("variants", self.variants, ("whole", "stored"))
         for name in ("read_dictionary", "binary_columns"):
             check_names(name, getattr(self, name))
-        for name in _READ_FLAGS:
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        _check_flags(self, _READ_FLAGS)
         if not isinstance(self.limits, Limits):
             raise OptionError(f"limits must be pyparq.Limits, not {self.limits!r}")
 
@@ -337,3 +338,6 @@ class ReadOptions:
 def _defaults() -> ReadOptions:
     """The options where all have their defaults, checked once."""
     return ReadOptions()
+
+
+_WRITE_FLAGS, _READ_FLAGS = _flags(WriteOptions), _flags(ReadOptions)

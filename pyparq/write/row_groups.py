@@ -57,6 +57,7 @@ class RowGroupEncoder:
         self._options: WriteOptions = plan.options
         self._shapes = shapes(plan.tree.root)
         self._layout = layout
+        self._encrypts = encryption.encrypts
         self._choices = Choices(len(plan.columns))
         self._chunks = ChunkEncoder(plan, encryption, self._choices)
         self._flat = [is_flat(shape) and self._chunks.takes_arrays(shape.node.column) for shape in self._shapes]
@@ -157,7 +158,8 @@ class RowGroupEncoder:
     def _shredded(self, batches: list[RecordBatch], top: int, first_row: int) -> list[LeafData]:
         shape, parts = self._shapes[top], []
         for batch in batches:
-            parts.append(shred_column(batch.columns[top], shape, batch.num_rows, first_row))
+            leaves = shred_column(batch.columns[top], shape, batch.num_rows, first_row, encrypts=self._encrypts)
+            parts.append(leaves)
             first_row += batch.num_rows
         return [concat_leaf_data(same) for same in zip(*parts, strict=True)]
 

@@ -13,6 +13,7 @@ from hostile_structs import Workpiece
 
 import pyparq
 from pyparq import col
+from pyparq.encryption import DecryptionProperties, EncryptionProperties
 from pyparq.errors import DataError, SchemaError
 from pyparq.format import ttypes as tt
 
@@ -89,6 +90,27 @@ def test_some_fields_in_lists() -> None:
 def test_what_means_nothing_is_refused(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises(DataError, match=rf"row 2: .*{said}.*column f"):
         written([GOOD[0], None, wrong])
+
+
+@pytest.mark.parametrize("plaintext_footer", [True, False])
+def test_an_encrypted_file_does_not_refer_to_itself(plaintext_footer: bool) -> None:
+    """The format does not allow it: such bytes are no module, so nothing encrypts them."""
+    keys = EncryptionProperties(b"k" * 16, column_keys={"other": b"c" * 16}, plaintext_footer=plaintext_footer)
+    schema = {"f": "file?", "l": "list<file?>?", "other": "int64"}
+
+    def stored(last: Any, **options: Any) -> bytes:
+        rows = [{"f": given, "l": [given], "other": 1} for given in (GOOD[0], None, last)]
+        sink = io.BytesIO()
+        pyparq.write_table(rows, sink, schema=schema, **options)
+        return sink.getvalue()
+
+    for bad in (GOOD[6], value(offset=0, size=0), value(offset=4, size=1, uri="")):
+        with pytest.raises(DataError, match=r"row 2: a FILE in an encrypted file may not refer.*column f"):
+            stored(bad, encryption=keys)
+        stored(bad)
+    opens = DecryptionProperties(b"k" * 16, column_keys={"other": b"c" * 16})
+    for good in (GOOD[5], GOOD[2], value(offset=4, size=1, inline=b"x")):
+        assert pyparq.read_table(stored(good, encryption=keys), decryption=opens)["f"].to_pylist()[2] == good
 
 
 @pytest.mark.parametrize(

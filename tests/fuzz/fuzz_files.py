@@ -161,6 +161,8 @@ def _compare(data: bytes, values: list[Any], head: bytes, name: str, opens: dict
     check([row["k"] for row in found] == list(range(len(values))), "other rows")
     # Text: NaN is not equal to itself, and 0.0 is equal to -0.0.
     check(repr([row["x"] for row in found]) == repr(values), "other values")
+    if head[9] & 1:
+        _exchange(pyparq.read_table(data, **opens), [repr(row) for row in found])
     if not values:
         return
     wanted = sorted({place % len(values) for place in head[12:16]})
@@ -169,6 +171,24 @@ def _compare(data: bytes, values: list[Any], head: bytes, name: str, opens: dict
     literal = values[head[16] % len(values)]
     if literal is not None and name.startswith(_BY_ORDER) and name != "interval":
         _filter(data, values, literal, head[17] % 6, opens)
+
+
+class _Stream:
+    """A table as another library shows it, in batches of some rows."""
+
+    def __init__(self, table: pyparq.Table) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def _exchange(table: pyparq.Table, rows: list[str]) -> None:
+    """The table through Arrow's C structs into another file."""
+    out = io.BytesIO()
+    pyparq.write_table(_Stream(table), out, use_threads=False, row_group_size=50)
+    again = pyparq.read_table(out.getvalue(), use_threads=False).to_pylist()
+    check([repr(row) for row in again] == rows, "other values through Arrow")
 
 
 def _filter(data: bytes, values: list[Any], literal: Any, op: int, opens: dict[str, Any]) -> None:

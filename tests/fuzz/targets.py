@@ -18,6 +18,7 @@ import fuzz_files
 import fuzz_geometries
 import fuzz_pages
 import fuzz_sealed
+import fuzz_select
 import fuzz_thrift
 import fuzz_values
 import fuzz_variants
@@ -54,6 +55,7 @@ TARGETS = {
     "chunk": Target(fuzz_pages.chunk, "pages", 4096),
     "sealed": Target(fuzz_sealed.sealed, "pages", 4096),
     "modules": Target(fuzz_sealed.modules),
+    "select": Target(fuzz_select.select),
     "arrow_schema": Target(fuzz_arrow.schema, longest=1024),
     "arrow_import": Target(fuzz_arrow.imported),
     "variant": Target(fuzz_variants.unshredded),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from hostile_structs import Workpiece
@@ -62,6 +63,23 @@ def test_columns_of_other_files(tmp_path: Path, compression: str) -> None:
         assert file.take([7, 4999, 3]).to_arrow().to_pylist() == TABLE.take([7, 4999, 3]).to_pylist()
         batches = list(file.scan(filters=col("c") >= 600).batches())
         assert sum(batch.num_rows for batch in batches) == 200
+
+
+def test_the_summary_of_a_dataset(tmp_path: Path) -> None:
+    """``_metadata`` refers to the columns of other files. pyarrow follows it too."""
+    rows = TABLE.slice(0, 400)
+    rows = rows.append_column("part", pa.array(["x", "y"] * 200))
+    pyparq.write_dataset(rows, tmp_path / "ds", partition_cols=["part"], write_metadata=True)
+    summary = tmp_path / "ds" / "_metadata"
+    with pytest.raises(pyparq.UnsupportedError, match="external_columns=True"):
+        pyparq.read_table(summary)
+    wanted = sorted(rows.drop(["part"]).to_pylist(), key=lambda row: row["a"])
+    ours = pyparq.read_table(summary, external_columns=True).to_pylist()
+    assert sorted(ours, key=lambda row: row["a"]) == wanted
+    found = pyparq.read_table(summary, filters=col("a") == 77, external_columns=True).to_pylist()
+    assert found == rows.drop(["part"]).slice(77, 1).to_pylist()
+    theirs = ds.parquet_dataset(summary).to_table().select(["a", "b", "c"]).to_pylist()
+    assert sorted(theirs, key=lambda row: row["a"]) == wanted
 
 
 def test_a_plan_runs_elsewhere(tmp_path: Path) -> None:

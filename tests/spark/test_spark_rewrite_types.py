@@ -178,6 +178,29 @@ def test_variants_that_are_shredded_for_spark(usual: Any, ps: Any, tmp_path: Pat
             assert (got[0] and json.loads(got[0])) == (due[0] and json.loads(due[0]))
 
 
+def test_nested_variants_that_are_shredded_for_spark(usual: Any, tmp_path: Path) -> None:
+    values: list[Any] = [{"id": 5, "tags": ["a", None]}, None, 7, {"id": "no"}, {}]
+    rows = [
+        {"id": k, "s": None if k == 3 else {"v": value}, "l": [value, 1] if k else None, "m": [("x", value)]}
+        for k, value in enumerate(values)
+    ]
+    schema = pyparq.schema({
+        "id": "int64", "s": "struct<v: variant?>?", "l": "list<variant?>?", "m": "map<string,variant?>?",
+    })  # fmt: skip
+    shredding = {name: {"id": "int64", "tags": ["string"]} for name in ("s.v", "l.list.element", "m.key_value.value")}
+    for name, given in (("whole", None), ("parts", shredding)):
+        pyparq.write_table(rows, tmp_path / f"{name}.parquet", schema=schema, shredding=given)
+
+    def answers(name: str) -> list[Any]:
+        frame = usual.read.parquet(str(tmp_path / f"{name}.parquet")).orderBy("id")
+        shown = ["to_json(s.v)", "to_json(l)", "to_json(m)", "try_variant_get(s.v, '$.id', 'bigint')",
+                 "try_variant_get(l[0], '$.tags[0]', 'string')"]  # fmt: skip
+        return list(frame.selectExpr("s is null", "l is null", *shown).collect())
+
+    assert answers("parts") == answers("whole")
+    assert [row[5] for row in answers("parts")] == [5, None, None, None, None]
+
+
 def test_variants_that_spark_shreds(usual: Any, ps: Any, tmp_path: Path) -> None:
     """Spark stores parts of Variants in columns of their own where it is asked to, in each file as its rows are."""
     frame = usual.sql(

@@ -13,17 +13,20 @@ from pyparq.arrow.column import Column
 Mask = npt.NDArray[np.bool_]
 
 
-def file_fault(column: Column) -> tuple[Mask, str] | None:
-    """The first rule that values of a struct break: which ones do, null structs left out, and what it says."""
+def file_fault(column: Column, *, encrypts: bool) -> tuple[Mask, str] | None:
+    """The first rule that values of a struct break: which ones do, null structs left out, and what it says.
+
+    ``encrypts``: whether the file is encrypted. The bytes that it refers to in itself could not be.
+    """
     there = column.valid_mask()
-    for broken, said in _rules(column):
+    for broken, said in _rules(column, encrypts):
         faults = broken if there is None else broken & there.view(np.bool_)
         if faults.any():
             return faults, said
     return None
 
 
-def _rules(column: Column) -> Iterator[tuple[Mask, str]]:
+def _rules(column: Column, encrypts: bool) -> Iterator[tuple[Mask, str]]:
     fields = {
         field.name: child
         for field, child in zip(column.type.children, column.children, strict=True)
@@ -38,6 +41,11 @@ def _rules(column: Column) -> Iterator[tuple[Mask, str]]:
     uri, offset, size, inline = map(is_set, ("uri", "offset", "size", "inline"))
     yield ~(inline | uri | offset), "a FILE needs inline bytes, a uri, or an offset in this file"
     yield offset & ~size, "a FILE with an offset needs a size"
+    if encrypts:
+        yield (
+            ~(inline | uri),
+            "a FILE in an encrypted file may not refer to bytes of the same file: give a uri, or inline",
+        )
     for name, known in (("offset", offset), ("size", size)):
         if known.any():
             yield known & (_numbers(fields[name])[part] < 0), f"the {name} of a FILE is below 0"
