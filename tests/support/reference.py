@@ -137,9 +137,9 @@ def delta_decode(data: bytes, bits: int) -> tuple[list[int], int]:
             if len(out) >= total:
                 break
             n = per_mini * width // 8
-            for delta in bit_unpack(data[pos : pos + n], width, per_mini):
-                if len(out) < total:
-                    out.append(wrap(out[-1] + unzigzag(smallest) + delta, bits))
+            # The last miniblock may be said to hold more values than there are.
+            for delta in bit_unpack(data[pos : pos + n], width, min(per_mini, total - len(out))):
+                out.append(wrap(out[-1] + unzigzag(smallest) + delta, bits))
             pos += n
     return out, pos
 
