@@ -328,8 +328,8 @@ def _beside(target: str) -> str:
 
 
 def sync_folder(path: str) -> None:
-    """Flush the names in a folder to disk."""
-    if os.name != "posix":
+    """Flush the names in a folder to disk, where the system opens folders."""
+    if not hasattr(os, "O_DIRECTORY"):
         return
     fd = os.open(path, os.O_RDONLY)
     try:

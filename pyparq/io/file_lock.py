@@ -23,7 +23,7 @@ from pyparq.runtime import fork_safety
 
 try:
     import fcntl
-except ImportError:  # Windows: no locks
+except ImportError:  # Windows: no locks. Nothing is opened for them: it lets no file go that is open.
     fcntl = None  # type: ignore[assignment]
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EBADF, errno.EINVAL)
@@ -91,6 +91,9 @@ def locked_name(path: str) -> Iterator[bool]:
 
     No lock is held if the file cannot be opened, if its file system has no locks, or if another program keeps the lock.
     """
+    if fcntl is None:
+        yield os.path.exists(path)
+        return
     until = time.monotonic() + PATIENCE
     while True:
         try:
@@ -118,7 +121,7 @@ def locked_folder(path: str, patient: bool = True) -> Iterator[bool]:
     ``False`` where that is so, and where the folder has been removed, or replaced, in that time. Raises ``OSError`` as
     the operating system does.
     """
-    if os.name == "nt":  # no locks, and no descriptors of folders
+    if fcntl is None:
         yield os.path.isdir(path)
         return
     held = HeldLock(os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
@@ -156,6 +159,11 @@ _mine = _Mine()
 @fork_safety.in_child
 def _holds_nothing() -> None:
     _mine.folders.clear()
+
+
+def has_locks() -> bool:
+    """Whether the system has the locks of this module."""
+    return fcntl is not None
 
 
 def lock(fd: int, wait: bool) -> bool:

@@ -18,7 +18,7 @@ from pyparq.datasets.write.crashed_commits import settled
 from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.io.atomic_write import Expected
 from pyparq.io.byte_ranges import Source
-from pyparq.io.file_lock import Identity
+from pyparq.io.file_lock import Identity, has_locks
 from pyparq.io.folders import Folders
 from pyparq.io.object_stores import ObjectFile
 from pyparq.io.remote import FsspecFile
@@ -49,6 +49,8 @@ class InPlace:
         Raises :class:`ChangedMeanwhile` if the file is no longer the one that was read.
         """
         self.check()
+        if not has_locks():  # Windows, which replaces no file that is open
+            self.close()
         replace_only(sink, only(self.identity, self.path))
         sink.commit()
         notes = remove_stale(self.path)

@@ -105,11 +105,11 @@ struct Type {
     std::unique_ptr<Type> dictionary;
 };
 
-constexpr int kDeepest = 200;  // levels of nesting
+constexpr int kMostLevels = 200;  // levels of nesting
 
 // False where some type is not known.
 bool read_type(const ArrowSchema& schema, Type& out, int depth = 0) {
-    if (depth > kDeepest || schema.format == nullptr) return false;
+    if (depth > kMostLevels || schema.format == nullptr) return false;
     const std::optional<Layout> layout = layout_of(schema.format);
     if (!layout) return false;
     out.layout = *layout;
