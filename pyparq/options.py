@@ -197,20 +197,23 @@ class WriteOptions:
                 raise OptionError(f"{name} must be True, False or a list of names")
         if not isinstance(self.store_schema, bool) and self.store_schema != "auto":
             raise OptionError(f"store_schema must be True, False or 'auto', not {self.store_schema!r}")
-        for name in _FLAGS:
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        _check_flags(self, _WRITE_FLAGS)
 
 
 _ALIASES = {"use_deprecated_int96_timestamps": "int96_timestamps"}
 """pyarrow's names where ours differ."""
 _SWITCHES = ("use_dictionary", "write_statistics", "int96_timestamps", "write_time_adjusted_to_utc")
-_READ_FLAGS = (
-    "verify_checksums", "use_statistics", "use_bloom_filters", "use_dictionaries", "use_page_index", "use_threads",
-    "use_arrow_schema", "int96_adjusted_to_utc", "case_sensitive",
-    "external_columns",
-)  # fmt: skip
-_FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "use_threads", "fsync")
+
+
+def _flags(options: type[Any]) -> tuple[str, ...]:
+    """The fields of type bool. The others may be more than true or false, and have checks of their own."""
+    return tuple(f.name for f in fields(options) if f.type == "bool")
+
+
+def _check_flags(options: ReadOptions | WriteOptions, names: Sequence[str]) -> None:
+    for name in names:
+        if not isinstance(getattr(options, name), bool):
+            raise OptionError(f"{name} must be True or False, not {getattr(options, name)!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +238,10 @@ class ReadOptions:
     prefetch_bytes: int = 64 << 20
     """Maximum number of bytes of a remote file that are requested before they are needed, while other bytes are
     decoded. 0 requests them when they are needed. Local files are not prefetched."""
+    max_requests: int | None = None
+    """Maximum number of requests to a remote store that one read makes at the same time; of a dataset, the number of
+    files that are asked at the same time. ``None`` means 64 for HTTP and obstore, and 16 for others, whose requests
+    take the client more time. :func:`pyparq.set_io_thread_count` bounds all reads of a process together."""
     retries: int = 4
     """How often a request to a remote store is made again when it fails for the moment: the answers 408, 429, 500, 502,
     503 and 504, connections that fail or break, no answer in time, bodies shorter than promised. At most once for S3
@@ -296,6 +303,8 @@ class ReadOptions:
         if self.coalesce_gap is not None:
             check_int("coalesce_gap", self.coalesce_gap, 0)
         check_int("prefetch_bytes", self.prefetch_bytes, 0)
+        if self.max_requests is not None:
+            check_int("max_requests", self.max_requests, 1)
         check_int("retries", self.retries, 0)
         if isinstance(self.retry_wait, bool) or not isinstance(self.retry_wait, (int, float)) or self.retry_wait < 0:
             raise OptionError(f"retry_wait must be a number of seconds, not {self.retry_wait!r}")
@@ -305,9 +314,7 @@ class ReadOptions:
         check_choice("variants", self.variants, ("whole", "stored"))
         for name in ("read_dictionary", "binary_columns"):
             check_names(name, getattr(self, name))
-        for name in _READ_FLAGS:
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        _check_flags(self, _READ_FLAGS)
         if not isinstance(self.limits, Limits):
             raise OptionError(f"limits must be pyparq.Limits, not {self.limits!r}")
 
@@ -331,3 +338,6 @@ class ReadOptions:
 def _defaults() -> ReadOptions:
     """The options where all have their defaults, checked once."""
     return ReadOptions()
+
+
+_WRITE_FLAGS, _READ_FLAGS = _flags(WriteOptions), _flags(ReadOptions)

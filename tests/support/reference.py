@@ -62,13 +62,13 @@ def rle_decode(data: bytes, width: int, count: int) -> tuple[list[int], int]:
     size = (width + 7) // 8
     while len(out) < count:
         header, pos = read_uleb128(data, pos)
-        left = count - len(out)  # a run may be said to be longer
+        wanted = count - len(out)  # a run may claim 2 ** 31 values
         if header & 1:
             n = (header >> 1) * width
-            out += bit_unpack(data[pos : pos + n], width, min((header >> 1) * 8, left))
+            out += bit_unpack(data[pos : pos + n], width, min((header >> 1) * 8, wanted))
             pos += n
         else:
-            out += [int.from_bytes(data[pos : pos + size], "little")] * min(header >> 1, left)
+            out += [int.from_bytes(data[pos : pos + size], "little")] * min(header >> 1, wanted)
             pos += size
     return out, pos
 

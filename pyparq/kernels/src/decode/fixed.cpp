@@ -3,10 +3,9 @@
 
 #include "decode/delta_binary_packed.hpp"
 #include "values/alp.hpp"
+#include "values/byte_stream_split.hpp"
 
 namespace pyparq {
-
-void join_streams(const uint8_t* streams, size_t n, size_t width, uint8_t* out);
 
 size_t LeafSpec::out_width() const {
     if (is_codes()) return 4;

@@ -1,12 +1,10 @@
 // BYTE_STREAM_SPLIT (Encodings.md): byte k of every value together, for each k in turn.
 #include "values/calls.hpp"
 #include "encode/encoders.hpp"
+#include "values/byte_stream_split.hpp"
 #include "values/checks.hpp"
 
 namespace pyparq {
-
-// n values of `width` bytes from their streams.
-void join_streams(const uint8_t* streams, size_t n, size_t width, uint8_t* out);
 
 namespace {
 
