@@ -62,12 +62,13 @@ def rle_decode(data: bytes, width: int, count: int) -> tuple[list[int], int]:
     size = (width + 7) // 8
     while len(out) < count:
         header, pos = read_uleb128(data, pos)
+        wanted = count - len(out)  # a run may claim 2 ** 31 values
         if header & 1:
             n = (header >> 1) * width
-            out += bit_unpack(data[pos : pos + n], width, (header >> 1) * 8)
+            out += bit_unpack(data[pos : pos + n], width, min((header >> 1) * 8, wanted))
             pos += n
         else:
-            out += [int.from_bytes(data[pos : pos + size], "little")] * (header >> 1)
+            out += [int.from_bytes(data[pos : pos + size], "little")] * min(header >> 1, wanted)
             pos += size
     return out[:count], pos
 
