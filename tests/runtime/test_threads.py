@@ -317,27 +317,33 @@ print("ready", flush=True)
 try:
     call()
 except KeyboardInterrupt:
-    print("out", time.monotonic(), flush=True)
+    print("out", time.process_time(), flush=True)
 before = time.process_time()
 time.sleep(0.2)
 print("later", time.process_time() - before, flush=True)
 """
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs signals")
+def processor_seconds(pid: int) -> float:
+    """What a process has used so far, in all its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's processor times of another process")
 @pytest.mark.parametrize("use_threads", [True, False])
 @pytest.mark.parametrize("what", ["write", "read"])
 @pytest.mark.parametrize("interrupts", [1, 2])
 def test_interrupted(what: str, use_threads: bool, interrupts: int, tmp_path: Path) -> None:
-    """Within a second here, where other tests may have the processors; 0.3 s where they are free. Nothing is left
-    running, and no half file."""
+    """Within a second of the processor, however long that takes where others use it too. Nothing is left running, and
+    no half file."""
     path = tmp_path / "t.parquet"
     command = [sys.executable, "-c", INTERRUPTED, what, str(path), str(use_threads), str(interrupts)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
         time.sleep(0.6)
-        asked = time.monotonic()
+        asked = processor_seconds(child.pid)
         for _ in range(interrupts):
             child.send_signal(signal.SIGINT)
         out, errors = child.communicate(timeout=60)
