@@ -70,7 +70,7 @@ def rle_decode(data: bytes, width: int, count: int) -> tuple[list[int], int]:
         else:
             out += [int.from_bytes(data[pos : pos + size], "little")] * min(header >> 1, wanted)
             pos += size
-    return out[:count], pos
+    return out, pos
 
 
 def plain_binary(values: Sequence[bytes]) -> bytes:
@@ -138,9 +138,9 @@ def delta_decode(data: bytes, bits: int) -> tuple[list[int], int]:
             if len(out) >= total:
                 break
             n = per_mini * width // 8
-            for delta in bit_unpack(data[pos : pos + n], width, per_mini):
-                if len(out) < total:
-                    out.append(wrap(out[-1] + unzigzag(smallest) + delta, bits))
+            # The last miniblock may be said to hold more values than there are.
+            for delta in bit_unpack(data[pos : pos + n], width, min(per_mini, total - len(out))):
+                out.append(wrap(out[-1] + unzigzag(smallest) + delta, bits))
             pos += n
     return out, pos
 
