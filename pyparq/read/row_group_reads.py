@@ -13,7 +13,7 @@ from pyparq.filters.predicate import Constant, Predicate
 from pyparq.filters.row_tests import EntryLevels, matching_rows
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
-from pyparq.io.early_requests import Ahead
+from pyparq.io.early_requests import EarlyRequests
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.decode.decode_dictionary import spelled_out
 from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
@@ -249,7 +249,9 @@ class RowGroupReader:
         )
         return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
 
-    def _locate_beside(self, selections: list[Selection], first: list[Wanted], outputs: list[Output]) -> Ahead | None:
+    def _locate_beside(
+        self, selections: list[Selection], first: list[Wanted], outputs: list[Output]
+    ) -> EarlyRequests | None:
         """Request the page locations of the other columns while the filter columns are read."""
         read = {w.node.column for w in first}
         nodes = [leaf for output in outputs for leaf in output.leaves if leaf.column not in read]
