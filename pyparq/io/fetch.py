@@ -178,7 +178,7 @@ class Fetcher:
     def _merged_arrays(self, start: Int64Array, size: Int64Array) -> tuple[list[Range], Range | None, int]:
         """The same for arrays."""
         end, tail = start + size, min(self._tail_start, _LARGEST)
-        if int((end.max(axis=1) - start.min(axis=1)).max()) > MAX_MERGED:
+        if int((end.max(axis=1) - start.min(axis=1)).max()) > MAX_MERGED:  # merge_rows has no largest size
             return self._merged_lists(start, size)
         if int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > self.source.size:
             self._check(list(zip(start.reshape(-1).tolist(), size.reshape(-1).tolist(), strict=True)))
@@ -212,6 +212,7 @@ class Fetcher:
         """Release bytes that are not needed any more."""
         ahead.give_up()
         with self._lock:
+            # A new list: other threads go through the old one without the lock.
             self.ahead = [other for other in self.ahead if other is not ahead]
 
     def forget_all(self) -> None:
@@ -321,6 +322,7 @@ def merge(ranges: Sequence[Range], gap: int, max_merged: int = MAX_MERGED) -> li
         if merged:
             start, size = merged[-1]
             end = max(start + size, offset + length)
+            # Ranges that touch or overlap are always one: no byte is requested twice.
             if offset <= start + size or (offset - start - size <= gap and end - start <= max_merged):
                 merged[-1] = (start, end - start)
                 continue
