@@ -87,7 +87,7 @@ class Pages:
         """The positions of the pages that hold any of ``rows``, ascending. Rows between pages are passed over."""
         if not rows:
             return np.empty(0, np.int64)
-        # +1 where a range enters a page and -1 behind its last page: the running sum is above 0 in pages that hold rows.
+        # +1 where a range enters a page, -1 behind its last page: the sum so far is above 0 in pages that hold rows.
         first = (self.first_rows + self.num_rows).searchsorted(rows.starts, "right")
         after = self.first_rows.searchsorted(rows.ends)
         covered = np.zeros(len(self) + 1, np.int64)
