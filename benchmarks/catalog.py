@@ -60,10 +60,10 @@ def make(folder: Path, files: int) -> None:
 
 
 @contextmanager
-def served(folder: Path, delay: float) -> Iterator[str]:
-    """The address of a store with this folder."""
+def served(folder: Path, delay: float, rate: float = 0) -> Iterator[str]:
+    """The address of a store with this folder. ``rate``: bytes a second of one answer; 0: as many as there may be."""
     script = Path(__file__).parent / "s3_store.py"
-    command = [sys.executable, str(script), str(folder), "--delay", str(delay)]
+    command = [sys.executable, str(script), str(folder), "--delay", str(delay), "--rate", str(rate)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:

@@ -238,6 +238,10 @@ class ReadOptions:
     prefetch_bytes: int = 64 << 20
     """Maximum number of bytes of a remote file that are requested before they are needed, while other bytes are
     decoded. 0 requests them when they are needed. Local files are not prefetched."""
+    max_requests: int | None = None
+    """Maximum number of requests to a remote store that one read makes at the same time; of a dataset, the number of
+    files that are asked at the same time. ``None`` means 64 for HTTP and obstore, and 16 for others, whose requests
+    take the client more time. :func:`pyparq.set_io_thread_count` bounds all reads of a process together."""
     retries: int = 4
     """How often a request to a remote store is made again when it fails for the moment: the answers 408, 429, 500, 502,
     503 and 504, connections that fail or break, no answer in time, bodies shorter than promised. At most once for S3
@@ -299,6 +303,8 @@ class ReadOptions:
         if self.coalesce_gap is not None:
             check_int("coalesce_gap", self.coalesce_gap, 0)
         check_int("prefetch_bytes", self.prefetch_bytes, 0)
+        if self.max_requests is not None:
+            check_int("max_requests", self.max_requests, 1)
         check_int("retries", self.retries, 0)
         if isinstance(self.retry_wait, bool) or not isinstance(self.retry_wait, (int, float)) or self.retry_wait < 0:
             raise OptionError(f"retry_wait must be a number of seconds, not {self.retry_wait!r}")

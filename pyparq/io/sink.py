@@ -15,9 +15,13 @@ from typing import Any, Protocol
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.atomic_write import Expected, hidden_name, open_target
+from pyparq.io.byte_ranges import Source
 from pyparq.io.file_clone import copy_range
 from pyparq.io.file_objects import check_opened
+from pyparq.io.object_sinks import ObjectSink
+from pyparq.io.object_stores import ObjectFile
 from pyparq.io.process_ownership import ProcessOwned
+from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
 from pyparq.io.short_writes import Appender
 from pyparq.io.url import (
@@ -302,6 +306,14 @@ def _uploads(fs: Any, buffered: type) -> bool:
     )
 
 
+def replace_only_read(sink: Sink, source: Source) -> None:
+    """Let ``sink`` replace only the object that ``source`` has read, where the store can be told so."""
+    if isinstance(sink, FsspecSink) and isinstance(source, FsspecFile) and source.etag is not None:
+        sink.replace_only(source.etag)
+    if isinstance(sink, ObjectSink) and isinstance(source, ObjectFile) and source.version:
+        sink.replace_only(source.version)
+
+
 def replace_only(sink: Sink, expected: Expected | None) -> None:
     """Let ``sink`` replace the file ``expected`` only (``None``: any), where it is a local file.
 
@@ -312,7 +324,8 @@ def replace_only(sink: Sink, expected: Expected | None) -> None:
 
 
 def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any] | None = None) -> Sink:
-    """A sink for a path, ``os.PathLike``, URL, writable binary file object, what ``fsspec.open`` gives, or a sink.
+    """A sink for a path, ``os.PathLike``, URL, object of obstore, writable binary file object, what ``fsspec.open``
+    gives, or a sink.
     ``storage_options`` are for the file system of a URL.
 
     Raises ``OSError`` as the operating system does, :class:`OptionError` for anything else.
@@ -326,6 +339,8 @@ def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any
     if isinstance(where, str) or (isinstance(where, os.PathLike) and not hasattr(where, "write")):
         path = os.fsdecode(where)
         return _open_url(path, fsync, storage_options) if "://" in path else LocalSink(expanded(path), fsync)
+    if isinstance(where, ObjectFile):
+        return ObjectSink(ObjectFile(where.store, where.path))
     if hasattr(where, "commit") and hasattr(where, "abort") and hasattr(where, "position"):
         sink: Sink = where
         return sink

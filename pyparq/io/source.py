@@ -329,11 +329,12 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
         ) from None
 
 
-def set_retry(source: Source, times: int, wait: float) -> None:
-    """Set how often a source repeats a request that failed for the moment, and the seconds before the first
-    repetition."""
+def set_requests(source: Source, times: int, wait: float, at_a_time: int | None) -> None:
+    """Set how often a source repeats a request that failed for the moment, the seconds before the first repetition, and
+    how many requests of one step are made at a time (``None``: as many as suit the store)."""
     if isinstance(source, (FsspecFile, ObjectFile)):
         source.retry = Retry(times, wait)
+        source.at_a_time = at_a_time or source.at_a_time
 
 
 def begin(source: Source) -> None:

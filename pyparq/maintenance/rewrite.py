@@ -20,11 +20,20 @@ from pyparq.errors import ChangedMeanwhile, OptionError, reading
 from pyparq.format.types import Schema
 from pyparq.io.atomic_write import Expected
 from pyparq.io.file_lock import Identity
-from pyparq.io.sink import open_sink, replace_only
+from pyparq.io.object_stores import ObjectFile
+from pyparq.io.remote import FsspecFile
+from pyparq.io.sink import Sink, open_sink, replace_only
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.kernels.buffers import release_unused
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, replaced_source
+from pyparq.maintenance.in_place import (
+    OnlyAsRead,
+    check_not_managed,
+    identity_of,
+    is_same_file,
+    is_same_object,
+    replaced_source,
+)
 from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, variants_as_stored, without_marks
 from pyparq.maintenance.stale_sidecars import remove_stale
 from pyparq.option_help import WRITE, with_options
@@ -156,7 +165,9 @@ def _rewritten(
     with reading(), closing(rows):
         if _is_folder(target):
             return _write_folder(rows, target, dataset, wanted, names, given)
-        return _write_file(rows, target, _only_source(dataset, target, own), wanted.storage_options, given)
+        return _write_file(
+            rows, target, _only_source(dataset, target, own), _sink(dataset, target, wanted, given), given
+        )
 
 
 class _Rows:
@@ -228,11 +239,8 @@ class _Stream:
         return self._parts
 
 
-def _write_file(
-    rows: _Rows, target: Any, own: Expected | None, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
-) -> WriteReport:
-    """``own``: the source that the new file replaces, if it does."""
-    sink = open_sink(target, bool(options.get("fsync")), storage_options if is_url(target) else None)
+def _write_file(rows: _Rows, target: Any, own: Expected | None, sink: Sink, options: dict[str, Any]) -> WriteReport:
+    """``own``: the local source that the new file replaces, if it does."""
     replace_only(sink, own)
     try:
         with ParquetWriter(sink, rows.source, **options) as writer:
@@ -244,6 +252,16 @@ def _write_file(
     if own is not None:
         remove_stale(os.fsdecode(target))
     return WriteReport(sink.name, (file,))
+
+
+def _sink(dataset: Dataset, target: Any, wanted: _Wanted, options: Mapping[str, Any]) -> Sink:
+    """The sink of a single file. A source in a store is replaced only as it was read."""
+    sink = open_sink(target, bool(options.get("fsync")), wanted.storage_options if is_url(target) else None)
+    files = files_of(dataset)
+    number = next((k for k, file in enumerate(files.found.files) if is_same_object(file, target)), None)
+    opened = None if number is None else files.open(number)
+    source = None if opened is None else opened.fetcher.source
+    return OnlyAsRead(sink, source) if isinstance(source, (FsspecFile, ObjectFile)) else sink
 
 
 def _write_folder(

@@ -126,7 +126,7 @@ def _dictionary(column: Column, type_: DataType, max_bytes: int) -> Column:
         raise HintMismatch(f"{column.type} cannot be shown as {type_}")
     if too_many(column, type_):
         raise _TooManyEntries(f"{values.length} entries in a dictionary of {type_}")
-    if values.type != wanted and not (wanted.format in ("u", "z") and values.type.format == wanted.format.upper()):
+    if values.type != wanted:
         values = restore(values, wanted, max_bytes)
     made = DataType(type_.format, (), values.type, type_.ordered)
     buffers = column.buffers

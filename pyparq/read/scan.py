@@ -216,11 +216,14 @@ class Scan(Convertible):
 
     def begin(self) -> None:
         """Request what pruning and the first row groups of :meth:`batches` will need. Only useful for remote files."""
-        selections = self._prune()
+        self._request_ahead(self._prune(), self.outputs)
+
+    def _request_ahead(self, selections: list[Selection], outputs: list[Output]) -> None:
+        """Request the first reads of the row groups, unless a ``limit`` may make them needless."""
         prefetch = self.reader.prefetch
         if prefetch is not None and not self._begun and (self.limit is None or isinstance(self.predicate, Constant)):
             self._begun = True
-            prefetch.follow(self._reads_to_come(selections))
+            prefetch.follow(self._reads_to_come(selections, outputs))
 
     def give_up(self) -> None:
         """Drop the requests that were made ahead."""
@@ -274,11 +277,11 @@ class Scan(Convertible):
                 file=self.file.name,
             )
 
-    def _reads_to_come(self, selections: list[Selection]) -> Iterator[list[Range]]:
+    def _reads_to_come(self, selections: list[Selection], outputs: list[Output]) -> Iterator[list[Range]]:
         """The first reads of the following row groups, as far as they are known."""
         for selection in selections:
             first = self._groups.filter_columns(selection)
-            leaves = [] if first else [leaf for output in self.outputs for leaf in output.leaves]
+            leaves = [] if first else [leaf for output in outputs for leaf in output.leaves]
             wanted = first or [Wanted(selection, leaf, selection.sure) for leaf in leaves]
             if not self.reader.not_located([w for w in wanted if not w.rows.is_all]):
                 yield from self.reader.steps(wanted)
@@ -321,6 +324,7 @@ class Scan(Convertible):
             return sum(s.maybe.count for s in selections)
         total = 0
         try:
+            self._request_ahead(selections, [])
             for part in self._groups.together(selections, alone=0 if self.limit is None else ALONE):
                 wanted = None if self.limit is None else self.limit - total
                 if wanted == 0:

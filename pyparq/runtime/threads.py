@@ -24,7 +24,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 REQUESTS = 16
-"""Requests to servers that threads of ours wait for at a time."""
+"""Requests of one step that threads of ours wait for at a time."""
+MANY_REQUESTS = 64
+"""The same for stores whose requests take the client little time."""
+
+_io_threads = 128
 
 _pool: ThreadPoolExecutor | None = None
 _request_pool: ThreadPoolExecutor | None = None
@@ -53,8 +57,22 @@ def request_pool() -> ThreadPoolExecutor:
     global _request_pool
     with _lock:
         if _request_pool is None:
-            _request_pool = _executor(REQUESTS, thread_name_prefix="pyparq-request")
+            _request_pool = _executor(_io_threads, thread_name_prefix="pyparq-request")
         return _request_pool
+
+
+def most_requests() -> int:
+    """Maximum number of requests that threads of this process make at the same time."""
+    return _io_threads
+
+
+def bound_requests(count: int) -> None:
+    """Set it. Requests that are under way end as they are."""
+    global _io_threads, _request_pool
+    with _lock:
+        given_up, _request_pool, _io_threads = _request_pool, None, count
+    if given_up is not None:
+        given_up.shutdown(wait=False)
 
 
 def _executor(threads: int, thread_name_prefix: str) -> ThreadPoolExecutor:
@@ -230,13 +248,14 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool,
 
 
 def map_requests(function: Callable[[T], R], items: Sequence[T], most: int = REQUESTS) -> list[R]:
-    """``[function(item) for item in items]`` for functions that wait for a server: up to ``most`` at a time.
+    """``[function(item) for item in items]`` for functions that wait for a server: up to ``most`` at a time, as far as
+    the process may (:func:`most_requests`).
 
     The first error is raised. After Ctrl-C, running requests are not waited for, and no others begin.
     """
     shared = _Shared(function, items)
     # One fewer than the limit, because the caller makes requests too.
-    helpers = [Task(shared.work, False) for _ in range(min(most, REQUESTS, len(items)) - 1)]
+    helpers = [Task(shared.work, False) for _ in range(min(most, len(items)) - 1)]
     try:
         for helper in helpers:
             helper.start(request_pool)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import subprocess
 import sys
 import threading
@@ -202,10 +203,17 @@ def test_uncompressed() -> None:
     assert inflated(UNCOMPRESSED, b"", 2) == b""
 
 
+LINKED = ("zlib", "linked") in [row[:2] for row in kernels.library_report()]
+
+
 def same_as_the_library(codec: int, data: bytes, room: int) -> None:
     found, wanted = inflated(codec, data, room), expected(codec, data, room)
     if found is not None and len(found) < room:
         found = None  # another number of bytes than are due: the caller refuses it
+    if wanted is None and found is not None and codec == GZIP and LINKED:
+        # libdeflate takes two codes that DEFLATE forbids for the one below them. What comes out then has the right CRC.
+        assert struct.unpack("<II", data[-8:]) == (zlib.crc32(found), len(found)), (codec, data, room)
+        return
     assert found == wanted, (codec, data, room)
 
 

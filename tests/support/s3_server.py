@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conftest import require
+from service_models import keep_models
 
 BUCKET = "bucket"
 
@@ -63,6 +64,7 @@ def serve() -> Iterator[S3]:
     """Run a server on localhost."""
     require("s3fs")
     require("moto")
+    keep_models()
     server_module: Any = require("moto.server")
     serving: Any = require("werkzeug.serving")
     found = S3("")

@@ -28,6 +28,7 @@ from pyparq.datasets.read.projection import Projection
 from pyparq.errors import CatalogWarning, ParquetError
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression, Known
+from pyparq.io.retry import Retry
 from pyparq.options import ReadOptions
 
 Int64Array = npt.NDArray[np.int64]
@@ -56,7 +57,8 @@ def known_files(found: SourceFiles, options: ReadOptions) -> KnownFiles | None:
     if found.catalog is None:
         return None
     try:
-        place = Place(str(found.catalog.where), found.storage_options, found.catalog.fs)
+        retry = Retry(options.retries, options.retry_wait)
+        place = Place(str(found.catalog.where), found.storage_options, found.catalog.fs, retry)
         catalog = open_catalog(place)
         if catalog is None:
             return None

@@ -35,6 +35,7 @@ from pyparq.filters.expression import Expression, Known
 from pyparq.filters.given import as_expression
 from pyparq.format.types import Schema
 from pyparq.io.file_versions import Stated
+from pyparq.io.retry import Retry
 from pyparq.io.url import shown
 from pyparq.options import ReadOptions
 
@@ -62,7 +63,8 @@ def trusted_catalog(asked: Asked) -> TrustedCatalog | None:
 
     Raises :class:`OptionError` where there is no catalog, and what reading it raises.
     """
-    place = Place(asked.source, asked.storage_options)
+    retry = Retry(asked.options.retries, asked.options.retry_wait)
+    place = Place(asked.source, asked.storage_options, retry=retry)
     catalog = open_catalog(place)
     if catalog is None:
         raise OptionError(

@@ -20,7 +20,7 @@ from pyparq.format.thrift_codec import ThriftDecodeError
 from pyparq.index.statistics import parse_created_by
 from pyparq.io.external_files import STEP, WithExternalFiles
 from pyparq.io.fetch import Fetcher, IOCounts, gap_of
-from pyparq.io.source import LocalFile, open_source, set_retry
+from pyparq.io.source import LocalFile, open_source, set_requests
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.footers.chunk_places import ChunkPlaces, ModulePlaces, Neighbours, places_of
@@ -459,7 +459,7 @@ def open_file(where: Any, options: ReadOptions, storage_options: Mapping[str, An
     source = open_source(where, storage_options)
     if options.use_threads and isinstance(source, LocalFile):
         source.threads = cpu_count()
-    set_retry(source, options.retries, options.retry_wait)
+    set_requests(source, options.retries, options.retry_wait, options.max_requests)
     fetcher = Fetcher(source, options.coalesce_gap)
     try:
         with located(file=source.name):

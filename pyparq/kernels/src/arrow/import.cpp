@@ -340,7 +340,7 @@ struct ArrowImport::State {
         take(arrays, kStreamCapsule, stream_.value);
         int failed = 0;
         {
-            nb::gil_scoped_release nogil;
+            const NoGil nogil;
             failed = stream_.value.get_schema(&stream_.value, &schema_.value);
         }
         if (failed != 0) throw_last(failed);
@@ -358,7 +358,7 @@ struct ArrowImport::State {
         } else if (stream_.value.release != nullptr) {
             int failed = 0;
             {
-                nb::gil_scoped_release nogil;
+                const NoGil nogil;
                 failed = stream_.value.get_next(&stream_.value, &owner->value);
             }
             if (failed != 0) {
