@@ -366,6 +366,7 @@ def compare(node: Node, op: str, place: Place) -> Predicate:
     """``node op literal``, for a literal at the position ``place`` among the leaf's values."""
     below, above = place
     if place.exact:
+        # Only NaN differs from itself.
         return Test(node, op, (below,)) if below == below else _compare_nan(node, op)
     if node.type.kind == "int96" and (below is None or above is None):
         return _beyond_int96(node, op, place)

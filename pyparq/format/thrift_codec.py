@@ -29,7 +29,7 @@ from pyparq.errors import CorruptFileError, DataError
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.generated import ttypes
 from pyparq.format.generated.rules import RULES
-from pyparq.kernels import KernelError, ThriftRules, ThriftTruncated
+from pyparq.kernels import ColumnIndexArrays, KernelError, ThriftRules, ThriftTruncated
 from pyparq.runtime import fork_safety
 
 try:
@@ -177,10 +177,9 @@ def deserialize_lists(cls: type, data: Bytes, offset: int = 0) -> tuple[list[NDA
     return _natively(_rules.lists, cls, data, offset)
 
 
-def deserialize_column_index(data: Bytes, width: int, number_kind: int) -> tuple[Any, ...]:
-    """The ColumnIndex at the start of ``data`` as arrays: null pages, lower and upper bounds, boundary order, null
-    counts, histograms of repetition and definition levels, NaN counts; ``None`` for what is absent. Bounds of numbers
-    of ``width`` bytes are (64-bit numbers of their kind, where they can be used); others (0) lists of bytes."""
+def deserialize_column_index(data: Bytes, width: int, number_kind: int) -> ColumnIndexArrays:
+    """The ColumnIndex at the start of ``data`` as arrays. Bounds of numbers of ``width`` bytes are (64-bit numbers of
+    their kind, where they can be used); others (0) lists of bytes."""
     kind = _KINDS[ttypes.ColumnIndex][0]
     try:
         return _rules.column_index(data, kind, width, number_kind)

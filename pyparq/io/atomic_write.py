@@ -129,6 +129,7 @@ class _Replacement:
             old = now or self._old
             if old is not None:
                 _take_over(self.fd, old, self._target)
+            # Only now does the file get a name: a process that dies before leaves nothing behind.
             if not self._name:
                 self._give_name()
             if fsync:
@@ -301,6 +302,7 @@ def _take_over(fd: int, old: os.stat_result, where: str | int) -> None:
 def _chown(fd: int, owner: int, group: int) -> tuple[bool, bool]:
     """Whether owner and group could be set."""
     now = os.fstat(fd)
+    # Without the right to give files away, at least the group can often be kept (-1 leaves the owner as it is).
     for wanted in (owner, -1):
         if (now.st_uid, now.st_gid) != (owner, group):
             with suppress(OSError):

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from pyparq.io.object_stores import ObjectFile
-from pyparq.io.process_ownership import Owned
+from pyparq.io.process_ownership import ProcessOwned
 from pyparq.io.short_writes import Appender
 
 _IN_MEMORY = 32 << 20
 """Bytes that wait in memory. More of them wait in a temporary file."""
 
 
-class ObjectSink(Owned):
+class ObjectSink(ProcessOwned):
     """An object that appears, complete, when it is committed. One request or upload puts it."""
 
     def __init__(self, file: ObjectFile) -> None:

@@ -20,7 +20,7 @@ from pyparq.io.file_clone import copy_range
 from pyparq.io.file_objects import check_opened
 from pyparq.io.object_sinks import ObjectSink
 from pyparq.io.object_stores import ObjectFile
-from pyparq.io.process_ownership import Owned
+from pyparq.io.process_ownership import ProcessOwned
 from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
 from pyparq.io.short_writes import Appender
@@ -67,7 +67,7 @@ class Sink(Protocol):
         """Leave nothing behind, as far as the target allows. Raises no error for what cannot be undone."""
 
 
-class LocalSink(Owned):
+class LocalSink(ProcessOwned):
     """A file on a local file system. It replaces an existing file only when it is complete."""
 
     expected: Expected | None = None
@@ -156,7 +156,7 @@ class LocalSink(Owned):
         self._target.forget()
 
 
-class FileObjectSink(Owned):
+class FileObjectSink(ProcessOwned):
     """A binary file object of the caller's. It stays open; what was written to it cannot be taken back.
 
     Offsets in the file count from where writing begins.
@@ -204,7 +204,7 @@ class FileObjectSink(Owned):
                 self._file.flush()
 
 
-class FsspecSink(Owned):
+class FsspecSink(ProcessOwned):
     """A file on an fsspec file system.
 
     Object stores show an upload only when it is complete: they are written to directly, and an abort discards the

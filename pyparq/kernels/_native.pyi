@@ -1141,6 +1141,30 @@ def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> 
     [start, end). 3: pages overlap, are out of order, or go beyond `end`.
     """
 
+class ColumnIndexArrays:
+    """
+    The fields of a ColumnIndex; None for absent lists.
+
+    Bounds are lists of bytes, or (64-bit numbers, where they can be used) as `number_bounds` has them.
+    """
+
+    @property
+    def null_pages(self) -> NDArray[np.bool_]: ...
+    @property
+    def lower(self) -> Any: ...
+    @property
+    def upper(self) -> Any: ...
+    @property
+    def order(self) -> int: ...
+    @property
+    def null_counts(self) -> NDArray[np.int64] | None: ...
+    @property
+    def repetition_histograms(self) -> NDArray[np.int64] | None: ...
+    @property
+    def definition_histograms(self) -> NDArray[np.int64] | None: ...
+    @property
+    def nan_counts(self) -> NDArray[np.int64] | None: ...
+
 class ThriftTruncated(KernelError):
     pass
 
@@ -1162,12 +1186,9 @@ class ThriftRules:
         field come first, then all of the next.
         """
 
-    def column_index(self, data: Buffer, kind: int, width: int, number_kind: int) -> tuple[Any, ...]:
+    def column_index(self, data: Buffer, kind: int, width: int, number_kind: int) -> ColumnIndexArrays:
         """
-        The ColumnIndex (the struct of that kind) at the start of `data`: null pages, lower bounds, upper bounds,
-        boundary order, null counts, histograms of repetition and definition levels, NaN counts; None for absent lists.
-        Bounds are lists of bytes where `width` is 0, else (64-bit numbers, where they can be used) as `number_bounds`
-        has them.
+        The ColumnIndex (the struct of that kind) at the start of `data`. `width`: 0 for bounds that are bytes.
         """
 
     def chunk_numbers(self, data: Buffer, starts: Buffer, kind: int, paths: list[bytes]) -> NDArray[np.int64]:

@@ -154,6 +154,7 @@ class ColumnReader:
         windows = self._windows(reads)
         ranges = [read.ranges for read in reads]
         steps = [self._window_steps(reads, ranges, window) for window in windows]
+        # The small reads of the first window are needed at once, so requesting them early gains nothing.
         if self.prefetch is not None:
             self.prefetch.expect([step for small, large in steps[:1] for step in large] + _all_steps(steps[1:]))
         leaves: list[DecodedLeaf] = []
@@ -230,7 +231,7 @@ class ColumnReader:
     def _decode(self, wanted: list[Wanted], reads: list[ColumnRead], data: list[list[memoryview]]) -> list[DecodedLeaf]:
         """Decode a window. A chunk that is longer than the footer states is read again in full."""
         columns = [self._column(*item) for item in zip(wanted, reads, data, strict=True)]
-        while True:
+        while True:  # once more for each chunk that turns out to be longer than stated
             try:
                 decoded, facts = decode(columns, self.options, self.account)
                 break
@@ -246,7 +247,7 @@ class ColumnReader:
             leaf = DecodedLeaf(item.node, found.column, found.def_levels, found.rep_levels, kept)
             try:
                 extent = self._extent(read, piece, fact)
-                with self._lock:
+                with self._lock:  # row groups may be decoded on several threads
                     self._extents.add((read.row_group, read.column), *extent)
                 leaf.check_rows()
             except ParquetError as error:

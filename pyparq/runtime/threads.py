@@ -138,7 +138,7 @@ class Task(Generic[R]):
         self.stopped = False
         """The result is no longer needed."""
         self._call: tuple[Callable[..., R], tuple[Any, ...]] | None = (function, arguments)
-        self._owner: dict[str, int] = {}
+        self._owner: dict[str, int] = {}  # setdefault() claims the call in one operation, without a lock
         self._finished = False
         self._unfinished = threading.Lock()
         self._unfinished.acquire()
@@ -254,6 +254,7 @@ def map_requests(function: Callable[[T], R], items: Sequence[T], most: int = REQ
     The first error is raised. After Ctrl-C, running requests are not waited for, and no others begin.
     """
     shared = _Shared(function, items)
+    # One fewer than the limit, because the caller makes requests too.
     helpers = [Task(shared.work, False) for _ in range(min(most, len(items)) - 1)]
     try:
         for helper in helpers:

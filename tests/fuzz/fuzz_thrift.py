@@ -84,13 +84,11 @@ def column_index(data: Any) -> None:
     width, kind = ((0, 0), (4, 0), (8, 0), (4, 1), (8, 1), (4, 2), (8, 2), (1, 3))[head[0] % 8]
     with refused:
         found = _RULES.column_index(stored, _KINDS["ColumnIndex"], width, kind)
-        pages = len(found[0])
+        pages, sides = len(found.null_pages), (found.lower, found.upper)
         if width == 0:
-            check(all(len(b) <= len(stored) for bounds in found[1:3] for b in bounds), "bounds too long")
+            check(all(len(b) <= len(stored) for bounds in sides for b in bounds), "bounds too long")
         else:
-            check(
-                all(len(part) <= max(pages, len(stored)) for bounds in found[1:3] for part in bounds), "too many bounds"
-            )
+            check(all(len(part) <= max(pages, len(stored)) for bounds in sides for part in bounds), "too many bounds")
     with refused:
         _, lists = _RULES.lists(stored, 0, _KINDS["OffsetIndex"])
         if lists and lists[0] is not None:

@@ -25,5 +25,6 @@ def test_a_column_index_with_a_list_in_place_of_its_order() -> None:
     lists = b"\x19\x11\x02" + b"\x19\x18\x01a" + b"\x19\x18\x01b" + b"\x19\x16\x04"
     order = b"\x05\x08\x02"
     found = deserialize_column_index(lists + order + b"\x00", 0, 0)
-    assert (found[1], found[2], found[3]) == ([b"a"], [b"b"], 1)
-    assert found[4:] == (None, None, None, None)
+    assert (found.lower, found.upper, found.order) == ([b"a"], [b"b"], 1)
+    assert found.null_counts is found.nan_counts is None
+    assert found.repetition_histograms is found.definition_histograms is None

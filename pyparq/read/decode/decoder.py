@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq import kernels
-from pyparq.errors import ParquetError, UnsupportedError
+from pyparq.errors import ParquetError
 from pyparq.format.compression import library_decoder
 from pyparq.format.leaf_values import BinaryValues, Values, count_of
 from pyparq.format.schema_node import Node
@@ -30,11 +30,11 @@ MOST_OFFSET = (1 << 31) - 1
 
 def _inflate(codec: int, stored: Any, out: Any) -> int:
     """Number of bytes that the Python library of a codec writes to ``out``. -1 if it cannot read ``stored``."""
-    try:
-        decode = library_decoder(codec)
-        return -1 if decode is None else int(decode(stored, out))
-    except UnsupportedError:
+    decode = library_decoder(codec)
+    if decode is None:
         return -1
+    try:
+        return int(decode(stored, out))
     except Exception:  # the libraries raise their own kinds
         return -1
 

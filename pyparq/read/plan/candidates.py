@@ -40,6 +40,7 @@ class Candidates:
         self.groups = RowGroups(file, row_groups, within)
         self.computed = list(predicate.computed())
         """The tests of computed values. Only bounds answer them."""
+        # Tests that occur twice in the predicate share their answers.
         self.answers: dict[Test | Computed, Answers] = {
             test: Answers(len(row_groups)) for test in (*self.tests, *self.computed)
         }

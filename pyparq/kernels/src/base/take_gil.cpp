@@ -31,6 +31,7 @@ namespace {
 
 extern "C" {
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the function of the C++ library
 _Unwind_Reason_Code __gxx_personality_v0(int version, _Unwind_Action actions, _Unwind_Exception_Class kind,
                                          _Unwind_Exception* exception, _Unwind_Context* context);
 
