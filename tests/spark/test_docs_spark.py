@@ -121,7 +121,8 @@ SHOWN: list[tuple[str, str]] = [
                      "test_a_driver_that_is_killed_while_it_commits"),
     ("**Overwriting what is being read**", "test_overwriting_what_is_being_read"),
     ("**Concurrent readers**", "test_a_half_committed_write_is_not_read"),
-    ("**On a store**", "test_cut_short_at_each_request test_readers_are_told test_an_overwrite_on_s3_that_is_cut_short"),
+    ("**On a store**", "test_cut_short_at_each_request test_readers_are_told "
+                       "test_an_overwrite_on_s3_that_is_cut_short"),
     ("**Object stores**", "test_a_dataset_is_written_and_read test_a_task_that_fails_leaves_the_old_files "
                           "test_a_commit_that_is_refused test_small_files_are_joined"),
     ("**Tables of Delta Lake", "test_no_writer_touches_a_table_of_another_format test_force_writes_all_the_same "
