@@ -14,6 +14,7 @@ from pyparq.arrow.table import Table
 from pyparq.filters.expression import col
 from pyparq.format.compression import codec_name
 from pyparq.format.encodings import encoding_name
+from pyparq.format.types import Physical
 from pyparq.read.file import ParquetFile, file_of
 from pyparq.write.file import write_table
 
@@ -90,23 +91,29 @@ def _sample(file: ParquetFile, rows: int) -> Table:
 
 
 def _as_it_is(file: ParquetFile) -> dict[str, Any]:
-    """Codec, rows of a row group, encodings and Bloom filters of the file."""
+    """Codec and rows of a row group of the file, and encodings and Bloom filters of its flat columns."""
     opened = file_of(file)
     metas = [(leaf, opened.chunk(0, leaf).meta) for leaf in file.schema.leaves]
     codec = codec_name(metas[0][1].codec).lower().replace("uncompressed", "none")
-    blooms = [tuple(leaf.path) for leaf, meta in metas if meta.bloom_filter_offset is not None]
-    encodings = {tuple(leaf.path): _encoding(meta.encodings) for leaf, meta in metas}
+    codec = "snappy" if codec == "lzo" else codec  # which is only read
+    # Columns inside lists and maps may have other names when they are written.
+    flat = [(leaf, meta) for leaf, meta in metas if len(leaf.path) == 1]
+    hashed = [leaf for leaf, meta in flat if meta.bloom_filter_offset is not None]
+    blooms = [tuple(leaf.path) for leaf in hashed if leaf.type.physical != Physical.BOOLEAN]
+    encodings = {tuple(leaf.path): _encoding(meta.encodings, leaf.type.physical) for leaf, meta in flat}
     base = {"compression": codec, "row_group_size": opened.num_rows_of(0), "column_encoding": encodings}
     return base | ({"bloom_filters": blooms} if blooms else {})
 
 
-def _encoding(numbers: Sequence[int]) -> str:
-    """The encoding of the values, among those of a column chunk: levels have theirs there too."""
+def _encoding(numbers: Sequence[int], physical: Physical) -> str:
+    """The encoding of the values, among those of a column chunk: levels have theirs there too. PLAIN, which every type
+    has, where they tell none."""
     names = [encoding_name(number) for number in numbers]
+    if physical == Physical.BOOLEAN:
+        return "PLAIN" if "PLAIN" in names else "RLE"
     if any("DICTIONARY" in name for name in names):
         return "RLE_DICTIONARY"
-    rest = [name for name in names if name not in ("PLAIN", "RLE", "BIT_PACKED")]
-    return rest[0] if rest else "PLAIN" if "PLAIN" in names else "RLE"
+    return next((name for name in names if name not in ("PLAIN", "RLE", "BIT_PACKED")), "PLAIN")
 
 
 def _tried(table: Table) -> list[str]:
@@ -119,7 +126,9 @@ def _tried(table: Table) -> list[str]:
 def _values(table: Table, name: str) -> list[Any]:
     """Distinct values of some of the rows, in order."""
     column = table.select([name]).slice(0, 50_000).to_pydict()[name]
-    return sorted({value for value in column if value is not None})
+    found = {value for value in column if value is not None}
+    kind = type(next(iter(found), None))  # an instant that no datetime can hold comes as a number
+    return sorted(value for value in found if type(value) is kind)
 
 
 def _queries(table: Table, name: str) -> list[tuple[str, Any]]:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from cli_files import as_json, ok, run
 
 import pyparq
+from pyparq.maintenance.advise import advise
 
 
 def unsorted(path: Path) -> Path:
@@ -76,6 +78,18 @@ def test_encodings_of_the_file_are_compared_with_ours(tmp_path: Path) -> None:
     made = tmp_path / "new.parquet"
     pyparq.rewrite(tmp_path / "a.parquet", made, **advice["options"])
     assert abs(made.stat().st_size / advice["trials"][-1]["bytes"] - 1) < 0.05
+
+
+FILES = Path(__file__).resolve().parents[2] / "testdata"
+
+
+@pytest.mark.parametrize("path", [FILES / "lzo.parquet", *sorted(FILES.glob("types/*.parquet")),
+                                  *sorted(FILES.glob("foreign/*.parquet"))], ids=lambda p: p.name)  # fmt: skip
+def test_files_of_other_writers(path: Path) -> None:
+    with pyparq.ParquetFile(path) as file:
+        advice = advise(file, rows=500)
+    assert len(advice.trials) > 3
+    assert all(trial.bytes > 0 for trial in advice.trials)
 
 
 def test_files_with_nothing_to_measure(tmp_path: Path) -> None:
