@@ -28,7 +28,7 @@ from pyparq.io.object_stores import ObjectFile
 from pyparq.io.source import begin
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.runtime.threads import MANY_REQUESTS, REQUESTS, cpu_count, map_requests, map_tasks
+from pyparq.runtime.threads import REQUESTS, cpu_count, map_requests, map_tasks, most_requests
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -202,9 +202,10 @@ class DatasetFiles:
 
     @property
     def requests(self) -> int:
-        """Number of remote files to ask at a time, judged by the first one."""
+        """Number of remote files to ask at a time, judged by the first one: where requests take the client little time,
+        as many as the process may make."""
         quickly = any(map(_asks_quickly, self.found.files[:1]))
-        return self.options.max_requests or (MANY_REQUESTS if quickly else REQUESTS)
+        return self.options.max_requests or (most_requests() if quickly else REQUESTS)
 
     def at_a_time(self) -> int:
         """Number of remote files to read at a time: as many as fit into ``prefetch_bytes``, and at least one per
