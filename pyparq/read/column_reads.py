@@ -33,7 +33,7 @@ from pyparq.runtime.threads import map_tasks
 
 TOGETHER = 1 << 20
 """Column reads of fewer bytes are fetched in one step with their neighbours."""
-WINDOW = 64 << 20
+WINDOW = 32 << 20
 """Stored bytes that are in memory at a time. One larger column chunk may exceed it."""
 
 CODES_FROM = 1 << 12
