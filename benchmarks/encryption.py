@@ -71,7 +71,7 @@ def in_rounds(
         start = clock()
         result = call(name)
         taken = clock() - start
-        del result  # freeing is nobody's figure
+        del result  # freeing counts for no engine
         return taken * 1e3
 
     found: dict[str, dict[str, list[float]]] = {case: {name: [] for name in CASES} for case in cases}

@@ -55,7 +55,7 @@ class Sizes:
 
     @classmethod
     def least(cls) -> Sizes:
-        """For a test that everybody answers alike."""
+        """For a test that all engines give the same answers."""
         return cls(
             rows=2_000, events=4_000, lineitem=0.001, log_lines=200, nested=300, flights=500, columns=(10, 40),
             wide_rows=20, row_groups=(1, 5), pages=(1, 5), wanted=(10, 100), files=(1, 3), file_rows=50,

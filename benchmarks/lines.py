@@ -1,6 +1,6 @@
 """One line of the benchmark: a question, or a file to write, that all engines take in turn.
 
-``measure`` compares what everybody answers with the right answer, value for value, and only then takes the time. A peer
+``measure`` compares all answers with the right answer, value for value, and only then takes the time. A peer
 that refuses, or answers otherwise, is left out of the line, with the reason; pyparq's wrong answer ends the run.
 """
 
@@ -105,7 +105,7 @@ class Read(Line):
 
 @dataclass(frozen=True, kw_only=True)
 class Write(Line):
-    """The same table written by everybody."""
+    """The same table, written by all engines."""
 
     table: Callable[[], pa.Table]
     job: WriteJob

@@ -72,7 +72,7 @@ def interleave(
             wall_of[name].append(time.perf_counter() - start)
             cpu_of[name].append(time.process_time() - cpu)
             bytes_of[name].append(bytes_read_so_far() - read)
-            del result  # freeing is nobody's figure
+            del result  # freeing counts for no engine
         gc.collect(0)
     return {
         name: Timing(

@@ -1,6 +1,7 @@
 """A folder as an S3 bucket, behind a network that takes a while: every request is answered after a delay.
 
-``python benchmarks/s3_store.py FOLDER --delay 0.03`` serves the folder as the bucket ``lake`` and prints its URL. It
+``python benchmarks/s3_store.py FOLDER --delay 0.03`` serves the folder as the bucket ``lake`` and prints its URL; with
+``--rate 80e6`` each answer takes the time of so many bytes a second, too. It
 knows GET with ranges, HEAD, PUT, DELETE and lists of 1,000 objects. Each request is noted, and ``GET /?log`` tells
 what was asked since the last time: number, bytes, and the serial trips (the longest chain of requests that each
 began after the one before had ended).
@@ -52,9 +53,11 @@ class Log:
 class Store:
     """The bucket."""
 
-    def __init__(self, folder: Path, delay: float) -> None:
+    def __init__(self, folder: Path, delay: float, rate: float = 0) -> None:
+        """``rate``: bytes a second of one answer; 0: as many as there may be."""
         self._folder = folder
         self._delay = delay
+        self._rate = rate
         self._log = Log()
         self._keys: list[str] = []
         self._facts: dict[str, tuple[int, str]] = {}
@@ -75,7 +78,10 @@ class Store:
         begun = self._log.tick()
         await asyncio.sleep(self._delay)
         try:
-            return await self._answered(request)
+            answer = await self._answered(request)
+            if self._rate and isinstance(answer, web.Response) and answer.body is not None:
+                await asyncio.sleep(len(answer.body) / self._rate)  # type: ignore[arg-type]
+            return answer
         finally:
             self._log.spans.append((begun, self._log.tick()))
 
@@ -158,12 +164,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--delay", type=float, default=0.03)
+    parser.add_argument("--rate", type=float, default=0)
     parser.add_argument("--port", type=int, default=0)
     given = parser.parse_args()
 
     async def serve() -> None:
         app = web.Application(client_max_size=1 << 30)
-        app.router.add_route("*", "/{tail:.*}", Store(given.folder, given.delay).answer)
+        app.router.add_route("*", "/{tail:.*}", Store(given.folder, given.delay, given.rate).answer)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", given.port, backlog=1024)

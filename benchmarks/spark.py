@@ -250,7 +250,7 @@ def many_questions(spark: Any, lake: Path) -> dict[str, Callable[[], Any]]:
         "count | Spark": lambda: spark.read.parquet(source).count(),
         "one key | read": lambda: ps.read(spark, source, filters=col("k") == 4_321).collect(),
         "one key | Spark": lambda: spark.read.parquet(source).where("k = 4321").collect(),
-        # All pages: the plan is made now, and carried out by nobody.
+        # All pages: only the plan is timed. It is not carried out.
         "plan | read": lambda: ps.read(spark, source, small=0),
     }
 

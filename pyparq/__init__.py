@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pyparq.filters.expression import Expression, col
     from pyparq.format.types import DataType, Field, Schema
     from pyparq.io.object_stores import ObjectFile
+    from pyparq.io.request_bound import io_thread_count, set_io_thread_count
     from pyparq.kernels.buffers import release_unused
     from pyparq.limits import Limits
     from pyparq.maintenance.add_indexes import add_indexes
@@ -104,6 +105,8 @@ _LATER = {
     "FileMetaData": "pyparq.read.footers.metadata",
     "ScanPlan": "pyparq.read.plan.scan_plan",
     "Scan": "pyparq.read.scan",
+    "io_thread_count": "pyparq.io.request_bound",
+    "set_io_thread_count": "pyparq.io.request_bound",
     "show_versions": "pyparq.versions",
     "rewrite": "pyparq.maintenance.rewrite",
     "edit_metadata": "pyparq.maintenance.edit_metadata",
@@ -199,6 +202,7 @@ __all__ = [
     "dataset",
     "edit_metadata",
     "index_dataset",
+    "io_thread_count",
     "merge",
     "read_metadata",
     "read_schema",
@@ -208,6 +212,7 @@ __all__ = [
     "rewrite",
     "scan",
     "schema",
+    "set_io_thread_count",
     "show_versions",
     "verify",
     "write_dataset",

@@ -21,6 +21,7 @@ from pyparq.option_values import (
     FloatOrder,
     Int96Unit,
     KeyValues,
+    Shredding,
     SortOrder,
 )
 
@@ -48,6 +49,11 @@ class ReadArguments(TypedDict, total=False):
     prefetch_bytes: int
     """Maximum number of bytes of a remote file that are requested before they are needed, while other bytes are
     decoded. 0 requests them when they are needed. Local files are not prefetched."""
+    max_requests: int | None
+    """Maximum number of requests to a remote store that one read makes at the same time; of a dataset, the number
+    of files that are asked at the same time. ``None`` means 64 for HTTP and obstore, and 16 for others, whose
+    requests take the client more time. :func:`pyparq.set_io_thread_count` bounds all reads of a process
+    together."""
     retries: int
     """How often a request to a remote store is made again when it fails for the moment: the answers 408, 429, 500,
     502, 503 and 504, connections that fail or break, no answer in time, bodies shorter than promised. At most once
@@ -69,8 +75,10 @@ class ReadArguments(TypedDict, total=False):
     """Read and decode column chunks in parallel."""
     coerce_int96_timestamp_unit: Int96Unit
     """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover
-    the years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``bytes`` gives the
-    12 bytes as they are stored; tables that have them are written as INT96 again, byte by byte."""
+    the years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``auto`` means
+    ``ns`` where all instants of the file or dataset fit, and ``us`` otherwise. Statistics answer that if they have
+    the order of INT96, otherwise the values are read when the file or dataset is opened. ``bytes`` gives the 12
+    bytes as they are stored; tables that have them are written as INT96 again, byte by byte."""
     int96_adjusted_to_utc: bool
     """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
     Otherwise they have no time zone, as in pyarrow."""
@@ -87,6 +95,9 @@ class ReadArguments(TypedDict, total=False):
     variants: Literal["whole", "stored"]
     """``"whole"``: a shredded Variant, parts of which have columns of their own, is put together and read as any
     other Variant. ``"stored"``: it is read as the struct of its columns."""
+    external_columns: bool
+    """Read column chunks that are stored in other files (``file_path`` in the footer). Of local files only, and
+    only from files below their folder. Otherwise reading such a column is an error."""
     binary_columns: Names
     """Text columns to read as binary (dotted paths; the path of a group means all text columns below it). Their
     bytes are not checked to be UTF-8, and filters compare them with bytes."""
@@ -164,6 +175,14 @@ class WriteArguments(TypedDict, total=False):
     """Store the Arrow schema of the data (``ARROW:schema``). Readers restore from it what Parquet types cannot
     express: time zones, durations, dictionaries, large and view types, extension types, field metadata. ``"auto"``
     stores it only when the Parquet schema alone would lose something."""
+    shredding: Shredding
+    """Parts of Variants to store in columns of their own, which queries can read and prune by: ``{"v": {"user":
+    {"id": "int64"}, "tags": ["string"]}}``. A dict is an object with these fields, a list an array of such
+    elements, ``None`` a value of any type; types are those of :func:`pyparq.schema`. A Variant in a struct, list or
+    map is named by its path in the file: ``"s.v"``, ``"l.list.element"``, ``"m.key_value.value"``. ``"auto"``, for
+    a Variant or for all, takes what most of the first 1000 values have. What does not fit a column stays in the
+    Variant, and reading puts all together again. A whole number or decimal goes to a column of another such type
+    where it has the same value."""
     field_ids: PerColumn[int]
     """Field ids by column (name or path). Field ids in field metadata (``PARQUET:field_id``) are written without
     this option."""

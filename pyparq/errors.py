@@ -165,7 +165,8 @@ class ManagedTableWarning(UserWarning):
 
 class UnfinishedWriteWarning(UserWarning):
     """A write to the folder has begun to put its files in place, and has not ended. The files from before the write are
-    read. :func:`pyparq.recover_dataset` completes the write if its program has crashed."""
+    read or, on a store, those of the write once all of them are complete. :func:`pyparq.recover_dataset` ends the write
+    if its program has crashed."""
 
 
 class SkippedFileWarning(UserWarning):

@@ -20,7 +20,7 @@ Encoding: TypeAlias = Literal[
 ]  # fmt: skip
 FloatOrder: TypeAlias = Literal["TYPE_ORDER", "IEEE_754_TOTAL_ORDER"]
 DecimalStorage: TypeAlias = Literal["smallest", "fixed", "binary"]
-Int96Unit: TypeAlias = Literal["s", "ms", "us", "ns", "bytes"]
+Int96Unit: TypeAlias = Literal["s", "ms", "us", "ns", "bytes", "auto"]
 KeyValues: TypeAlias = Mapping[Any, str | bytes | None]
 
 
@@ -136,7 +136,7 @@ def sort_keys(given: Any) -> tuple[SortKey, ...]:
 
 
 _DIRECTIONS = ("ascending", "descending", "asc", "desc")
-"""What stands for a direction, or was meant to, and not for the second name of a path."""
+"""Second items of a sort key that mean a direction, not the second name of a path."""
 
 
 def _sort_key(item: Any) -> SortKey:
@@ -168,6 +168,9 @@ class NamedSortColumn(Protocol):
     def descending(self) -> bool: ...
 
 
+Shredding: TypeAlias = Literal["auto"] | Mapping[Any, Any] | None
+"""What Variants are shredded to, by column: text of a type, a dict of an object's fields, a list of one for an array's
+elements, ``None`` for any value, or ``"auto"``."""
 Bloom: TypeAlias = bool | float | Literal["auto"] | BloomOptions | BloomValues | None
 Direction: TypeAlias = Literal["ascending", "descending"]
 Nulls: TypeAlias = bool | Literal["nulls_first", "nulls_last"]

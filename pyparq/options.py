@@ -19,6 +19,7 @@ from pyparq.option_values import (
     FloatOrder,
     Int96Unit,
     KeyValues,
+    Shredding,
     SortOrder,
     sort_keys,
 )
@@ -106,6 +107,14 @@ class WriteOptions:
     """Store the Arrow schema of the data (``ARROW:schema``). Readers restore from it what Parquet types cannot express:
     time zones, durations, dictionaries, large and view types, extension types, field metadata. ``"auto"`` stores it
     only when the Parquet schema alone would lose something."""
+    shredding: Shredding = None
+    """Parts of Variants to store in columns of their own, which queries can read and prune by: ``{"v": {"user":
+    {"id": "int64"}, "tags": ["string"]}}``. A dict is an object with these fields, a list an array of such
+    elements, ``None`` a value of any type; types are those of :func:`pyparq.schema`. A Variant in a struct, list or
+    map is named by its path in the file: ``"s.v"``, ``"l.list.element"``, ``"m.key_value.value"``. ``"auto"``, for
+    a Variant or for all, takes what most of the first 1000 values have. What does not fit a column stays in the
+    Variant, and reading puts all together again. A whole number or decimal goes to a column of another such type
+    where it has the same value."""
     field_ids: PerColumn[int] = field(default_factory=dict)
     """Field ids by column (name or path). Field ids in field metadata (``PARQUET:field_id``) are written without this
     option."""
@@ -175,6 +184,8 @@ class WriteOptions:
         for name in ("field_ids", "column_key_value_metadata"):
             if not isinstance(getattr(self, name), Mapping):
                 raise OptionError(f"{name} must be a dict with columns as keys, not {getattr(self, name)!r}")
+        if self.shredding is not None and self.shredding != "auto" and not isinstance(self.shredding, Mapping):
+            raise OptionError(f"shredding must be 'auto' or a dict with columns as keys, not {self.shredding!r}")
         if not isinstance(self.bloom_filter_options, (Mapping, str, type(None))):
             raise OptionError(
                 f"bloom_filter_options must be a dict with columns as keys or 'auto', not {self.bloom_filter_options!r}"
@@ -186,19 +197,23 @@ class WriteOptions:
                 raise OptionError(f"{name} must be True, False or a list of names")
         if not isinstance(self.store_schema, bool) and self.store_schema != "auto":
             raise OptionError(f"store_schema must be True, False or 'auto', not {self.store_schema!r}")
-        for name in _FLAGS:
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        _check_flags(self, _WRITE_FLAGS)
 
 
 _ALIASES = {"use_deprecated_int96_timestamps": "int96_timestamps"}
 """pyarrow's names where ours differ."""
 _SWITCHES = ("use_dictionary", "write_statistics", "int96_timestamps", "write_time_adjusted_to_utc")
-_READ_FLAGS = (
-    "verify_checksums", "use_statistics", "use_bloom_filters", "use_dictionaries", "use_page_index", "use_threads",
-    "use_arrow_schema", "int96_adjusted_to_utc", "case_sensitive",
-)  # fmt: skip
-_FLAGS = ("write_size_statistics", "write_page_index", "write_page_checksum", "use_threads", "fsync")
+
+
+def _flags(options: type[Any]) -> tuple[str, ...]:
+    """The fields of type bool. The others may be more than true or false, and have checks of their own."""
+    return tuple(f.name for f in fields(options) if f.type == "bool")
+
+
+def _check_flags(options: ReadOptions | WriteOptions, names: Sequence[str]) -> None:
+    for name in names:
+        if not isinstance(getattr(options, name), bool):
+            raise OptionError(f"{name} must be True or False, not {getattr(options, name)!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +238,10 @@ class ReadOptions:
     prefetch_bytes: int = 64 << 20
     """Maximum number of bytes of a remote file that are requested before they are needed, while other bytes are
     decoded. 0 requests them when they are needed. Local files are not prefetched."""
+    max_requests: int | None = None
+    """Maximum number of requests to a remote store that one read makes at the same time; of a dataset, the number of
+    files that are asked at the same time. ``None`` means 64 for HTTP and obstore, and 16 for others, whose requests
+    take the client more time. :func:`pyparq.set_io_thread_count` bounds all reads of a process together."""
     retries: int = 4
     """How often a request to a remote store is made again when it fails for the moment: the answers 408, 429, 500, 502,
     503 and 504, connections that fail or break, no answer in time, bodies shorter than promised. At most once for S3
@@ -243,8 +262,10 @@ class ReadOptions:
     """Read and decode column chunks in parallel."""
     coerce_int96_timestamp_unit: Int96Unit = "ns"
     """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover the
-    years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``bytes`` gives the 12 bytes
-    as they are stored; tables that have them are written as INT96 again, byte by byte."""
+    years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``auto`` means ``ns`` where
+    all instants of the file or dataset fit, and ``us`` otherwise. Statistics answer that if they have the order of
+    INT96, otherwise the values are read when the file or dataset is opened. ``bytes`` gives the 12 bytes as they are
+    stored; tables that have them are written as INT96 again, byte by byte."""
     int96_adjusted_to_utc: bool = False
     """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
     Otherwise they have no time zone, as in pyarrow."""
@@ -261,6 +282,9 @@ class ReadOptions:
     variants: Literal["whole", "stored"] = "whole"
     """``"whole"``: a shredded Variant, parts of which have columns of their own, is put together and read as any other
     Variant. ``"stored"``: it is read as the struct of its columns."""
+    external_columns: bool = False
+    """Read column chunks that are stored in other files (``file_path`` in the footer). Of local files only, and only
+    from files below their folder. Otherwise reading such a column is an error."""
     binary_columns: Names = ()
     """Text columns to read as binary (dotted paths; the path of a group means all text columns below it). Their bytes
     are not checked to be UTF-8, and filters compare them with bytes."""
@@ -279,17 +303,18 @@ class ReadOptions:
         if self.coalesce_gap is not None:
             check_int("coalesce_gap", self.coalesce_gap, 0)
         check_int("prefetch_bytes", self.prefetch_bytes, 0)
+        if self.max_requests is not None:
+            check_int("max_requests", self.max_requests, 1)
         check_int("retries", self.retries, 0)
         if isinstance(self.retry_wait, bool) or not isinstance(self.retry_wait, (int, float)) or self.retry_wait < 0:
             raise OptionError(f"retry_wait must be a number of seconds, not {self.retry_wait!r}")
-        check_choice("coerce_int96_timestamp_unit", self.coerce_int96_timestamp_unit, ("s", "ms", "us", "ns", "bytes"))
+        units = ("s", "ms", "us", "ns", "bytes", "auto")
+        check_choice("coerce_int96_timestamp_unit", self.coerce_int96_timestamp_unit, units)
         check_choice("out_of_range", self.out_of_range, ("raise", "null"))
         check_choice("variants", self.variants, ("whole", "stored"))
         for name in ("read_dictionary", "binary_columns"):
             check_names(name, getattr(self, name))
-        for name in _READ_FLAGS:
-            if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"{name} must be True or False, not {getattr(self, name)!r}")
+        _check_flags(self, _READ_FLAGS)
         if not isinstance(self.limits, Limits):
             raise OptionError(f"limits must be pyparq.Limits, not {self.limits!r}")
 
@@ -311,5 +336,8 @@ class ReadOptions:
 
 @cache
 def _defaults() -> ReadOptions:
-    """The options that nothing was said about, checked once."""
+    """The options where all have their defaults, checked once."""
     return ReadOptions()
+
+
+_WRITE_FLAGS, _READ_FLAGS = _flags(WriteOptions), _flags(ReadOptions)

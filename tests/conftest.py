@@ -24,8 +24,16 @@ settings.register_profile(
 settings.load_profile("pyparq")
 
 
-def pytest_configure() -> None:
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A Java that compiles little and collects on one thread: Spark's tests are many short queries. They take half the time
+of the processor so."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """A shell has what it starts in the background ignore Ctrl-C, which some tests send to their own process."""
+    os.environ.setdefault("JDK_JAVA_OPTIONS", QUICK_JAVA)
+    if os.environ.get("PYPARQ_CLUSTER_TESTS") == "1":
+        config.option.markexpr = config.option.markexpr.replace(" and not cluster", "")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

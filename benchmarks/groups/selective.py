@@ -13,7 +13,7 @@ from engines import Query, Term
 from inputs import EVENTS_JOB, Inputs
 from lines import Line, Read
 
-QUESTIONS = 45  # different keys, so that nobody answers the same one twice
+QUESTIONS = 45  # different keys, so that no engine answers the same one twice
 
 
 def lines(inputs: Inputs) -> Iterator[Line]:

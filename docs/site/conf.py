@@ -61,8 +61,8 @@ PLACES = {
         "Other readers and writers <interop>", "glossary",
     ],
     "About pyparq": [
-        "Performance <site/performance>", "site/changelog", "site/contributing", "architecture",
-        "Decisions <decisions>", "Spark's pushed filters <spark-pushdown>",
+        "Installing <installing>", "Performance <site/performance>", "site/changelog", "site/contributing",
+        "architecture", "Decisions <decisions>", "Spark's pushed filters <spark-pushdown>",
     ],
 }  # fmt: skip
 """The navigation: captions and pages, some with a shorter title. Each page of ``docs/`` has a place."""

@@ -25,6 +25,10 @@ DOOR = (
     "schema.to_parquet",
     "table",
     "to_python",
+    "variant_columns",
+    "variant_types",
+    "variant_values",
+    "variants_within",
     "wide_offsets",
 )
 """Modules of this package that other packages may use."""

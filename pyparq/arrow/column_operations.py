@@ -30,9 +30,9 @@ from pyparq.kernels.buffers import empty_results
 Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
-_INT32_MAX = 2**31 - 1
+MOST_OFFSET = 2**31 - 1
 VIEWS = ("vu", "vz")
-VIEW_BUFFER = _INT32_MAX
+VIEW_BUFFER = MOST_OFFSET
 """Bytes of one buffer that string views point into: offsets in it are int32."""
 _INLINE = 12
 """Bytes of a string that its view holds itself; a longer one lies in another buffer."""
@@ -72,7 +72,7 @@ def _fit_offsets(type_: DataType, offsets: npt.NDArray[Any]) -> tuple[DataType, 
         return type_, np.ascontiguousarray(offsets, np.int64)
     if offsets.dtype == np.int32:
         return type_, offsets
-    if len(offsets) and int(offsets[-1]) > _INT32_MAX:
+    if len(offsets) and int(offsets[-1]) > MOST_OFFSET:
         if type_.format == "+m":
             raise DataError("a map column has more than 2^31 - 1 entries in one batch. Use smaller batches")
         large = {"u": "U", "z": "Z", "+l": "+L"}[type_.format]
@@ -419,7 +419,7 @@ def _concat_list_views(columns: Sequence[Column], mask: Mask | None) -> Column:
         base += column.children[0].length
     type_ = next((c.type for c in columns if c.type.format == "+vL"), columns[0].type)
     dtype = np.int64 if type_.format == "+vL" else np.int32
-    if dtype is np.int32 and base > _INT32_MAX:
+    if dtype is np.int32 and base > MOST_OFFSET:
         raise DataError("the list items are too many for int32 offsets. Join fewer rows")
     buffers = (np.concatenate(starts).astype(dtype), np.concatenate(sizes).astype(dtype))
     validity, nulls = pack_mask(mask)
@@ -430,7 +430,7 @@ def _concat_list_views(columns: Sequence[Column], mask: Mask | None) -> Column:
 
 
 def trimmed(column: Column) -> Column:
-    """The same values over no more of the buffers than they need, in most layouts. For slices that are sent or kept."""
+    """The same values with buffers cut to what they need, in most layouts. For slices that are sent or kept."""
     type_, length, start = column.type, column.length, column.offset
     if type_.format == "n" or type_.kind in ("list_view", "run_end", "union"):
         return column

@@ -59,7 +59,7 @@ class SpelledColumn(Column):
         return self._of(self.codes[start:stop], mask)
 
     def taken(self, rows: npt.NDArray[np.int64]) -> SpelledColumn:
-        """The elements at ``rows``, all of which there are."""
+        """The elements at ``rows``, which must exist."""
         mask = None if self._mask is None else self._mask[rows]
         return self._of(self.codes[rows], mask)
 

@@ -20,7 +20,7 @@ from pyparq.format.types import DataType, Field, Schema
 
 Mask = npt.NDArray[np.bool_]
 
-_STEP = 1 << 18
+STEP = 1 << 18
 """Number of rows compared at a time, so that temporary arrays stay small."""
 _SMALL = {"U": "u", "Z": "z", "+L": "+l", "+vL": "+vl"}
 _EXTENSION = b"ARROW:extension:name"
@@ -63,7 +63,7 @@ def _same_field(a: Field, b: Field, check_metadata: bool, *, names: bool, offset
         return False
     if check_metadata and not _same_pairs(a.metadata, b.metadata):
         return False
-    if a.metadata.get(_EXTENSION) != b.metadata.get(_EXTENSION):  # a type of its own, which metadata tell of
+    if a.metadata.get(_EXTENSION) != b.metadata.get(_EXTENSION):  # an extension type is a type of its own
         return False
     return same_type(a.type, b.type, check_metadata=check_metadata, offsets=offsets)
 
@@ -89,7 +89,7 @@ def equal_chunks(a: Sequence[Column], b: Sequence[Column]) -> bool:
     a, b = ([_plain(chunk) if chunk.type.is_nested else chunk for chunk in chunks] for chunks in (a, b))
     k = n = at_a = at_b = 0
     while k < len(a) and n < len(b):
-        rows = min(a[k].length - at_a, b[n].length - at_b, _STEP)
+        rows = min(a[k].length - at_a, b[n].length - at_b, STEP)
         if rows and not _equal(_part(a[k], at_a, rows), _part(b[n], at_b, rows)):
             return False
         at_a, at_b = at_a + rows, at_b + rows

@@ -1,7 +1,7 @@
 """Table and Batch: the one in-memory currency, :class:`Column` values of equal length under a schema.
 
-A :class:`Table` is a schema and a list of record batches. Nothing is deferred behind its back: every buffer holds
-decoded data. Exchange with other libraries is zero-copy through the Arrow C data interface; pandas, polars and pyarrow
+A :class:`Table` is a schema and a list of record batches. Every buffer holds decoded data: no work is left
+for later. Exchange with other libraries is zero-copy through the Arrow C data interface; pandas, polars and pyarrow
 are imported only by the methods named after them.
 """
 
@@ -311,7 +311,7 @@ class Table(_FromOtherData):
             return table.to_pandas(**options)
         try:
             return table.to_pandas(**options)
-        except Exception:  # whatever pandas and pyarrow make of outside bytes; without them it must work
+        except Exception:  # the pandas metadata are outside bytes, and may make it fail in any way: try without them
             rest = {k: v for k, v in self.schema.metadata.items() if k != b"pandas"}
             return table.replace_schema_metadata(rest).to_pandas(**options)
 

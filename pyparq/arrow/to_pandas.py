@@ -23,8 +23,8 @@ _AS_OBJECTS = (
 
 
 def frame_of(table: Tabular) -> pandas.DataFrame:
-    """What pyarrow's ``to_pandas()`` makes of the table, but for items of lists, which are lists here, and for integers
-    that float64 would round.
+    """The DataFrame that pyarrow's ``to_pandas()`` makes, with two exceptions: items of lists are lists, and integers
+    are not rounded to float64.
 
     Integers with nulls become float64 where that is exact, otherwise ``Int64`` or ``UInt64``; booleans with nulls
     objects; dictionaries become categories; times keep their

@@ -263,7 +263,11 @@ def variants_to_pylist(column: Column) -> list[Any]:
     metadata, values = (column_to_pylist(struct_child(column, names.index(name))) for name in ("metadata", "value"))
     mask = column.valid_mask()
     present = [True] * column.length if mask is None else mask.tolist()
-    return [decode(m, v) if there else None for m, v, there in zip(metadata, values, present, strict=True)]
+    # In a null struct, a Variant that may not be null has no bytes.
+    return [
+        decode(m, v) if there and m is not None and v is not None else None
+        for m, v, there in zip(metadata, values, present, strict=True)
+    ]
 
 
 def check_field_names(type_: DataType) -> None:

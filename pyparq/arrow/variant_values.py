@@ -23,7 +23,7 @@ _EPOCH_DAY = dt.date(1970, 1, 1).toordinal()
 _US = dt.timedelta(microseconds=1)
 _SHORT = 64
 """Strings below this many bytes have their length in the first byte."""
-_OBJECT, _ARRAY, _TEXT = 2, 3, 1
+_PRIMITIVE, _TEXT, _OBJECT, _ARRAY = range(4)
 
 
 # ---- from bytes ----------------------------------------------------------------------------------------------------
@@ -36,7 +36,7 @@ def decode(metadata: bytes, value: bytes) -> Any:
     Raises :class:`DataError` for bytes that are no Variant, and for one that nests too deeply.
     """
     try:
-        return _value(memoryview(value), _names(metadata), 0)
+        return _walk(memoryview(value), _names(metadata), 0, _scalar)
     except (IndexError, struct.error, UnicodeDecodeError, OverflowError) as error:
         raise DataError(f"the bytes of a Variant are invalid: {error}") from None
 
@@ -65,21 +65,27 @@ def _text(data: memoryview | bytes, size: int) -> str:
     return bytes(data).decode()
 
 
-def _value(data: memoryview, names: list[str], depth: int) -> Any:
+def _walk(data: memoryview, names: list[str], depth: int, scalar: Callable[[memoryview], Any]) -> Any:
+    """The lists and dicts of a Variant, with what ``scalar`` makes of each other value."""
     basic, header = data[0] & 3, data[0] >> 2
-    if basic == _TEXT:
-        return _text(data[1 : 1 + header], header)
-    if basic == 0:
-        read = _PRIMITIVES.get(header)
-        if read is None:
-            raise DataError(f"the type {header} of a Variant is unknown")
-        return read(data)
+    if basic in (_PRIMITIVE, _TEXT):
+        return scalar(data)
     if depth == _DEEPEST:
         raise DataError(f"a Variant nests more than {_DEEPEST} levels deep")
     if basic == _ARRAY:
-        return [_value(part, names, depth + 1) for _, part in _items(data, header, header >> 2, 0)]
+        return [_walk(part, names, depth + 1, scalar) for _, part in _items(data, header, header >> 2, 0)]
     fields = _items(data, header, header >> 4, ((header >> 2) & 3) + 1)
-    return {_name(names, number): _value(part, names, depth + 1) for number, part in fields}
+    return {_name(names, number): _walk(part, names, depth + 1, scalar) for number, part in fields}
+
+
+def _scalar(data: memoryview) -> Any:
+    basic, header = data[0] & 3, data[0] >> 2
+    if basic == _TEXT:
+        return _text(data[1 : 1 + header], header)
+    read = _PRIMITIVES.get(header)
+    if read is None:
+        raise DataError(f"the type {header} of a Variant is unknown")
+    return read(data)
 
 
 def _name(names: list[str], number: int) -> str:
@@ -97,8 +103,9 @@ def _items(data: memoryview, header: int, is_large: int, id_width: int) -> Itera
     values = offsets + (count + 1) * width
     if values > len(data):
         raise DataError("an object or array of a Variant declares more items than it holds")
+    end = values + _number(data, offsets + count * width, width)
     for k in range(count):
-        part = data[values + _number(data, offsets + k * width, width) :]
+        part = data[values + _number(data, offsets + k * width, width) : end]
         yield _number(data, ids + k * id_width, id_width) if id_width else k, part
 
 
@@ -163,6 +170,34 @@ _PRIMITIVES: dict[int, Callable[[memoryview], Any]] = {
     14: _unpacked("<f"), 15: _sized(bytes), 16: _sized(lambda raw: raw.decode()), 17: _time,
     18: _moment("ns", True), 19: _moment("ns", False), 20: _uuid,
 }  # fmt: skip
+
+
+# ---- the type of a value, without the value -----------------------------------------------------------------------
+
+
+def outline(metadata: bytes, value: bytes) -> Any:
+    """What a Variant is made of: the number of a primitive type in VariantEncoding.md, ``(number, digits, scale)`` of
+    a decimal, a list for an array, a dict for an object.
+
+    Raises :class:`DataError` for bytes that are no Variant.
+    """
+    try:
+        return _walk(memoryview(value), _names(metadata), 0, _scalar_type)
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise DataError(f"the bytes of a Variant are invalid: {error}") from None
+
+
+def _scalar_type(data: memoryview) -> Any:
+    basic, header = data[0] & 3, data[0] >> 2
+    if basic == _TEXT:
+        return 16
+    return (header, *_digits(data)) if 8 <= header <= 10 else header
+
+
+def _digits(data: memoryview) -> tuple[int, int]:
+    size = 4 << (data[0] >> 2) - 8
+    unscaled = int.from_bytes(data[2 : 2 + size], "little", signed=True)
+    return max(len(str(abs(unscaled))), data[1]), data[1]
 
 
 # ---- to bytes ------------------------------------------------------------------------------------------------------

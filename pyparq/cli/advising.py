@@ -24,7 +24,7 @@ _OPTIONS = {
 @click.option("--rows", default=200_000, show_default=True, type=click.IntRange(min=1), help="Rows of the sample.")
 @JSON
 def advise_command(file: str, rows: int, as_json: bool) -> None:
-    """What sorting, Bloom filters, another codec, smaller pages or row groups would change, measured.
+    """What sorting, Bloom filters, other encodings, another codec, smaller pages or row groups would change, measured.
 
     A sample of FILE is written in memory in each way. "rows to read" is how many rows the indexes leave to an example
     query, on average: column = value, for a value that is there and one that is not. A change pays if it saves 5% of
@@ -37,6 +37,8 @@ def advise_command(file: str, rows: int, as_json: bool) -> None:
         advice = advise(parquet, rows=rows, progress=lambda _: busy.step())
     command = _command(file, advice.options)
     if as_json:
+        for trial in advice.trials:
+            trial.options = _named(trial.options)
         print_json({"file": file, **asdict(advice), "command": command})
         return
     title(f"{visible(file)}: measured on {count(advice.rows, 'row')}")
@@ -60,12 +62,20 @@ def _print(advice: Any) -> None:
         say(f"  example queries: {', '.join(map(visible, advice.queried))}")
 
 
+def _named(options: dict[str, Any]) -> dict[str, Any]:
+    """Options with the paths of columns as text."""
+    encodings = options["column_encoding"]
+    return options | {"column_encoding": encodings and {".".join(path): name for path, name in encodings.items()}}
+
+
 def _command(file: str, options: dict[str, Any]) -> str | None:
     """The command that writes the file so; ``None`` where nothing pays."""
     if not options:
         return None
     words = ["pyparq", "rewrite", file, "-o", "new.parquet"]
     for name, value in options.items():
+        if name not in _OPTIONS:  # column_encoding: what the command does anyway
+            continue
         for one in value if isinstance(value, list) else [value]:
             words += [
                 _OPTIONS[name],

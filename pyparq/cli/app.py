@@ -190,6 +190,8 @@ def _meant(name: str) -> str:
     """The command that a wrong name may mean."""
     from pyparq.errors import near
 
+    if os.path.exists(name):
+        return f": a command comes first, such as 'pyparq head {name}'"
     other = _OTHER_NAMES.get(name.lower())
     found = [other] if other in _COMMANDS else near(name, _COMMANDS)
     return f": did you mean {' or '.join(str(command) for command in found)}?" if found else ""

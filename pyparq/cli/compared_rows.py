@@ -23,7 +23,7 @@ LOOKED_AT = 10_000
 
 @dataclass(slots=True)
 class RowDifferences:
-    """Numbers of rows, and some of those that differ."""
+    """Numbers of rows, and some rows that differ."""
 
     old: int = 0
     new: int = 0

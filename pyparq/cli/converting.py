@@ -77,7 +77,7 @@ def import_command(file: str, output: str | None, form: str | None, **options: A
         form = known_form(_unpacked(file)) if file != PIPE else None
         if form not in ("csv", "jsonl"):
             raise click.UsageError(
-                f"{file!r} has no suffix .csv, .tsv or .jsonl: say what it is with --from",
+                f"{file!r} has no suffix .csv, .tsv or .jsonl: name its format with --from",
                 ctx=click.get_current_context(),
             )
     if output is None:
@@ -96,8 +96,8 @@ def import_command(file: str, output: str | None, form: str | None, **options: A
 def convert_command(file: str, output: str, form: str | None, target: str | None, **options: Any) -> None:
     """Turn a file into another form: Parquet, CSV, JSON lines, Arrow (IPC) or Feather, by the suffixes.
 
-    SOURCE may be a folder or a glob of Parquet files. - is standard input or output. What is said of types under
-    'pyparq import' holds here. CSV and JSON lines need duckdb to be read. Arrow and Feather need pyarrow.
+    SOURCE may be a folder or a glob of Parquet files. - is standard input or output. Types of text files are
+    found as by 'pyparq import'. CSV and JSON lines need duckdb to be read. Arrow and Feather need pyarrow.
 
     \b
     pyparq convert flights.parquet flights.csv

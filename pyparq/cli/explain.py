@@ -80,7 +80,7 @@ def print_explanation(explanation: Any, out: IO[str], apart: bool = False) -> No
 
 
 def _show_stages(lines: list[str], out: IO[str]) -> None:
-    """The table of stages: as it is where it fits, else without what is told again at the end."""
+    """The table of stages. Where it does not fit, without the columns that the last lines repeat."""
     room = terminal_width()
     while max(map(len, lines)) > room and "  " in lines[1].strip():
         at = lines[1].rstrip().rindex("  ")  # where the rule of the last column begins

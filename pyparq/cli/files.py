@@ -16,7 +16,7 @@ from pyparq.datasets.read.dataset import files_of
 
 
 def show_files(dataset: Any, columns: Sequence[Any], row_groups: Sequence[int], as_json: bool, limit: int) -> None:
-    """The files of ``dataset``, at most ``limit`` of them, and what they are together."""
+    """The files of ``dataset``, at most ``limit`` of them, and their totals."""
     if columns or row_groups:
         raise click.UsageError("--columns and --row-group are for a single file", ctx=click.get_current_context())
     with Busy("reading footers"):

@@ -33,6 +33,7 @@ from pyparq.cli.text import count
 @click.option("--page-rows", type=click.IntRange(min=1), metavar="N", help="Rows per data page, at most.")
 @click.option("--compression", metavar="CODEC", help="none, snappy, gzip, zstd, brotli or lz4_raw.")
 @click.option("--bloom", "blooms", multiple=True, metavar="COLUMN", help="Write Bloom filters. May be repeated.")
+@click.option("--shred", is_flag=True, help="Store parts of Variants in columns of their own.")
 @click.option("--memory", default="1G", metavar="SIZE", help="Memory to use, approximately (1G).")
 @click.option("--temp", metavar="PATH", help="Folder for temporary files of a sort.")
 @click.option("--force", is_flag=True, help="Write even into the folder of a Delta Lake, Iceberg or Hudi table.")
@@ -41,7 +42,7 @@ def rewrite_command(
     sources: tuple[str, ...], output: str, sort_by: tuple[str, ...], partition_by: tuple[str, ...], mode: str,
     max_file_size: str | None, max_file_rows: int | None, row_group_rows: int | None, page_rows: int | None,
     compression: Any,
-    blooms: tuple[str, ...], memory: str, temp: str | None, force: bool,
+    blooms: tuple[str, ...], shred: bool, memory: str, temp: str | None, force: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Write the rows of files again. A SOURCE is a file, a folder or a glob.
@@ -58,6 +59,8 @@ def rewrite_command(
         options["row_group_size"] = row_group_rows
     if page_rows is not None:
         options["max_rows_per_page"] = page_rows
+    if shred:
+        options["shredding"] = "auto"
     given = [source_of(source) for source in sources]
     with Busy("rewriting") as busy, complete_output(output) as target:
         report = rewrite(

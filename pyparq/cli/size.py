@@ -1,4 +1,4 @@
-"""``pyparq size``: the bytes of each column, and of what is beside the columns."""
+"""``pyparq size``: the bytes of each column, and of everything beside the columns."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class TextOptions:
     delimiter: str | None = None
     encoding: str | None = None
     nulls: tuple[str, ...] = ()
-    """What stands for null in CSV, beside nothing at all."""
+    """Texts that mean null in CSV. An empty cell is null too."""
     types: Mapping[str, str] = field(default_factory=dict)
     """Names of columns, and their types as SQL writes them."""
     max_memory: int = 1 << 30

@@ -8,6 +8,7 @@ DOOR = (
     "catalog.kinds",
     "catalog.layout",
     "catalog.place",
+    "data_files",
     "discovery",
     "partitions",
     "read.dataset",

@@ -15,7 +15,7 @@ from pyparq.arrow.column_operations import take
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.arrow.schema.from_text import schema as parse_schema
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.folder_names import NULL, unescaped
 from pyparq.datasets.partition_values import declared_column
 from pyparq.errors import OptionError

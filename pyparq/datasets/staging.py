@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyparq.errors import WriteConflictError
-from pyparq.io.file_lock import Held, lock
+from pyparq.io.file_lock import HeldLock, has_locks, lock
 
 PREFIX = "_pyparq_staging-"
 SUFFIX = ".inprogress"
@@ -114,14 +114,17 @@ def _about(folder: str) -> dict[str, Any]:
 # ---- locks ---------------------------------------------------------------------------------------------------------
 
 
-class StagingLock(Held):
+class StagingLock(HeldLock):
     """The lock of a staging folder. Raises :class:`WriteConflictError` where another process has it."""
 
     def __init__(self, folder: str) -> None:
-        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-        super().__init__(os.open(os.path.join(folder, _LOCK), flags, 0o666))
         self.means_something = False
         """``False`` on systems without locks. Whether another process works on the folder is then unknown."""
+        if not has_locks():
+            os.stat(folder)  # raises the error that opening the file in it would raise
+            return
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        super().__init__(os.open(os.path.join(folder, _LOCK), flags, 0o666))
         try:
             self.means_something = lock(self._fd, wait=False)
         except BlockingIOError:

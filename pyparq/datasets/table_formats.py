@@ -14,6 +14,7 @@ from typing import Any
 
 from pyparq.errors import OptionError
 from pyparq.io.folders import Folders
+from pyparq.io.object_stores import ObjectFile
 from pyparq.io.url import shown
 
 DELTA, _HUDI, ICEBERG = "Delta Lake", "Apache Hudi", "Apache Iceberg"
@@ -118,6 +119,18 @@ def managed_on(fs: Any, path: str) -> Managed | None:
                 listed = folders.entries(f"{folder}/{_ICEBERG_FOLDER}")
                 if any(str(info["name"]).endswith(_ICEBERG_FILES) for info in listed):
                     return ICEBERG, folder
+        folder = folder.rpartition("/")[0]
+    return None
+
+
+def managed_in_store(file: ObjectFile, folder: str) -> Managed | None:
+    """As :func:`managed_by`, for a folder in the store of an object."""
+    while folder:
+        for name, format_ in _BY_FOLDER.items():
+            if any(True for _ in file.neighbours(f"{folder}/{name}")):
+                return format_, folder
+        if any(name.endswith(_ICEBERG_FILES) for name in file.neighbours(f"{folder}/{_ICEBERG_FOLDER}")):
+            return ICEBERG, folder
         folder = folder.rpartition("/")[0]
     return None
 

@@ -45,7 +45,7 @@ PageSeal = NativeSealer | Callable[[Any, list[Any], int], list[Any]]
 
 
 _nonces: WeakValueDictionary[bytes, Nonces] = WeakValueDictionary()
-"""By the hash of a key: what counts its encryptions in this process, by whichever objects hold it."""
+"""By the hash of a key: the counter of its encryptions in this process, by all objects that hold it."""
 _kept: set[Nonces] = set()
 """Those that outlive the objects that hold their keys."""
 _nonces_lock = threading.Lock()
@@ -129,7 +129,7 @@ class DataKey:
         return self._nonces.used
 
     def count_on(self) -> None:
-        """Keep counting in this process when the key is let go of and given again: not for keys of one file."""
+        """Count the uses of the key for the whole life of this process. Not needed for keys of one file."""
         with _nonces_lock:
             _kept.add(self._nonces)
 
@@ -167,7 +167,7 @@ class DataKey:
         end = module_end(data, at)
         _, nonce = _FRAME.unpack_from(data, at)
         try:
-            # What is too short for a tag is refused there like what has a wrong one.
+            # Bytes that are too short for a tag are refused like bytes with a wrong tag.
             return self._ciphers.decrypt(nonce, data[at + _FRAME.size : end], aad), end
         except self._ciphers.refused:
             raise EncryptionError(_REFUSED) from None

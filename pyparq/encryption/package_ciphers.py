@@ -18,7 +18,8 @@ from pyparq.runtime.lazy_import import load
 
 _NONCE, _TAG, _BLOCK = 12, 16, 16
 _CTR_START = b"\x00\x00\x00\x01"
-_LARGE = 64 << 10
+LARGE_BODY = 64 << 10
+"""Bytes from which GCM may run CTR."""
 _ANY = 1 << 31
 """No body has more bytes."""
 
@@ -67,7 +68,7 @@ class PackageCiphers(threading.local):
         1 itself (NIST SP 800-38D, 7.1). OpenSSL runs it at twice the speed of CTR where the processor has wide AES, at
         half of it elsewhere; one more call makes that worth while for large pages only.
         """
-        if len(data) < _LARGE or not self._large_by_gcm():
+        if len(data) < LARGE_BODY or not self._large_by_gcm():
             self.run_context(nonce, data, out[: len(data)])
             return
         first = int.from_bytes(self.encrypt(nonce, b"", None), "little")
@@ -76,7 +77,7 @@ class PackageCiphers(threading.local):
         out[:_BLOCK] = start
 
     def _large_by_gcm(self) -> bool:
-        return self.into is not None and _gcm_is_quicker()
+        return self.into is not None and gcm_is_quicker()
 
     def run_context(self, nonce: bytes, data: memoryview, out: memoryview) -> None:
         """The same by a CTR context."""
@@ -111,14 +112,14 @@ class PackageCiphers(threading.local):
         context = self._ctr_at(bytes(_NONCE))
         if not hasattr(context, "reset_nonce"):
             return None, None, -1
-        return context.reset_nonce, context.update_into, _LARGE if self._large_by_gcm() else _ANY
+        return context.reset_nonce, context.update_into, LARGE_BODY if self._large_by_gcm() else _ANY
 
 
 @cache
-def _gcm_is_quicker() -> bool:
+def gcm_is_quicker() -> bool:
     """Whether this processor runs GCM faster than CTR. Takes a third of a millisecond, once."""
     ciphers = PackageCiphers(os.urandom(16))
-    nonce, data, out = bytes(_NONCE), memoryview(bytes(_LARGE)), np.empty(_LARGE + _TAG, np.uint8).data
+    nonce, data, out = bytes(_NONCE), memoryview(bytes(LARGE_BODY)), np.empty(LARGE_BODY + _TAG, np.uint8).data
     took: dict[bool, list[int]] = {True: [], False: []}
     for _ in range(4):
         for by_gcm, times in took.items():
@@ -126,6 +127,6 @@ def _gcm_is_quicker() -> bool:
             if by_gcm:
                 ciphers.into(nonce, data, None, out)
             else:
-                ciphers.run_context(nonce, data, out[:_LARGE])
+                ciphers.run_context(nonce, data, out[:LARGE_BODY])
             times.append(perf_counter_ns() - start)
     return min(took[True]) < min(took[False])

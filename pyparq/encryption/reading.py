@@ -261,7 +261,7 @@ class EncryptedFile:
 
     @property
     def _footer_key(self) -> DataKey | None:
-        # Asked for when it is needed: who may read columns of their own keys need not be allowed the footer's.
+        # Asked for only when it is needed: a reader may have the keys of columns, but not that of the footer.
         with self._lock:
             if not self._footer_keys:
                 known = None if self._properties is None else self._properties.footer_key(self.key_metadata)

@@ -28,7 +28,7 @@ class ChunkEncryption(Protocol):
     """The modules of one column chunk. ``page`` counts data pages. Used by one thread at a time."""
 
     encrypted: bool
-    """What :meth:`seal` returns is memory of its own, whatever becomes of the parts."""
+    """Whether the parts may change after :meth:`seal`: its result does not share their memory."""
 
     def seal(self, module: Module, parts: list[Any], page: int = -1) -> list[Any]:
         """The stored form of the bytes in ``parts``, one after another."""
@@ -43,9 +43,9 @@ class MetadataForm(NamedTuple):
     crypto: bytes
     """Its serialized ColumnCryptoMetaData; nothing for a chunk in the clear."""
     sealed: bool
-    """As a module of their own."""
+    """Whether the metadata are stored as a module of their own."""
     bare: bool
-    """Beside that, what a reader without the key needs to step over the chunk."""
+    """Whether the fields are stored too that a reader without the key needs to step over the chunk."""
 
 
 CLEAR_FORM = MetadataForm(b"", sealed=False, bare=False)
@@ -110,7 +110,7 @@ class _ClearFile:
 CLEAR_FILE = _ClearFile()
 
 
-class _Encrypted:
+class EncryptedChunk:
     """A chunk under ``key``."""
 
     encrypted = True
@@ -175,7 +175,7 @@ class EncryptedFile:
     def chunk(self, row_group: int, column: int) -> ChunkEncryption:
         if not self._columns[column][0]:
             return CLEAR
-        return _Encrypted(self._key_of(column), self._file_aad, self._ctr, row_group, column)
+        return EncryptedChunk(self._key_of(column), self._file_aad, self._ctr, row_group, column)
 
     def metadata_form(self, column: int) -> MetadataForm:
         return self._forms[column]

@@ -27,10 +27,12 @@ DOOR = (
     "computed",
     "computed_bounds",
     "constant_folding",
+    "coverings",
     "dataset_types",
     "dictionary_tests",
     "durations",
     "expression",
+    "geospatial_tests",
     "given",
     "literal",
     "polars_expressions",
@@ -44,5 +46,6 @@ DOOR = (
     "tuple_filters",
     "value_array",
     "value_expressions",
+    "variant_paths",
 )
 """Modules of this package that other packages may use."""

@@ -21,6 +21,7 @@ from pyparq.filters.expression import (
     CompareValues,
     Contains,
     Expression,
+    IntersectsBox,
     IsIn,
     IsNan,
     IsNull,
@@ -38,6 +39,7 @@ from pyparq.filters.tuple_filters import parse_filters
 from pyparq.filters.value_array import MANY, ValueArray
 from pyparq.filters.value_expressions import Matches, NullValue
 from pyparq.filters.value_rewrites import as_plain_test, compared_with_literal
+from pyparq.filters.variant_paths import VariantPath, bind_null_test, bind_values, only_variant, variant_path
 from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -80,7 +82,7 @@ def value_of_literal(value: Any, node: Node, field: Field | None) -> Any:
 
 
 def _as_shown(test: Expression, tree: SchemaTree, shown: Shown) -> Expression:
-    if not isinstance(test, (Compare, Contains, IsIn)):
+    if not isinstance(test, (Compare, Contains, IsIn)) or variant_path(tree, test.path) is not None:
         return test
     leaf = tested_leaf(tree, test)
     return as_shown(test, leaf, shown(leaf)) if leaf.is_leaf else test
@@ -113,9 +115,14 @@ def _bind(expression: Expression, scope: Scope, negate: bool, depth: int) -> Pre
 
 
 def _compare(test: Compare, scope: Scope, negate: bool, depth: int) -> Predicate:
-    node = _leaf(scope.tree, test.path)
     op = _NEGATED[test.op] if negate else test.op
-    found = compare(node, op, locate(node.type, test.value, node.dotted))
+    if (place := variant_path(scope.tree, test.path)) is not None:
+        return bind_values(place, lambda leaf: _compare_leaf(leaf, op, test.value), f"{place.name} {op} {test.value!r}")
+    return _compare_leaf(_leaf(scope.tree, test.path), op, test.value)
+
+
+def _compare_leaf(node: Node, op: str, value: Any) -> Predicate:
+    found = compare(node, op, locate(node.type, value, node.dotted))
     return in_calendar(found) if node.type.hybrid else found
 
 
@@ -129,6 +136,8 @@ def _not(expression: Not, scope: Scope, negate: bool, depth: int) -> Predicate:
 
 
 def _is_null(test: IsNull, scope: Scope, negate: bool, depth: int) -> Predicate:
+    if (place := variant_path(scope.tree, test.path)) is not None:
+        return bind_null_test(place, not negate, group_null_test)
     return group_null_test(scope.tree.find(test.path), not negate)
 
 
@@ -146,12 +155,47 @@ def _is_plain_text(node: Node) -> bool:
 
 
 def _is_in(test: IsIn, scope: Scope, negate: bool, depth: int) -> Predicate:
+    if (place := variant_path(scope.tree, test.path)) is not None:
+        return _in_variant(place, test, negate)
     node = _leaf(scope.tree, test.path)
     found = _bind_isin(node, test.values, negate)
     return in_calendar(found) if node.type.hybrid else found
 
 
+def _in_variant(place: VariantPath, test: IsIn, negate: bool) -> Predicate:
+    """Literals of a list may be of several kinds. Each is compared with values of its own kind."""
+    what = f"{place.name} {'not ' if negate else ''}in {len(test.values)} values"
+    if not isinstance(test.values, ValueArray) and len(test.values) <= 5:
+        what = f"{place.name} {'not ' if negate else ''}in {list(test.values)!r}"
+    if not len(test.values):
+        return Constant(negate)
+    return bind_values(place, lambda leaf: _among_kind(leaf, test.values, negate), what)
+
+
+def _among_kind(node: Node, values: Any, negate: bool) -> Predicate:
+    """A list of literals for values of one kind. Those of other kinds equal none of them, nor are they unequal."""
+    if isinstance(values, ValueArray):
+        return _bind_isin(node, values, negate)
+    known = tuple(value for value in values if not is_null_literal(value))
+    fitting = tuple(value for value in known if _can_compare(node, value))
+    if known and not fitting:
+        locate(node.type, known[0], node.dotted)  # raises the error
+    if negate and len(fitting) < len(values):
+        return FALSE
+    return _bind_isin(node, fitting, negate)
+
+
+def _can_compare(node: Node, value: Any) -> bool:
+    try:
+        locate(node.type, value, node.dotted)
+    except FilterError:
+        return False
+    return True
+
+
 def _is_nan(test: IsNan, scope: Scope, negate: bool, depth: int) -> Predicate:
+    if (place := variant_path(scope.tree, test.path)) is not None:
+        return bind_values(place, lambda leaf: _bind_nan(leaf, not negate), f"{place.name} is nan")
     return _bind_nan(_leaf(scope.tree, test.path), not negate)
 
 
@@ -160,12 +204,27 @@ def _known(test: Known, scope: Scope, negate: bool, depth: int) -> Predicate:
 
 
 def _starts_with(test: StartsWith, scope: Scope, negate: bool, depth: int) -> Predicate:
+    if (place := variant_path(scope.tree, test.path)) is not None:
+        what = f"{place.name} {'not ' if negate else ''}starts with {test.prefix!r}"
+        return bind_values(place, lambda leaf: _bind_prefix(leaf, test.prefix, negate), what)
     return _bind_prefix(_leaf(scope.tree, test.path), test.prefix, negate)
+
+
+def _intersects_box(test: IntersectsBox, scope: Scope, negate: bool, depth: int) -> Predicate:
+    node = _leaf(scope.tree, test.path)
+    if node.type.kind == "null":
+        return FALSE
+    if node.type.kind not in ("geometry", "geography", "binary") or node.type.length:
+        raise FilterError(f"intersects_box() needs a geometry column, not {describe(node.type)}", column=node.dotted)
+    return Test(node, "not intersects box" if negate else "intersects box", (test.box,))
 
 
 def _compare_values(test: CompareValues, scope: Scope, negate: bool, depth: int) -> Predicate:
     plain = compared_with_literal(test)
     if plain is None:
+        paths = test.left._columns() + test.right._columns()
+        if (place := only_variant(scope.tree, paths)) is not None:
+            return bind_values(place, lambda leaf: bind_comparison(test, _of(leaf), negate), repr(test))
         return bind_comparison(test, Columns(scope.leaf, scope.shown), negate)
     shown = plain if scope.shown is None else _as_shown(plain, scope.tree, scope.shown)
     return _bind(shown, scope, negate, depth - 1)
@@ -173,15 +232,25 @@ def _compare_values(test: CompareValues, scope: Scope, negate: bool, depth: int)
 
 def _matches(test: Matches, scope: Scope, negate: bool, depth: int) -> Predicate:
     """LIKE of a column is as much a test of its start, or its whole, as its pattern allows."""
-    columns = Columns(scope.leaf, scope.shown)
     plain = as_plain_test(test)
     if plain is None:
-        return bind_match(test, columns, negate)
+        return _bind_match(test, scope, negate)
     start, is_all = plain
     if is_all:
         return _bind(start, scope, negate, depth - 1)
-    found = bind_match(test, columns, negate)
+    found = _bind_match(test, scope, negate)
     return found if negate else conjunction([_bind(start, scope, False, depth - 1), found])
+
+
+def _bind_match(test: Matches, scope: Scope, negate: bool) -> Predicate:
+    if (place := only_variant(scope.tree, test.value._columns())) is not None:
+        return bind_values(place, lambda leaf: bind_match(test, _of(leaf), negate), repr(test))
+    return bind_match(test, Columns(scope.leaf, scope.shown), negate)
+
+
+def _of(leaf: Node) -> Columns:
+    """The columns of a test that names a path of a Variant alone, for its values of one kind."""
+    return Columns(lambda path: leaf, None)
 
 
 def _null_value(test: NullValue, scope: Scope, negate: bool, depth: int) -> Predicate:
@@ -190,12 +259,18 @@ def _null_value(test: NullValue, scope: Scope, negate: bool, depth: int) -> Pred
 
 _BINDERS: dict[type, Callable[[Any, Scope, bool, int], Predicate]] = {
     Compare: _compare, AllOf: _junction, AnyOf: _junction, Not: _not, IsNull: _is_null, Contains: _contains,
-    IsIn: _is_in, IsNan: _is_nan, Known: _known, StartsWith: _starts_with, CompareValues: _compare_values,
+    IsIn: _is_in, IsNan: _is_nan, Known: _known, StartsWith: _starts_with, IntersectsBox: _intersects_box,
+    CompareValues: _compare_values,
     Matches: _matches, NullValue: _null_value,
 }  # fmt: skip
 
 
 def _leaf(tree: SchemaTree, path: Path) -> Node:
+    if (place := variant_path(tree, path)) is not None:
+        raise FilterError(
+            "the values at a path of a Variant are of any type: compare them with a value, alone or in a computation",
+            column=place.name,
+        )
     node = tree.find(path)
     if node.max_rep > 0 or shape_of(node).kind == "list":
         raise FilterError(
@@ -291,6 +366,7 @@ def compare(node: Node, op: str, place: Place) -> Predicate:
     """``node op literal``, for a literal at the position ``place`` among the leaf's values."""
     below, above = place
     if place.exact:
+        # Only NaN differs from itself.
         return Test(node, op, (below,)) if below == below else _compare_nan(node, op)
     if node.type.kind == "int96" and (below is None or above is None):
         return _beyond_int96(node, op, place)

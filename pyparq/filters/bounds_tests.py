@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.filters.predicate import Test
+from pyparq.filters.predicate import AT_LEAST, BOX_OPS, Test
 from pyparq.format.order import FLOAT_KINDS, domain
 from pyparq.index.bounds import Bounds, Int64Array
 
@@ -127,9 +127,12 @@ def _by_values(test: Test, bounds: Bounds) -> Verdict:
         return Verdict(~no_null | all_null, all_null)
     if op == "is_not_null":
         return Verdict(~all_null, no_null & ~all_null)
+    if op in BOX_OPS:  # bounds of bytes say nothing about boxes
+        return Verdict(~all_null, np.zeros(len(bounds), bool))
     if test.leaf.kind not in FLOAT_KINDS and op not in ("is_nan", "is_not_nan"):
         some, every = _between(test, bounds, np.zeros(len(bounds), bool))
         return Verdict(some & ~all_null, every & no_null & ~all_null)
+    # Bounds leave NaN out. A part that holds nothing but NaN and nulls therefore has no bounds.
     counted = (null_counts >= 0) & (nans > 0) & (bounds.counts >= 0)
     only_nan = counted & (null_counts + nans == bounds.counts) & ~all_null
     if op == "is_nan":
@@ -158,6 +161,7 @@ def _between(test: Test, bounds: Bounds, only_nan: BoolArray) -> tuple[BoolArray
 
 def _compare(test: Test, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple[BoolArray, BoolArray]:
     op = test.op
+    # A negated operator swaps and negates both answers: a row may pass `not in` unless all certainly pass `in`.
     if op in ("in", "not in"):
         some, every = _within(test, low, high)
         return (some, every) if op == "in" else (~every, ~some)
@@ -171,7 +175,7 @@ def _compare(test: Test, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple
         return low <= value, high <= value
     if op == ">":
         return high > value, low > value
-    if op == ">=":
+    if op in (">=", AT_LEAST):
         return high >= value, low >= value
     some, every = (low <= value) & (value <= high), (low == value) & (high == value)
     return (some, every) if op == "==" else (~every, ~some)
@@ -201,6 +205,7 @@ def _within(test: Test, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple[
 
 def _prefixed(prefix: bytes, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple[BoolArray, BoolArray]:
     size = len(prefix)
+    # Cutting keeps the order: the values between the bounds have prefixes between the prefixes of the bounds.
     starts, ends = [v[:size] for v in low], [v[:size] for v in high]
     some = [a <= prefix <= b for a, b in zip(starts, ends, strict=True)]
     every = [a == prefix == b for a, b in zip(starts, ends, strict=True)]

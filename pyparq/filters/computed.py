@@ -110,7 +110,32 @@ class Missing:
         return f"{self.value!r} is null"
 
 
-BoundTest: TypeAlias = Comparison | Match | Missing
+class InVariant:
+    """A test of what Variants hold at a path. True for no Variant that is null itself.
+
+    ``value`` and ``metadata`` are the columns that hold them; the latter is needed for ``rest``, the names of fields
+    down to the value. ``kinds``: a predicate for each kind of value that may pass, on a column of that kind
+    (:mod:`pyparq.filters.variant_kinds`). Without them it is a null test. ``text``: it in words.
+    """
+
+    __slots__ = ("is_null", "kinds", "metadata", "rest", "text", "value")
+
+    def __init__(
+        self, text: str, value: Leaf, metadata: Leaf | None, rest: tuple[str, ...], kinds: Any, is_null: bool = False
+    ) -> None:
+        self.text, self.value, self.metadata, self.rest = text, value, metadata, rest
+        self.kinds, self.is_null = kinds, is_null
+
+    @property
+    def values(self) -> tuple[BoundValue, ...]:
+        return (self.value,) if self.metadata is None else (self.value, self.metadata)
+
+    @printable
+    def __repr__(self) -> str:
+        return f"{self.text} in {self.value!r}"
+
+
+BoundTest: TypeAlias = Comparison | Match | Missing | InVariant
 
 
 class Computed:

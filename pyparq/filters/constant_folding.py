@@ -1,4 +1,4 @@
-"""Simplifies filters of which some tests are known before any data is read: partition values, and missing columns."""
+"""Simplifies filters by tests with a result that needs no data: on partition values and on missing columns."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from pyparq.filters.compare import (
     match_fixed,
     match_numbers,
 )
+from pyparq.filters.geospatial_tests import box_mask, is_box_test
 from pyparq.filters.predicate import Test
 from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import stored_dtype
@@ -36,6 +37,8 @@ def dictionary_mask(test: Test, values: Values, leaf: LeafType) -> RowMask | Non
         return None
     if op == "is_not_null":
         return RowMask.all(_count(values))
+    if isinstance(values, BinaryValues) and is_box_test(test):
+        return box_mask(test, values.offsets, values.data)
     if isinstance(values, BinaryValues):
         match = match_decimal_binary if leaf.kind == "decimal" else match_binary
         return match(op, test.literals, values.offsets, values.data)

@@ -28,6 +28,7 @@ from pyparq.filters.logic import (
 )
 from pyparq.filters.value_array import ValueArray, value_array
 from pyparq.filters.value_expressions import CompareValues, Value, ValueTest
+from pyparq.option_checks import is_number
 from pyparq.runtime.safe_repr import printable
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "CompareValues",
     "Contains",
     "Expression",
+    "IntersectsBox",
     "IsIn",
     "IsNan",
     "IsNull",
@@ -117,6 +119,15 @@ class ColumnRef(Value):
     def starts_with(self, prefix: str | bytes) -> Expression:
         """The string or binary value starts with ``prefix``, byte for byte."""
         return StartsWith(self.path, prefix)
+
+    def intersects_box(self, xmin: float, ymin: float, xmax: float, ymax: float) -> Expression:
+        """The box around the geometry's coordinates and this box have a point in common; edges count.
+
+        For GEOMETRY and GEOGRAPHY columns, and binary columns of WKB. The geometry itself need not touch the box. An
+        empty geometry has no box. ``xmin`` above ``xmax`` is a box across the antimeridian. Raises
+        :class:`FilterError` for NaN, or ``ymin`` above ``ymax``; reading raises it for a value that is no ISO WKB.
+        """
+        return IntersectsBox(self.path, (xmin, ymin, xmax, ymax))
 
     def contains(self, value: Any) -> Expression:
         """An item of the list equals ``value``, at any depth of nested lists. Also works for a field of structs in a
@@ -274,6 +285,24 @@ class StartsWith(Expression):
     @printable
     def __repr__(self) -> str:
         return f"{ColumnRef(self.path)!r}.starts_with({self.prefix!r})"
+
+
+class IntersectsBox(Expression):
+    """The box around a geometry intersects ``box``: xmin, ymin, xmax, ymax."""
+
+    __slots__ = ("box", "path")
+
+    def __init__(self, path: Path, box: tuple[float, float, float, float]) -> None:
+        if not all(is_number(v) and v == v for v in box):
+            raise FilterError(f"intersects_box() takes four numbers, not {box!r}", column=dotted(path))
+        if box[1] > box[3]:
+            raise FilterError(f"ymin ({box[1]!r}) is above ymax ({box[3]!r})", column=dotted(path))
+        self.path = path
+        self.box = tuple(map(float, box))
+
+    @printable
+    def __repr__(self) -> str:
+        return f"{ColumnRef(self.path)!r}.intersects_box({', '.join(map(repr, self.box))})"
 
 
 def with_literals(test: Compare | Contains | IsIn, literals: Any) -> Expression:

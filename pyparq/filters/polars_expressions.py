@@ -43,7 +43,7 @@ class _Leaf:
 
     column: ColumnRef
     dtype: Any
-    """What it is compared as."""
+    """The type that it is compared as."""
     rounds: bool = False
     """Large integers are compared as the nearest float."""
 

@@ -23,8 +23,26 @@ from pyparq.format.types import LeafType
 from pyparq.kernels import NumberSet
 from pyparq.runtime.safe_repr import printable
 
-VALUE_OPS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in", "starts_with", "not starts_with")
+VALUE_OPS = (
+    "==",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "in",
+    "not in",
+    "starts_with",
+    "not starts_with",
+    "intersects box",
+    "not intersects box",
+)
 """Operators that look at a value and carry literals."""
+
+AT_LEAST = "number >="
+"""As ``>=``, but NaN does not pass. Only indexes are asked about it."""
+BOX_OPS = ("intersects box", "not intersects box")
+"""Those of geometries. Their literal is xmin, ymin, xmax, ymax."""
 
 
 Literals: TypeAlias = Any
@@ -320,6 +338,8 @@ _UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
 def format_literal(leaf: LeafType, value: Any) -> str:
     """A literal of the comparable domain as readable text."""
     kind = leaf.kind
+    if isinstance(value, tuple):
+        return f"({', '.join(map(repr, value))})"
     if leaf.hybrid:
         value = meant(leaf, value)
     if kind == "bool":

@@ -12,10 +12,13 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.errors import FilterError
 from pyparq.filters.compare import match_binary, match_fixed, match_flags, match_limbs
-from pyparq.filters.computed import Computed
+from pyparq.filters.computed import Computed, InVariant
 from pyparq.filters.computed_rows import evaluate_computed
 from pyparq.filters.dictionary_tests import number_mask
+from pyparq.filters.geospatial_tests import box_mask, is_box_test
 from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
+from pyparq.filters.variant_kinds import node_of
+from pyparq.filters.variant_rows import values_at
 from pyparq.format.types import DataType
 from pyparq.index.row_mask import RowMask, Words
 
@@ -130,13 +133,27 @@ def _on_entries(predicate: Predicate, columns: Mapping[int, Column]) -> int | No
 def _of_computed(predicate: Computed, columns: Mapping[int, Column], within: Words | None) -> RowMask:
     number = _on_entries(predicate, columns)
     if number is None or columns[number].type.dictionary is None:
-        return evaluate_computed(predicate, columns)
+        return _of_values(predicate, columns)
     column = columns[number]
     entries = column.dictionary
     assert entries is not None
-    mask = _by_entry(column, entries, evaluate_computed(predicate, {number: entries}), within)
+    mask = _by_entry(column, entries, _of_values(predicate, {number: entries}), within)
     valid = _valid(column)
     return mask if valid is None else mask & valid
+
+
+def _of_values(predicate: Computed, columns: Mapping[int, Column]) -> RowMask:
+    test = predicate.test
+    if not isinstance(test, InVariant):
+        return evaluate_computed(predicate, columns)
+    found = values_at(test, columns)
+    if test.kinds is None:
+        return RowMask.of_bools(found.null if test.is_null else found.present & ~found.null)
+    mask = RowMask.none(found.num_rows)
+    for kind in found.kinds():
+        if (inner := test.kinds.get(kind.column)) is not None:
+            mask |= matching_rows(inner, {node_of(kind).column: found.of_kind(kind)}, found.num_rows)
+    return mask
 
 
 def _of_entries(predicate: Predicate, number: int, column: Column, within: Words | None) -> RowMask:
@@ -241,6 +258,8 @@ def _match(test: Test, column: Column, within: Words | None) -> RowMask:
     _check(test, type_)
     if type_.format == "n":
         return RowMask.none(column.length)
+    if is_box_test(test):
+        return box_mask(test, column.offsets(), column.buffers[1], within)
     if type_.is_binary_like:
         return match_binary(test.op, test.literals, column.offsets(), column.buffers[1], within)
     kind = type_.kind

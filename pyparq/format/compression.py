@@ -41,7 +41,9 @@ def codec_number(name: str | None) -> int:
     """
     wanted = "NONE" if name is None else str(name).upper()
     wanted = {"NONE": "UNCOMPRESSED", "LZ4": "LZ4_RAW"}.get(wanted, wanted)
-    if wanted not in CODEC_NAMES or wanted == "LZO":
+    if wanted == "LZO":
+        raise OptionError("LZO is only read: few readers know it, and zstd or lz4_raw does better in every way")
+    if wanted not in CODEC_NAMES:
         writable = ", ".join(n.lower() for n in CODEC_NAMES if n not in ("LZO", "LZ4"))
         raise OptionError(f"unknown compression {name!r}; use one of none, {writable}")
     return CODEC_NAMES.index(wanted)
@@ -51,29 +53,20 @@ def codec_number(name: str | None) -> int:
 
 
 def library_decoder(codec: int) -> Callable[[Any, Any], int] | None:
-    """The function ``decode(stored, out)`` of a library. ``None`` for uncompressed data.
+    """The function ``decode(stored, out)`` of a Python package, for kernels that have found no library of that codec.
+    ``None`` for codecs that kernels always read, and for unknown ones.
 
     It returns the number of bytes. An error of any kind, or another number than expected, means that the stream is
-    invalid. Raises :class:`UnsupportedError` for a codec that no library here reads.
+    invalid.
     """
-    if codec == UNCOMPRESSED:
-        return None
-    if (reason := unreadable(codec)) is not None:
-        raise UnsupportedError(reason)
-    return _DECODERS[codec]
+    return _DECODERS.get(codec)
 
 
 def unreadable(codec: int) -> str | None:
-    """The reason why no library here reads the codec. ``None`` for a codec that is read."""
-    if codec == UNCOMPRESSED or codec in _DECODERS:
+    """The reason why nothing here reads the codec. ``None`` for a codec that is read."""
+    if 0 <= codec < len(CODEC_NAMES):
         return None
-    if codec == LZO:
-        return "codec LZO is not supported; rewrite the file with another codec (zstd, snappy, lz4_raw)"
     return f"unknown compression codec {codec}; a newer pyparq may read it"
-
-
-def _lz4_raw_into(data: Any, out: Any) -> int:
-    return int(cramjam.lz4.decompress_block_into(data, out, output_len=len(out)))
 
 
 def _gzip_into(data: Any, out: Any) -> int:
@@ -94,44 +87,10 @@ def _gzip_into(data: Any, out: Any) -> int:
     return at
 
 
-def _lz4_into(data: Any, out: Any) -> int:
-    """Codec LZ4 is deprecated and ambiguous: the data are either Hadoop's frames or one raw block."""
-    view = memoryview(data)
-    try:
-        written = _hadoop_lz4_into(view, out)
-    except Exception:
-        written = -1
-    return written if written == len(out) else _lz4_raw_into(view, out)
-
-
-def _hadoop_lz4_into(view: memoryview, out: Any) -> int:
-    """Hadoop's frames: a big-endian uncompressed size, then LZ4 blocks until that many bytes are reached, each behind
-    its big-endian stored size. Hadoop cuts data that exceeds its buffer, so one frame of a large page has several
-    blocks."""
-    at, written = 0, 0
-    while at < len(view):
-        frame_end = written + int.from_bytes(view[at : at + 4], "big")
-        at += 4
-        if frame_end > len(out):
-            return -1
-        while written < frame_end:
-            stored = int.from_bytes(view[at : at + 4], "big")
-            at += 4
-            if not 0 < stored <= len(view) - at:
-                return -1
-            rest = out[written:frame_end]
-            written += int(cramjam.lz4.decompress_block_into(view[at : at + stored], rest, output_len=len(rest)))
-            at += stored
-    return written
-
-
 _DECODERS: dict[int, Callable[[Any, Any], int]] = {
-    SNAPPY: cramjam.snappy.decompress_raw_into,
     GZIP: _gzip_into,
     BROTLI: cramjam.brotli.decompress_into,
-    LZ4: _lz4_into,
     ZSTD: cramjam.zstd.decompress_into,
-    LZ4_RAW: _lz4_raw_into,
 }
 
 

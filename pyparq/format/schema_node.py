@@ -61,7 +61,7 @@ class Node:
         """Physical type and annotation of a leaf; resolved once."""
         if self._type is None:
             found = leaf_type(self.element)
-            if found.kind == "binary" and self._in_variant():
+            if found.kind == "binary" and self.name != "typed_value" and self._in_variant():
                 found = replace(found, kind="variant")
             self._type = found
         return self._type
@@ -72,7 +72,8 @@ class Node:
         self._type = leaf
 
     def _in_variant(self) -> bool:
-        """Whether the node lies below a group annotated with VARIANT. The binary values there have no order."""
+        """Whether the node lies below a group annotated with VARIANT. Its columns ``metadata`` and ``value`` have no
+        order. A column ``typed_value`` has that of its type."""
         node = self.parent
         while node is not None:
             if node.is_variant:
@@ -85,6 +86,12 @@ class Node:
         """Whether the node is a group annotated with VARIANT."""
         logical = self.element.logicalType
         return logical is not None and logical.VARIANT is not None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the node is a group annotated with FILE: references to bytes, here or elsewhere."""
+        logical = self.element.logicalType
+        return logical is not None and logical.FILE is not None
 
     @property
     def arrow_type(self) -> DataType:

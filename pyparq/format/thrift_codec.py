@@ -29,7 +29,7 @@ from pyparq.errors import CorruptFileError, DataError
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.generated import ttypes
 from pyparq.format.generated.rules import RULES
-from pyparq.kernels import KernelError, ThriftRules, ThriftTruncated
+from pyparq.kernels import ColumnIndexArrays, KernelError, ThriftRules, ThriftTruncated
 from pyparq.runtime import fork_safety
 
 try:
@@ -64,7 +64,7 @@ T = TypeVar("T")
 _INT32_MAX = 2**31 - 1
 # From here on the cyclic garbage collector would run over the growing tree often enough to double or triple
 # the time of a decode; there are no cycles in it.
-_PAUSE_GC_FROM = 1 << 18
+PAUSE_GC_FROM = 1 << 18
 
 
 class ThriftDecodeError(CorruptFileError):
@@ -158,7 +158,7 @@ def deserialize(cls: type[T], data: Bytes, offset: int = 0) -> tuple[T, int]:
     body = data[offset:end] if type(data) is bytes else bytes(memoryview(data).cast("B")[offset:end])
     if raw:
         typeargs = _raw_typeargs(cls, _RAW)
-    if end - offset < _PAUSE_GC_FROM:
+    if end - offset < PAUSE_GC_FROM:
         value = _decode(cls, body, typeargs)
     else:
         with _gc_paused():
@@ -177,10 +177,9 @@ def deserialize_lists(cls: type, data: Bytes, offset: int = 0) -> tuple[list[NDA
     return _natively(_rules.lists, cls, data, offset)
 
 
-def deserialize_column_index(data: Bytes, width: int, number_kind: int) -> tuple[Any, ...]:
-    """The ColumnIndex at the start of ``data`` as arrays: null pages, lower and upper bounds, boundary order, null
-    counts, histograms of repetition and definition levels, NaN counts; ``None`` for what is absent. Bounds of numbers
-    of ``width`` bytes are (64-bit numbers of their kind, where they can be used); others (0) lists of bytes."""
+def deserialize_column_index(data: Bytes, width: int, number_kind: int) -> ColumnIndexArrays:
+    """The ColumnIndex at the start of ``data`` as arrays. Bounds of numbers of ``width`` bytes are (64-bit numbers of
+    their kind, where they can be used); others (0) lists of bytes."""
     kind = _KINDS[ttypes.ColumnIndex][0]
     try:
         return _rules.column_index(data, kind, width, number_kind)
@@ -274,7 +273,7 @@ def _decode(cls: type[T], body: bytes, typeargs: list[Any]) -> T:
             fastbinary.decode_compact(value, source, typeargs)
         else:
             _decode_slowly(value, source.cstringio_buf, typeargs[1])
-    except Exception as error:  # whatever the runtime chose: the bytes are at fault
+    except Exception as error:  # the Thrift runtime raises many kinds; all of them mean that the bytes are wrong
         raise ThriftDecodeError(f"{cls.__name__}: {type(error).__name__}: {error}") from error
     if source.cstringio_buf.tell() != len(body):
         raise ThriftDecodeError(f"{cls.__name__}: check and decoder disagree about where it ends")

@@ -331,9 +331,8 @@ def arrow_type(leaf: LeafType) -> DataType:
         return DataType(f"tt{_UNIT_LETTERS[leaf.unit]}")
     if kind == "decimal":
         return DataType(f"d:{leaf.precision},{leaf.scale}" + (",256" if leaf.precision > 38 else ""))
-    if kind in ("fixed", "uuid", "interval", "int96_bytes"):
-        return DataType(f"w:{leaf.length}")
-    return DataType(_PLAIN_FORMATS[kind])
+    # A type that Arrow does not have is the bytes that are stored.
+    return DataType(_PLAIN_FORMATS.get(kind) or (f"w:{leaf.length}" if leaf.length else "z"))
 
 
 def schema_view(schema: Schema) -> tuple[list[str], list[list[Cell]]]:

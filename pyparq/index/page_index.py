@@ -221,10 +221,13 @@ def parse_column_index(
     """
     _checked_size(data, "a ColumnIndex", limits)
     width, number_kind = number_layout(leaf)
-    null_pages, low, high, order, nulls, repetitions, definitions, nans = deserialize_column_index(
-        data, width, number_kind
-    )
-    lists = {"null_pages": null_pages, "min_values": low, "max_values": high, "null_counts": nulls, "nan_counts": nans}
+    found = deserialize_column_index(data, width, number_kind)
+    all_null, low, high = found.null_pages, found.lower, found.upper
+    nulls, order = found.null_counts, found.order
+    lists = {
+        "null_pages": all_null, "min_values": low, "max_values": high, "null_counts": nulls,
+        "nan_counts": found.nan_counts,
+    }  # fmt: skip
     if width:
         lists["min_values"], lists["max_values"] = low[0], high[0]
     for name, listed in lists.items():
@@ -232,17 +235,16 @@ def parse_column_index(
             raise CorruptFileError(f"the ColumnIndex has {len(listed)} {name} for {num_pages} pages")
     if order not in (UNORDERED, ASCENDING, DESCENDING):
         raise CorruptFileError(f"the ColumnIndex has the unknown boundary order {order}")
-    all_null = null_pages
     slots = np.full(num_pages, -1, np.int64) if counts is None else counts
     null_counts = _page_counts(nulls, num_pages, counts, "null")
     nan_counts = np.zeros(num_pages, np.int64)
     if leaf.kind in FLOAT_KINDS:
-        nan_counts = _page_counts(nans, num_pages, counts, "NaN")
+        nan_counts = _page_counts(found.nan_counts, num_pages, counts, "NaN")
     known = counts is not None and nulls is not None
     if known and bool(((null_counts == slots) != all_null).any()):
         raise CorruptFileError("the null pages and null counts of the ColumnIndex contradict each other")
-    definition = None if max_def is None else _histograms(definitions, num_pages, max_def)
-    repetition = None if max_rep is None else _histograms(repetitions, num_pages, max_rep)
+    definition = None if max_def is None else _histograms(found.definition_histograms, num_pages, max_def)
+    repetition = None if max_rep is None else _histograms(found.repetition_histograms, num_pages, max_rep)
     usable = column_order in (Order.TYPE, Order.TOTAL, Order.INT96) and writer_is_trusted(leaf, created_by)
     if width:
         mins, maxs = low[0].view(bound_dtype(leaf)), high[0].view(bound_dtype(leaf))

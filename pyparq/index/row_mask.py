@@ -102,6 +102,7 @@ class RowMask:
 
     def __invert__(self) -> RowMask:
         flipped = ~self.words
+        # The bits behind the last row must stay zero: counts and comparisons look at whole words.
         if self.num_rows % 64:
             flipped[-1] &= np.uint64((1 << self.num_rows % 64) - 1)
         return RowMask.of_words(flipped, self.num_rows, -1 if self._count < 0 else self.num_rows - self._count)

@@ -187,6 +187,7 @@ def bounds_of_stored(
 ) -> Bounds:
     """The :class:`Bounds` of chunks from stored bounds (``None`` where missing) and counts (-1 where missing)."""
     lows, highs, usable = decode_bound_pairs(leaf, mins, maxs)
+    # A count above the number of values is wrong, and is treated as missing.
     nulls, nans = (np.where(found <= num_values, found, -1) for found in (null_counts, nan_counts))
     counts = np.maximum(num_values, -1)
     return Bounds(

@@ -5,6 +5,7 @@ DOOR = (
     "byte_ranges",
     "companion_files",
     "early_requests",
+    "external_files",
     "fetch",
     "file_lock",
     "file_versions",

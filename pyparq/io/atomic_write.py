@@ -117,7 +117,7 @@ class _Replacement:
         # A new file gets the permissions that the system gives to new files, by the umask or by the folder's default
         # ACL. A file that replaces another one is readable only for its owner until it is complete.
         mode = 0o666 if old is None else 0o600
-        self.fd = _open_unnamed(os.path.dirname(target), mode)
+        self.fd = open_unnamed(os.path.dirname(target), mode)
         if self.fd < 0:
             name = _beside(target)
             self.fd = os.open(name, _CREATE, mode)
@@ -129,6 +129,7 @@ class _Replacement:
             old = now or self._old
             if old is not None:
                 _take_over(self.fd, old, self._target)
+            # Only now does the file get a name: a process that dies before leaves nothing behind.
             if not self._name:
                 self._give_name()
             if fsync:
@@ -235,7 +236,7 @@ def _put_back(name: str, target: str, ours: Identity | None) -> None:
             placed, found = found, out
 
 
-def _open_unnamed(folder: str, mode: int) -> int:
+def open_unnamed(folder: str, mode: int) -> int:
     """A descriptor of a new file without a name in ``folder``. -1 if the system has no such files, or cannot name them
     later. Other errors show when a named file is created instead."""
     flag = getattr(os, "O_TMPFILE", 0)
@@ -245,25 +246,27 @@ def _open_unnamed(folder: str, mode: int) -> int:
         fd = os.open(folder, flag | os.O_RDWR | _FLAGS, mode)
     except OSError:
         return -1
-    if _has_proc or _is_named_in_proc(fd):
+    if _seen_under == DESCRIPTORS or _is_named_in_proc(fd):
         return fd
     os.close(fd)
     return -1
 
 
-_has_proc = False
-"""Whether descriptors are visible under ``/proc``. If they vanish, files get their names by copying."""
+DESCRIPTORS = "/proc/self/fd"
+"""The folder of the open files of this process."""
+_seen_under = ""
+"""The folder that has been seen to show them. If they vanish, files get their names by copying."""
 
 
 def _is_named_in_proc(fd: int) -> bool:
-    global _has_proc
+    global _seen_under
     with suppress(OSError):  # no /proc
-        _has_proc = os.path.samestat(os.stat(_proc_name(fd)), os.fstat(fd))
-    return _has_proc
+        _seen_under = DESCRIPTORS if os.path.samestat(os.stat(_proc_name(fd)), os.fstat(fd)) else ""
+    return _seen_under == DESCRIPTORS
 
 
 def _proc_name(fd: int) -> str:
-    return f"/proc/self/fd/{fd}"
+    return f"{DESCRIPTORS}/{fd}"
 
 
 def _stat(path: str) -> os.stat_result | None:
@@ -299,6 +302,7 @@ def _take_over(fd: int, old: os.stat_result, where: str | int) -> None:
 def _chown(fd: int, owner: int, group: int) -> tuple[bool, bool]:
     """Whether owner and group could be set."""
     now = os.fstat(fd)
+    # Without the right to give files away, at least the group can often be kept (-1 leaves the owner as it is).
     for wanted in (owner, -1):
         if (now.st_uid, now.st_gid) != (owner, group):
             with suppress(OSError):
@@ -326,8 +330,8 @@ def _beside(target: str) -> str:
 
 
 def sync_folder(path: str) -> None:
-    """Flush the names in a folder to disk."""
-    if os.name != "posix":
+    """Flush the names in a folder to disk, where the system opens folders."""
+    if not hasattr(os, "O_DIRECTORY"):
         return
     fd = os.open(path, os.O_RDONLY)
     try:

@@ -10,7 +10,7 @@ from pyparq.runtime.threads import Task, check_stopped, request_pool
 Range = tuple[int, int]
 
 
-class Ahead:
+class EarlyRequests:
     """Requests for merged ranges of one file, made in one step: by another thread or, with :meth:`at_once`, by this
     one."""
 

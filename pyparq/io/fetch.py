@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from pyparq.errors import CorruptFileError
 from pyparq.io.byte_ranges import Range, Source
-from pyparq.io.early_requests import Ahead
+from pyparq.io.early_requests import EarlyRequests
 from pyparq.runtime import fork_safety
 from pyparq.runtime.logs import debug_logger
 
@@ -70,7 +70,7 @@ class Fetcher:
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
-        self.ahead: list[Ahead] = []  # in a forked child, requests of the parent do not arrive here
+        self.ahead: list[EarlyRequests] = []  # in a forked child, requests of the parent do not arrive here
 
     def fork(self, gap: int | None = None) -> Fetcher:
         """A fetcher of the same source and the same tail, with its own counts. ``gap``: another gap, if given."""
@@ -178,7 +178,7 @@ class Fetcher:
     def _merged_arrays(self, start: Int64Array, size: Int64Array) -> tuple[list[Range], Range | None, int]:
         """The same for arrays."""
         end, tail = start + size, min(self._tail_start, _LARGEST)
-        if int((end.max(axis=1) - start.min(axis=1)).max()) > MAX_MERGED:
+        if int((end.max(axis=1) - start.min(axis=1)).max()) > MAX_MERGED:  # merge_rows has no largest size
             return self._merged_lists(start, size)
         if int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > self.source.size:
             self._check(list(zip(start.reshape(-1).tolist(), size.reshape(-1).tolist(), strict=True)))
@@ -190,7 +190,7 @@ class Fetcher:
 
     # ---- ahead of need
 
-    def begin(self, ranges: Sequence[Range]) -> Ahead:
+    def begin(self, ranges: Sequence[Range]) -> EarlyRequests:
         """Request ``ranges`` without waiting, unless they are there or requested already. A thread makes the requests.
         :meth:`fetch` finds the bytes until they are passed to :meth:`forget`."""
         ahead = self._planned(ranges, self.gap)
@@ -198,7 +198,7 @@ class Fetcher:
         ahead.begin(self.source.read_ranges)
         return ahead
 
-    def hold(self, ranges: Sequence[Range], gap: int) -> Ahead:
+    def hold(self, ranges: Sequence[Range], gap: int) -> EarlyRequests:
         """As :meth:`begin`, but wait. All ranges are one step. ``gap``: a smaller gap than that of other requests."""
         ahead = self._planned(ranges, min(gap, self.gap))
         try:
@@ -208,10 +208,11 @@ class Fetcher:
             raise
         return ahead
 
-    def forget(self, ahead: Ahead) -> None:
+    def forget(self, ahead: EarlyRequests) -> None:
         """Release bytes that are not needed any more."""
         ahead.give_up()
         with self._lock:
+            # A new list: other threads go through the old one without the lock.
             self.ahead = [other for other in self.ahead if other is not ahead]
 
     def forget_all(self) -> None:
@@ -219,18 +220,18 @@ class Fetcher:
         for ahead in self.ahead:
             self.forget(ahead)
 
-    def _planned(self, ranges: Sequence[Range], gap: int) -> Ahead:
+    def _planned(self, ranges: Sequence[Range], gap: int) -> EarlyRequests:
         self._check(ranges)
         ready = self._found_ahead([ranges])
         absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
-        ahead = Ahead(self._before_tail(merge(absent, gap), absent), len(absent))
+        ahead = EarlyRequests(self._before_tail(merge(absent, gap), absent), len(absent))
         with self._lock:
             self.ahead = [*self.ahead, ahead]
         return ahead
 
-    def _found_ahead(self, groups: Sequence[Sequence[Range]]) -> dict[Range, tuple[Ahead, int]]:
+    def _found_ahead(self, groups: Sequence[Sequence[Range]]) -> dict[Range, tuple[EarlyRequests, int]]:
         """The ranges that were requested before, each with its place."""
-        known, found = self.ahead, dict[Range, tuple[Ahead, int]]()
+        known, found = self.ahead, dict[Range, tuple[EarlyRequests, int]]()
         if not known:
             return found
         for offset, length in (r for ranges in groups for r in ranges):
@@ -277,7 +278,7 @@ class Fetcher:
             self._logger.debug("%s: %d requests: %s%s", self.source.name, len(ranges), text, more)
 
     def _view(
-        self, wanted: Range, starts: list[int], fetched: list[memoryview], ready: tuple[Ahead, int] | None
+        self, wanted: Range, starts: list[int], fetched: list[memoryview], ready: tuple[EarlyRequests, int] | None
     ) -> memoryview:
         offset, length = wanted
         if length == 0:
@@ -321,6 +322,7 @@ def merge(ranges: Sequence[Range], gap: int, max_merged: int = MAX_MERGED) -> li
         if merged:
             start, size = merged[-1]
             end = max(start + size, offset + length)
+            # Ranges that touch or overlap are always one: no byte is requested twice.
             if offset <= start + size or (offset - start - size <= gap and end - start <= max_merged):
                 merged[-1] = (start, end - start)
                 continue

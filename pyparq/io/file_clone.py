@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 
+from pyparq.io.positioned_reads import read_at
 from pyparq.runtime.threads import check_stopped
 
 _PIECE = 64 << 20
@@ -46,7 +47,7 @@ def _in_kernel(source: int, target: int, size: int, at: int) -> int:
 
 
 def _through_memory(source: int, target: int, size: int, at: int) -> int:
-    data = memoryview(os.pread(source, min(size, 8 << 20), at))
+    data = memoryview(read_at(source, min(size, 8 << 20), at))
     done = 0
     while done < len(data):
         done += os.write(target, data[done:])

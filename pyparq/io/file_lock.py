@@ -23,12 +23,12 @@ from pyparq.runtime import fork_safety
 
 try:
     import fcntl
-except ImportError:  # Windows: no locks
+except ImportError:  # Windows: no locks. Nothing is opened for them: it lets no file go that is open.
     fcntl = None  # type: ignore[assignment]
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EBADF, errno.EINVAL)
-"""Errors of file systems without ``flock``, and of those that need a file opened for writing."""
-_PATIENCE = 2.0
+"""Errors of file systems that have no ``flock``, or have it only for files opened for writing."""
+PATIENCE = 2.0
 """Seconds to wait for a lock. pyparq holds locks for less than a millisecond. A program that holds a file's lock for
 longer has other reasons, so its lock is ignored."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -63,7 +63,7 @@ class Identity:
             raise ChangedMeanwhile(f"the file {done} since it was read. Nothing was written: try again", file=path)
 
 
-class Held:
+class HeldLock:
     """A descriptor with a lock. The lock is released with it, or when the process ends in any way."""
 
     _fd = -1
@@ -91,10 +91,13 @@ def locked_name(path: str) -> Iterator[bool]:
 
     No lock is held if the file cannot be opened, if its file system has no locks, or if another program keeps the lock.
     """
-    until = time.monotonic() + _PATIENCE
+    if fcntl is None:
+        yield os.path.exists(path)
+        return
+    until = time.monotonic() + PATIENCE
     while True:
         try:
-            held = Held(os.open(path, _FLAGS))
+            held = HeldLock(os.open(path, _FLAGS))
         except FileNotFoundError:
             yield False
             return
@@ -118,10 +121,10 @@ def locked_folder(path: str, patient: bool = True) -> Iterator[bool]:
     ``False`` where that is so, and where the folder has been removed, or replaced, in that time. Raises ``OSError`` as
     the operating system does.
     """
-    if os.name == "nt":  # no locks, and no descriptors of folders
+    if fcntl is None:
         yield os.path.isdir(path)
         return
-    held = Held(os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
+    held = HeldLock(os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
     try:
         status = os.fstat(held._fd)
         folder = status.st_dev, status.st_ino
@@ -130,7 +133,7 @@ def locked_folder(path: str, patient: bool = True) -> Iterator[bool]:
             return
         if patient:
             lock(held._fd, wait=True)
-        elif not _wait_for_lock(held._fd, time.monotonic() + _PATIENCE):
+        elif not _wait_for_lock(held._fd, time.monotonic() + PATIENCE):
             yield False
             return
         _mine.folders.add(folder)
@@ -156,6 +159,11 @@ _mine = _Mine()
 @fork_safety.in_child
 def _holds_nothing() -> None:
     _mine.folders.clear()
+
+
+def has_locks() -> bool:
+    """Whether the system has the locks of this module."""
+    return fcntl is not None
 
 
 def lock(fd: int, wait: bool) -> bool:

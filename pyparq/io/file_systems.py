@@ -54,6 +54,23 @@ def takes_generations(fs: Any) -> bool:
     return hasattr(fs, "url") and "generation" in inspect.signature(fs.url).parameters
 
 
+_CREATES = {"s3", "s3a", "gs", "gcs", "abfs", "az", "abfss", "memory"}
+
+
+def takes_modes(fs: Any) -> bool:
+    """Whether it can be told to write a file only where there is none."""
+    import inspect
+
+    fs = within(fs)
+    writes = fs._pipe_file if getattr(fs, "async_impl", False) else fs.pipe_file
+    return "mode" in inspect.signature(writes).parameters
+
+
+def creates_at_once(fs: Any) -> bool:
+    """Whether one request makes a file only where there is none. Others are asked first, and may be too late."""
+    return not protocols(within(fs)).isdisjoint(_CREATES) and takes_modes(fs)
+
+
 def alone(fs: Any) -> AbstractContextManager[Any]:
     """A context without other threads, if the file system needs that."""
     return _one_at_a_time if shares_one_reader(fs) else nullcontext()

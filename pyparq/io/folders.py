@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pyparq.errors import OptionError
 from pyparq.io.file_systems import alone, is_concurrent, lists_at_once, loops
 from pyparq.io.retry import Retry, may_pass
-from pyparq.io.s3 import is_s3
+from pyparq.io.s3 import content, is_s3
 from pyparq.io.url import cause_of, name_on, plain_errors
 from pyparq.runtime.threads import map_requests
 
@@ -79,6 +79,21 @@ class Folders:
     def entries(self, path: str) -> list[Info]:
         """What lies in one folder. Raises ``FileNotFoundError`` where it is not there."""
         return self._asked(path, lambda: list(self._fs.ls(path, detail=True)))
+
+    def content(self, path: str) -> bytes | None:
+        """All bytes of a small file. ``None`` if it is not there."""
+        try:
+            return self._asked(path, lambda: self._all_of(path))
+        except FileNotFoundError:
+            return None
+
+    def _all_of(self, path: str) -> bytes:
+        if not (is_s3(self._fs) and is_concurrent(self._fs)):
+            return bytes(self._fs.cat_file(path))
+        from fsspec.asyn import sync
+
+        data: bytes = sync(self._fs.loop, content, self._fs, path)[0]  # s3fs lists folders for a missing object
+        return data
 
     def info(self, path: str) -> Info | None:
         """The file system's current information about a path. ``None`` if nothing is there."""

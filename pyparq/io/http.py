@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pyparq.errors import ChangedFileError
+from pyparq.io.request_bound import free_request
 
 AT_A_TIME = 128
 """Requests of one step that run at a time, as fsspec has it."""
@@ -86,21 +87,23 @@ async def last_bytes(fs: Any, url: str, length: int, version: Version) -> tuple[
         return data, True
 
 
-async def ranges_of(fs: Any, url: str, ranges: Sequence[tuple[int, int]], version: Version) -> list[Any]:
+async def ranges_of(
+    fs: Any, url: str, ranges: Sequence[tuple[int, int]], version: Version, most: int | None = None
+) -> list[Any]:
     """Ranges (offset, length) of the file of this version; all of the file for a range that the server sends all for;
-    an exception for a request that failed.
+    an exception for a request that failed. At most ``most`` of them are asked for at a time.
 
     These are what the session raises: an answer of status 412 for another version, or :class:`ChangedFileError` where
     the server takes no notice of the condition.
     """
     import asyncio
 
-    free = asyncio.Semaphore(AT_A_TIME)
+    free = asyncio.Semaphore(most or AT_A_TIME)
 
     async def one(offset: int, length: int) -> bytes:
         if length == 0:
             return b""
-        async with free, _answer(fs, url, f"bytes={offset}-{offset + length - 1}", version) as answer:
+        async with free, free_request(), _answer(fs, url, f"bytes={offset}-{offset + length - 1}", version) as answer:
             return await _range(answer, offset, length, version)
 
     return list(await asyncio.gather(*(one(*part) for part in ranges), return_exceptions=True))

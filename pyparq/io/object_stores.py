@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from pyparq.io.retry import Retry
 from pyparq.io.url import REFUSED, say_tries
 from pyparq.runtime import fork_safety
 from pyparq.runtime.safe_repr import printable
-from pyparq.runtime.threads import map_requests
+from pyparq.runtime.threads import MANY_REQUESTS, map_requests
 
 T = TypeVar("T")
 
@@ -36,7 +36,8 @@ def _note_fork() -> None:
 
 
 class ObjectFile:
-    """A file in an obstore store, to read from: ``pyparq.read_table(pyparq.ObjectFile(store, "a/b.parquet"))``.
+    """A file in an obstore store: ``pyparq.read_table(pyparq.ObjectFile(store, "a/b.parquet"))``. It can be written to,
+    too: ``pyparq.write_table(data, pyparq.ObjectFile(store, "a/b.parquet"))``.
 
     ``store``: an ``obstore.store.S3Store``, ``GCSStore``, ``AzureStore``, ``HTTPStore`` and so on, with its credentials
     and options. ``path``: of the object in the store. Making one asks nothing of the server.
@@ -60,6 +61,8 @@ class ObjectFile:
     is_local = False
     retry = Retry()
     """How often failed requests are repeated, in addition to obstore's own repetitions."""
+    at_a_time = MANY_REQUESTS
+    """Requests of one step that are made at a time."""
 
     def __init__(self, store: Any, path: str) -> None:
         if not isinstance(path, str) or not (hasattr(store, "get") and hasattr(store, "head")):
@@ -70,6 +73,7 @@ class ObjectFile:
         self._size: int | None = None
         self._etag: str | None = None
         self._modified: Any = None
+        self._version: str | None = None
         self._closed = False
         self._has_ranges = False
         """The store has served one."""
@@ -105,7 +109,7 @@ class ObjectFile:
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
-        return [self._again(ranges[0])] if len(ranges) == 1 else map_requests(self._again, ranges)
+        return [self._again(ranges[0])] if len(ranges) == 1 else map_requests(self._again, ranges, self.at_a_time)
 
     def _again(self, wanted: Range) -> memoryview:
         return self._asked(lambda: self._range(wanted))
@@ -162,6 +166,11 @@ class ObjectFile:
         if int(meta["size"]) != self._size or not same:
             raise ChangedFileError(_CHANGED, file=self.name)
 
+    def check_now(self) -> None:
+        """Ask whether the object is still the one that was read. Raises :class:`ChangedFileError` if it is not."""
+        self._check_usable()
+        self._check_same(self._asked(lambda: self.store.head(self.path)))
+
     def state(self) -> tuple[Any, ...]:
         """The store's current information about the object, which changes when the object is replaced. Asks the
         server."""
@@ -169,11 +178,51 @@ class ObjectFile:
         meta = self._asked(lambda: self.store.head(self.path))
         return meta["size"], meta.get("e_tag"), meta.get("version"), meta.get("last_modified")
 
+    @property
+    def version(self) -> dict[str, str]:
+        """What tells the object that was opened from others of its name, as obstore's updates take it. Empty before the
+        first request, and where the store has nothing of the kind."""
+        found = {"e_tag": self._etag, "version": self._version}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def put(self, data: Any, only: Mapping[str, str] | None = None) -> None:
+        """Put an object in this place: the bytes of an open file. ``only``: the version that it may replace.
+
+        Raises :class:`ChangedFileError` where there is another version. Stores that cannot be told so are asked for
+        their version before.
+        """
+        self._check_usable()
+        with self._plain_errors():
+            try:
+                self.store.put(self.path, data, mode="overwrite" if only is None else dict(only))
+            except Exception as error:
+                if only is None or type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
+                    raise
+                if ObjectFile(self.store, self.path)._current() != only:
+                    raise ChangedFileError(_CHANGED, file=self.name) from None
+                data.seek(0)
+                self.store.put(self.path, data)
+
+    def _current(self) -> dict[str, str]:
+        self._learn(self.store.head(self.path))
+        return self.version
+
+    def neighbours(self, folder: str) -> Iterator[str]:
+        """Names of the objects below a folder of the store. None for a folder that may not be listed."""
+        self._check_usable()
+        try:
+            with self._plain_errors():
+                for part in self.store.list(folder + "/"):
+                    yield from (str(meta["path"]) for meta in part)
+        except (PermissionError, UnsupportedError):
+            return
+
     def close(self) -> None:
         self._closed = True
 
     def _learn(self, meta: Any) -> None:
         self._size = int(meta["size"])
+        self._version = meta.get("version") or None
         self._etag, self._modified = meta.get("e_tag") or None, meta.get("last_modified")
 
     def _check_usable(self) -> None:

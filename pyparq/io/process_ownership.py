@@ -14,7 +14,7 @@ def not_its_own(name: str) -> DataError:
     )
 
 
-class Owned:
+class ProcessOwned:
     """A target of this process, called ``name``. Dead in a forked child: it has its parent's open files, at their
     positions, and a copy of what waits to be written to them."""
 

@@ -18,7 +18,7 @@ from pyparq.io.s3 import head, is_s3, unchanged_ranges
 from pyparq.io.tail_read import read_end, tells_size
 from pyparq.io.url import plain_errors
 from pyparq.runtime import fork_safety
-from pyparq.runtime.threads import map_requests
+from pyparq.runtime.threads import REQUESTS, map_requests
 
 
 class FsspecFile:
@@ -32,6 +32,8 @@ class FsspecFile:
     is_local = False
     retry = Retry()
     """How requests that fail for the moment are made again."""
+    at_a_time: int | None = None
+    """Requests of one step that are made at a time. ``None``: as many as suit the file system."""
 
     def __init__(self, fs: Any, path: str, name: str, listed: Stated | None = None) -> None:
         """``listed``: what a listing of the folder says of the file."""
@@ -101,6 +103,16 @@ class FsspecFile:
     def etag(self) -> str | None:
         """The entity tag of the object on S3 that was opened, if it can be stated in requests."""
         return self._etag if self._etag is not None and self._etag.startswith('"') else None
+
+    def check_now(self) -> None:
+        """Ask whether the file is still the one that was read. Raises :class:`ChangedFileError` if it is not."""
+        self._check_usable()
+        if self._unchanged is not None:
+            self._unchanged.check_now(self.fs, self.name, self.retry)
+        elif self._etag is not None:
+            asked = FsspecFile(self.fs, self.path, self.name)
+            if asked.size != self._size or asked._etag != self._etag:
+                raise ChangedFileError("the file has changed since it was opened: open it again", file=self.name)
 
     def begin(self) -> None:
         """Begin a new question to an open file: it may have been replaced since the last one."""
@@ -195,21 +207,26 @@ class FsspecFile:
         if self._etag is not None:
             from fsspec.asyn import sync
 
-            unchanged: list[Any] = sync(self.fs.loop, unchanged_ranges, self.fs, self.path, ranges, self._etag)
+            unchanged: list[Any] = sync(
+                self.fs.loop, unchanged_ranges, self.fs, self.path, ranges, self._etag, self.at_a_time
+            )
             return unchanged
         if self._version is not None:
             from fsspec.asyn import sync
 
-            same: list[Any] = sync(self.fs.loop, ranges_of, self.fs, self.path, ranges, self._version)
+            same: list[Any] = sync(self.fs.loop, ranges_of, self.fs, self.path, ranges, self._version, self.at_a_time)
             return same
         if len(ranges) > 1 and loops(self.fs):
-            return map_requests(self._tried, ranges)
+            return map_requests(self._tried, ranges, self.at_a_time or REQUESTS)
         if len(ranges) == 1 or shares_one_reader(self.fs):
             return [self._tried(r) for r in ranges]
         starts = [offset for offset, _ in ranges]
         ends = [offset + length for offset, length in ranges]
         try:
-            return list(self.fs.cat_ranges([self.path] * len(ranges), starts, ends, on_error="return", **self._bound))
+            paths, bound = [self.path] * len(ranges), dict(self._bound)
+            if self.at_a_time is not None and is_concurrent(self.fs):
+                bound["batch_size"] = self.at_a_time
+            return list(self.fs.cat_ranges(paths, starts, ends, on_error="return", **bound))
         except Exception as error:  # for file systems that raise although told not to
             return [error] * len(ranges)
 

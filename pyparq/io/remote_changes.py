@@ -11,8 +11,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from pyparq.errors import ChangedFileError
+from pyparq.io.file_systems import creates_at_once, takes_modes
+from pyparq.io.folders import Folders
 from pyparq.io.retry import Retry
-from pyparq.io.s3 import is_s3
+from pyparq.io.s3 import is_s3, replace_content
 from pyparq.io.url import plain_errors
 
 T = TypeVar("T")
@@ -32,6 +35,39 @@ class Changes:
     def put(self, path: str, data: bytes, name: str) -> None:
         """A small file with these bytes."""
         self._made(path, name, lambda: self._fs.pipe_file(path, data))
+
+    def create(self, path: str, data: bytes, name: str) -> bool:
+        """A new small file with these bytes, which no other program writes. ``False`` if there is one already.
+
+        One request decides where the store knows conditional writes. Other stores are asked before and after.
+        """
+        folders = Folders(self._fs)
+        if not creates_at_once(self._fs) and folders.content(path) is not None:
+            return False
+        options = {"mode": "create"} if takes_modes(self._fs) else {}
+        # Where there is one, it may be our own: the answer to the first try may have been lost.
+        with suppress(FileExistsError, ChangedFileError):
+            self._made(path, name, lambda: self._fs.pipe_file(path, data, **options))
+        return folders.content(path) == data
+
+    def replace(self, path: str, before: bytes, data: bytes, name: str) -> bool:
+        """Put other bytes into a small file that holds ``before``. ``False`` if it holds others.
+
+        One request decides on S3. Other stores are asked before and after.
+        """
+        folders = Folders(self._fs)
+        with suppress(FileNotFoundError, ChangedFileError):  # the first try may have done it
+            if is_s3(self._fs):
+                self._made(path, name, lambda: self._replaced_on_s3(path, before, data))
+            elif folders.content(path) == before:
+                self._made(path, name, lambda: self._fs.pipe_file(path, data))
+        return folders.content(path) == data
+
+    def _replaced_on_s3(self, path: str, before: bytes, data: bytes) -> None:
+        from fsspec.asyn import sync
+
+        sync(self._fs.loop, replace_content, self._fs, path, before, data)
+        self._fs.invalidate_cache(path)
 
     def opened(self, path: str, name: str) -> Any:
         """A new file, open to be written to."""

@@ -65,9 +65,11 @@ def _renameat2(old: str, new: str, flags: int) -> bool:
 
 @cache
 def _function() -> Any:
-    if not sys.platform.startswith("linux"):
+    try:
+        own = ctypes.CDLL(None, use_errno=True)
+    except (OSError, TypeError):  # Windows has no C library of the process
         return None
-    call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # absent before glibc 2.28
+    call = getattr(own, "renameat2", None)  # absent before glibc 2.28, and on other systems than Linux
     if call is not None:
         call.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
         call.restype = ctypes.c_int

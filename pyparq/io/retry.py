@@ -53,8 +53,8 @@ class Retry:
         wanted: Sequence[Any],
         is_wrong: Callable[[Any, Any], bool] = lambda wanted, answer: False,
     ) -> list[Any]:
-        """The answers to ``wanted``, of which ``ask`` is given those that are still missing. It returns an exception
-        for a request that failed. An answer that ``is_wrong`` is asked for again too, and stays as it is at last.
+        """The answers to ``wanted``. ``ask`` gets the requests that have no answer yet, and returns an exception for
+        one that failed. An answer that ``is_wrong`` is requested again. The last try returns it as it is.
 
         Raises the first error that is not expected to pass, or the first of the last try.
         """
@@ -72,7 +72,7 @@ class Retry:
             if not missing or tries > self.times or time.monotonic() - begun + pause > _LONGEST:
                 break
             _log(tries, len(missing), pause, errors)
-            _sleep(pause)
+            pause_for(pause)
         if missing and errors:
             raise _counted(errors[0], tries)
         return found
@@ -129,7 +129,8 @@ def _retry_after(error: BaseException) -> float:
         return 0.0
 
 
-def _sleep(seconds: float) -> None:
+def pause_for(seconds: float) -> None:
+    """Sleep, in steps: a task whose result is no longer needed ends between two of them."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         check_stopped()

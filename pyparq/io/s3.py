@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pyparq.errors import ChangedFileError
+from pyparq.io.request_bound import free_request
 
 AT_A_TIME = 128
 """Requests of one step that run at a time, as fsspec has it."""
@@ -52,19 +53,39 @@ async def head(fs: Any, path: str) -> tuple[int, str | None]:
     return int(answer["ContentLength"]), answer.get("ETag") or None
 
 
-async def unchanged_ranges(fs: Any, path: str, ranges: Sequence[tuple[int, int]], etag: str) -> list[Any]:
+async def content(fs: Any, path: str) -> tuple[bytes, str | None]:
+    """All bytes of an object, and its entity tag. Raises what s3fs raises, for a missing object at once."""
+    answer = await fs._call_s3("get_object", **_which(fs, path))
+    async with answer["Body"] as body:
+        return await body.read(), answer.get("ETag")
+
+
+async def replace_content(fs: Any, path: str, before: bytes, data: bytes) -> None:
+    """Put ``data`` into an object that holds ``before``. An object that holds anything else stays as it is.
+
+    Raises what s3fs raises; for another object an answer of status 412, where it was replaced at the last moment.
+    """
+    found, etag = await content(fs, path)
+    if found == before:
+        bound = {} if etag is None else {"IfMatch": etag}
+        await fs._call_s3("put_object", **_which(fs, path), Body=data, **bound)
+
+
+async def unchanged_ranges(
+    fs: Any, path: str, ranges: Sequence[tuple[int, int]], etag: str, most: int | None = None
+) -> list[Any]:
     """Ranges (offset, length) of the object that has this entity tag, by s3fs's own way, with its retries; an exception
-    for a request that failed.
+    for a request that failed. At most ``most`` of them are asked for at a time.
 
     These are what s3fs raises: for another object an answer of status 412, or :class:`ChangedFileError` where the
     server takes no notice of the condition.
     """
     import asyncio
 
-    asking, free = _Asking(fs, etag), asyncio.Semaphore(AT_A_TIME)
+    asking, free = _Asking(fs, etag), asyncio.Semaphore(most or AT_A_TIME)
 
     async def one(offset: int, length: int) -> bytes:
-        async with free:
+        async with free, free_request():
             found: bytes = await type(fs)._cat_file(asking, path, start=offset, end=offset + length)
             return found
 

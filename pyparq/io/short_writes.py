@@ -1,14 +1,14 @@
-"""How much of what is written to a file object it takes.
+"""Writes all bytes to a file object, which may take fewer at a time.
 
 Its ``write`` returns a number of bytes, as all of Python's own do; the rest is written by further calls. Some file
 objects return nothing, and a raw file that must not block returns ``None`` for "nothing was taken". So:
 
-- A number above what was given is refused: the file's offsets would be wrong from there on.
-- Where ``None`` or 0 is returned, ``tell()`` says how much was taken, if there is one.
-- Where there is none, 0 is refused. So is ``None``, from an ``io.RawIOBase`` or what has a descriptor that does not
-  block; from any other object it means that all was taken.
+- A number above the number of given bytes is an error: later offsets would be wrong.
+- If ``write`` returns ``None`` or 0, ``tell()`` says how much was taken, if the object has that method.
+- Without ``tell()``, 0 is an error. So is ``None`` from an ``io.RawIOBase``, or from an object whose descriptor
+  does not block. From any other object, ``None`` means that all was taken.
 
-Nothing waits for an object that takes nothing: that is an error.
+An object that takes nothing is an error. It is not tried again.
 """
 
 from __future__ import annotations

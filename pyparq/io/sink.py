@@ -15,9 +15,13 @@ from typing import Any, Protocol
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.atomic_write import Expected, hidden_name, open_target
+from pyparq.io.byte_ranges import Source
 from pyparq.io.file_clone import copy_range
 from pyparq.io.file_objects import check_opened
-from pyparq.io.process_ownership import Owned
+from pyparq.io.object_sinks import ObjectSink
+from pyparq.io.object_stores import ObjectFile
+from pyparq.io.process_ownership import ProcessOwned
+from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
 from pyparq.io.short_writes import Appender
 from pyparq.io.url import (
@@ -63,7 +67,7 @@ class Sink(Protocol):
         """Leave nothing behind, as far as the target allows. Raises no error for what cannot be undone."""
 
 
-class LocalSink(Owned):
+class LocalSink(ProcessOwned):
     """A file on a local file system. It replaces an existing file only when it is complete."""
 
     expected: Expected | None = None
@@ -152,7 +156,7 @@ class LocalSink(Owned):
         self._target.forget()
 
 
-class FileObjectSink(Owned):
+class FileObjectSink(ProcessOwned):
     """A binary file object of the caller's. It stays open; what was written to it cannot be taken back.
 
     Offsets in the file count from where writing begins.
@@ -200,7 +204,7 @@ class FileObjectSink(Owned):
                 self._file.flush()
 
 
-class FsspecSink(Owned):
+class FsspecSink(ProcessOwned):
     """A file on an fsspec file system.
 
     Object stores show an upload only when it is complete: they are written to directly, and an abort discards the
@@ -302,6 +306,14 @@ def _uploads(fs: Any, buffered: type) -> bool:
     )
 
 
+def replace_only_read(sink: Sink, source: Source) -> None:
+    """Let ``sink`` replace only the object that ``source`` has read, where the store can be told so."""
+    if isinstance(sink, FsspecSink) and isinstance(source, FsspecFile) and source.etag is not None:
+        sink.replace_only(source.etag)
+    if isinstance(sink, ObjectSink) and isinstance(source, ObjectFile) and source.version:
+        sink.replace_only(source.version)
+
+
 def replace_only(sink: Sink, expected: Expected | None) -> None:
     """Let ``sink`` replace the file ``expected`` only (``None``: any), where it is a local file.
 
@@ -312,7 +324,8 @@ def replace_only(sink: Sink, expected: Expected | None) -> None:
 
 
 def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any] | None = None) -> Sink:
-    """A sink for a path, ``os.PathLike``, URL, writable binary file object, what ``fsspec.open`` gives, or a sink.
+    """A sink for a path, ``os.PathLike``, URL, object of obstore, writable binary file object, what ``fsspec.open``
+    gives, or a sink.
     ``storage_options`` are for the file system of a URL.
 
     Raises ``OSError`` as the operating system does, :class:`OptionError` for anything else.
@@ -321,10 +334,13 @@ def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any
     parts = open_file_parts(where)
     if parts is not None:
         return _open_parts(*parts, fsync)
-    # Open files of fsspec's local file system are both: what they are opened for is not to be replaced beneath them.
+    # Open files of fsspec's local file system are both path and file object. They are written as file objects: the path
+    # must not be replaced while it is open.
     if isinstance(where, str) or (isinstance(where, os.PathLike) and not hasattr(where, "write")):
         path = os.fsdecode(where)
         return _open_url(path, fsync, storage_options) if "://" in path else LocalSink(expanded(path), fsync)
+    if isinstance(where, ObjectFile):
+        return ObjectSink(ObjectFile(where.store, where.path))
     if hasattr(where, "commit") and hasattr(where, "abort") and hasattr(where, "position"):
         sink: Sink = where
         return sink

@@ -25,6 +25,7 @@ from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.file_objects import check_opened
 from pyparq.io.file_versions import Stated, Unchanged
 from pyparq.io.object_stores import ObjectFile
+from pyparq.io.positioned_reads import read_at, read_into
 from pyparq.io.remote import FsspecFile
 from pyparq.io.retry import Retry
 from pyparq.io.s3 import is_s3
@@ -117,7 +118,7 @@ class LocalFile:
 
     def _read(self, fd: int, offset: int, length: int) -> memoryview:
         if length < SMALLEST or not hasattr(os, "preadv"):
-            data = os.pread(fd, length, offset)
+            data = read_at(fd, length, offset)
             if len(data) == length:
                 return memoryview(data)
         buffer, got = memoryview(kernels.take_memory(length).data), 0
@@ -127,7 +128,7 @@ class LocalFile:
                 return buffer
         while got < length:
             check_stopped()
-            count = _read_into(fd, buffer[got : got + LARGEST_CALL], offset + got)
+            count = read_into(fd, buffer[got : got + LARGEST_CALL], offset + got)
             if count == 0:
                 break
             got += count
@@ -135,14 +136,6 @@ class LocalFile:
 
     def close(self) -> None:
         self._open = None
-
-
-def _read_into(fd: int, buffer: memoryview, offset: int) -> int:
-    if hasattr(os, "preadv"):
-        return os.preadv(fd, [buffer], offset)
-    data = os.pread(fd, len(buffer), offset)
-    buffer[: len(data)] = data
-    return len(data)
 
 
 class BytesSource:
@@ -239,7 +232,7 @@ class FileObject:
     def _read_in_place(self, offset: int, length: int) -> memoryview:
         fd, data = self._file.fileno(), b""
         while len(data) < length:
-            more = os.pread(fd, length - len(data), offset + len(data))
+            more = read_at(fd, length - len(data), offset + len(data))
             if not more:
                 break
             data += more
@@ -336,11 +329,12 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
         ) from None
 
 
-def set_retry(source: Source, times: int, wait: float) -> None:
-    """Set how often a source repeats a request that failed for the moment, and the seconds before the first
-    repetition."""
+def set_requests(source: Source, times: int, wait: float, at_a_time: int | None) -> None:
+    """Set how often a source repeats a request that failed for the moment, the seconds before the first repetition, and
+    how many requests of one step are made at a time (``None``: as many as suit the store)."""
     if isinstance(source, (FsspecFile, ObjectFile)):
         source.retry = Retry(times, wait)
+        source.at_a_time = at_a_time or source.at_a_time
 
 
 def begin(source: Source) -> None:

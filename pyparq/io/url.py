@@ -243,7 +243,8 @@ def cause_of(error: BaseException) -> tuple[BaseException, int | None]:
             if isinstance(number, int) and number >= 400:
                 return found, number
         of_s3 = isinstance(getattr(found.__cause__, "response", None), dict)
-        if found.__cause__ is None or not (isinstance(found, FileNotFoundError) or of_s3):
+        of_memory = isinstance(found.__cause__, KeyError)  # fsspec's memory:// has looked into a dict
+        if found.__cause__ is None or of_memory or not (isinstance(found, FileNotFoundError) or of_s3):
             return found, None
         found = found.__cause__
     return error, None

@@ -201,7 +201,7 @@ class Nonces:
 
     def forget(self) -> None:
         """
-        Give none of those that are drawn already: a forked process has the same ones as its parent.
+        Drop the nonces that are drawn already. A forked process must not use those of its parent.
         """
 
     @property
@@ -620,7 +620,8 @@ class ColumnRules:
     How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
     encoding and the share of the best before it that it may take; `level`: of the native
     codec, or compression.NOT_NATIVE to use `compress` alone; `text`: values must be UTF-8; `precision`: digits of a
-    decimal; `key_values` are serialized KeyValue structs.
+    decimal; `geo`: 1 for the WKB of a geometry, 2 for that of a geography; `key_values` are serialized KeyValue
+    structs.
     """
 
     def __init__(
@@ -641,6 +642,7 @@ class ColumnRules:
         statistics: bool,
         text: bool,
         precision: int,
+        geo: int,
         path: Sequence[str],
         key_values: Sequence[bytes],
     ) -> None: ...
@@ -708,7 +710,7 @@ class ArraysChunk:
 class EncodeRefusal:
     """
     Why a chunk cannot be written: 1, a page is too large (`page` below 0: the dictionary's); 2, a row is; 3,
-    the arrays hold what the leaf may not.
+    the arrays hold what the leaf may not; 4, a value is EWKB.
     """
 
     @property
@@ -1095,6 +1097,15 @@ def match_binary(
     Byte strings in unsigned lexicographic order: == != < <= > >=, starts_with, not starts_with.
     """
 
+def match_boxes(
+    offsets: Buffer, data: Buffer, box: Buffer, round: bool, wanted: bool, within: Buffer | None = None
+) -> NDArray[np.uint64]:
+    """
+    Whether the box around each WKB value intersects a box: xmin, ymin, xmax, ymax.
+
+    Where xmin is above xmax, that crosses the antimeridian; of `round` values the box around them may as well.
+    """
+
 def match_fixed(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]:
     """The same for byte strings of one length."""
 
@@ -1130,6 +1141,30 @@ def check_page_locations(pages: Buffer, num_rows: int, start: int, end: int) -> 
     [start, end). 3: pages overlap, are out of order, or go beyond `end`.
     """
 
+class ColumnIndexArrays:
+    """
+    The fields of a ColumnIndex; None for absent lists.
+
+    Bounds are lists of bytes, or (64-bit numbers, where they can be used) as `number_bounds` has them.
+    """
+
+    @property
+    def null_pages(self) -> NDArray[np.bool_]: ...
+    @property
+    def lower(self) -> Any: ...
+    @property
+    def upper(self) -> Any: ...
+    @property
+    def order(self) -> int: ...
+    @property
+    def null_counts(self) -> NDArray[np.int64] | None: ...
+    @property
+    def repetition_histograms(self) -> NDArray[np.int64] | None: ...
+    @property
+    def definition_histograms(self) -> NDArray[np.int64] | None: ...
+    @property
+    def nan_counts(self) -> NDArray[np.int64] | None: ...
+
 class ThriftTruncated(KernelError):
     pass
 
@@ -1151,12 +1186,9 @@ class ThriftRules:
         field come first, then all of the next.
         """
 
-    def column_index(self, data: Buffer, kind: int, width: int, number_kind: int) -> tuple[Any, ...]:
+    def column_index(self, data: Buffer, kind: int, width: int, number_kind: int) -> ColumnIndexArrays:
         """
-        The ColumnIndex (the struct of that kind) at the start of `data`: null pages, lower bounds, upper bounds,
-        boundary order, null counts, histograms of repetition and definition levels, NaN counts; None for absent lists.
-        Bounds are lists of bytes where `width` is 0, else (64-bit numbers, where they can be used) as `number_bounds`
-        has them.
+        The ColumnIndex (the struct of that kind) at the start of `data`. `width`: 0 for bounds that are bytes.
         """
 
     def chunk_numbers(self, data: Buffer, starts: Buffer, kind: int, paths: list[bytes]) -> NDArray[np.int64]:
@@ -1292,7 +1324,7 @@ def levels_agree(
     def_level: int,
 ) -> bool:
     """
-    Whether two leaves below a position tell the same of it and of what is around it.
+    Whether two leaves below a position have the same levels for it and for what encloses it.
 
     Of the entries that do not go on with a list below the position (repetition at most `rep`), the repetition levels
     must be equal, and the definition levels as far as `def_level`.
@@ -1343,6 +1375,30 @@ def variant_unshred(
     ``(offsets, data, mask)``. A column ``typed_value`` is ``(kind, scale, mask, ...)``. The kind is the number of a
     primitive type in VariantEncoding.md, followed by the values, or by offsets and data; 100 for an object, followed by
     the names of its fields and a tree for each; 101 for an array, followed by its offsets and the tree of its elements.
+
+    Raises :class:`KernelError`, which names the row, for what is no valid Variant.
+    """
+
+def variant_shred(
+    metadata_offsets: Buffer,
+    metadata: Buffer,
+    value_offsets: Buffer,
+    value: Buffer,
+    rows: Buffer | None,
+    slots: int,
+    schema: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """
+    The columns that ``slots`` Variants are shredded to (VariantShredding.md).
+
+    ``rows``: one byte per Variant, 0 where it is null. ``schema``: ``(kind, digits, scale)`` of a primitive type, by
+    the kinds of ``variant_unshred``; ``(100, names, schemas)`` of an object; ``(101, schema)`` of an array; ``None``
+    without a column ``typed_value``. Numbers go to a column of another kind of exact number where it holds their
+    value.
+
+    Returns, nested as the schema, the offsets, data and mask of ``value``, and what is ``typed_value`` or ``None``:
+    (mask, values), (mask, offsets, data), (mask, columns), or (mask, offsets, columns). The values are as Arrow has
+    them, except that each bool is a byte.
 
     Raises :class:`KernelError`, which names the row, for what is no valid Variant.
     """

@@ -1,7 +1,7 @@
-"""Memory that one read after another goes into.
+"""Memory that is used for one read after another.
 
-Fresh memory is given out by the kernel page by page, at a microsecond and more for each 4 KiB when it is first touched:
-more than it costs to decompress into it. So some of it is kept when it is let go of (``kernels/src/base/memory.hpp``),
+The operating system gives out fresh memory page by page. That takes a microsecond or more per 4 KiB, longer than
+decompressing into it. So some memory is kept when it is freed (``kernels/src/base/memory.hpp``),
 as the memory pools of other Arrow libraries do.
 """
 
@@ -30,6 +30,9 @@ SHARE_OF_MEMORY = 32
 
 
 CGROUPS = "/sys/fs/cgroup"
+"""The folder of the control groups and their limits."""
+OWN_GROUPS = "/proc/self/cgroup"
+"""Names the groups that the process is in."""
 _OUTERMOST = f"{CGROUPS}/memory.max", f"{CGROUPS}/memory/memory.limit_in_bytes"
 
 
@@ -51,7 +54,7 @@ def memory_size(quickly: bool = False) -> int:
 def _limit_files() -> list[str]:
     """Where the limits of the process's control groups stand: its own and those around it, of both versions."""
     found = []
-    with suppress(OSError), open("/proc/self/cgroup", "rb") as file:
+    with suppress(OSError), open(OWN_GROUPS, "rb") as file:
         for line in file.read().decode("utf-8", "replace").splitlines():
             _, controllers, group = (*line.split(":", 2), "", "")[:3]
             folder = CGROUPS if not controllers else f"{CGROUPS}/memory"

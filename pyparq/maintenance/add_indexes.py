@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,56 +47,46 @@ def add_indexes(
 ) -> IndexReport:
     """Add Bloom filters, ColumnIndexes and OffsetIndexes to files that exist. Every page is copied byte for byte.
 
-    ``source``: a file by any writer (a path, URL, bytes or file object), or many: a folder, a glob, a list, a
+    ``source``: a file (a path, URL, bytes or file object), or many: a folder, a glob, a list, a
     :class:`pyparq.Dataset`. ``target``: where the new file goes; for many files, a folder. Without it, each file is
-    replaced in its place once the new one is complete. A ``DeltaTable`` or a table of pyiceberg gets new files instead,
-    by one commit of the table.
+    replaced once the new one is complete. A ``DeltaTable`` or a table of pyiceberg gets new files by a commit.
+    ``page_index``: add a ColumnIndex and an OffsetIndex for every column; names: ColumnIndexes for these alone.
+    ``replace``: also build what is asked for and there already. ``remove``: kinds to remove, as a list or a dict of
+    kind to columns. ``force``: also replace files of a table of Delta Lake, Apache Iceberg or Apache Hudi.
+    ``on_error="skip"``: report a file that fails, and go on. ``progress``: called with the number of files done and the
+    number of files. ``storage_options``: for the file system of a URL. ``decryption``: keys; new indexes are encrypted
+    with them, and columns whose key is missing stay as they are. ``fsync``: flush new files to disk before they get
+    their names. Other options: as in :class:`pyparq.WriteOptions` and :class:`pyparq.ReadOptions`.
 
-    ``bloom_filters``, ``bloom_filter_options``, ``bloom_filter_layout``, ``column_index_truncate_length``: as in
-    :class:`pyparq.WriteOptions`. ``page_index``: ``True`` adds a ColumnIndex and an OffsetIndex for every column that
-    can have them; a list of names adds ColumnIndexes for these columns alone, and OffsetIndexes for all; ``False`` adds
-    none. Indexes and filters that are there are kept. ``replace=True`` builds those that are asked for anew.
-    ``remove``: kinds to remove (``"bloom_filters"``, ``"column_indexes"``, ``"page_indexes"``), as a list, or as a dict
-    of kind to columns. A file in which nothing changes is not written.
-
-    ``force``: also replace files of a table of Delta Lake, Apache Iceberg or Apache Hudi in place.
-    ``on_error="skip"``: a file that fails is reported, and the others go on. ``progress``: called with the number of
-    files done and the number of files. ``storage_options``: options for the file system of a URL. ``decryption``: keys
-    of encrypted files; new indexes are encrypted with them, and columns whose key is missing stay as they are.
-    ``limits``, ``verify_checksums``, ``use_threads``: as in :class:`pyparq.ReadOptions`. ``fsync``: flush new files to
-    disk before they get their names.
-
-    Returns an :class:`pyparq.IndexReport`: per column, what was added, kept and left out, and why.
+    Returns an :class:`pyparq.IndexReport`: per column, what was added, kept and left out, and why. A file in which
+    nothing changes is not written. docs/add-indexes.md has the details.
 
     Raises :class:`pyparq.OptionError`, :class:`pyparq.ColumnNotFoundError`, :class:`pyparq.CorruptFileError` for damage
-    in a page that had to be read, and ``OSError``. The file at ``source`` is then unchanged. See
-    docs/add-indexes.md.
+    in a page that had to be read, and ``OSError``. The file at ``source`` is then unchanged.
 
     Example::
 
         report = pyparq.add_indexes("events.parquet", bloom_filters=["user"])      # in place
-        print(report)
     """
-    options = IndexOptions(
-        WriteOptions(
-            bloom_filters=bloom_filters,
-            bloom_filter_options=bloom_filter_options,
-            bloom_filter_layout=bloom_filter_layout,
-            column_index_truncate_length=column_index_truncate_length,
-        ),
-        page_index, replace, remove,
-    )  # fmt: skip
     if on_error not in ("raise", "skip"):
         raise OptionError(f'on_error must be "raise" or "skip", not {on_error!r}')
+    options = WriteOptions(
+        bloom_filters=bloom_filters, bloom_filter_options=bloom_filter_options,
+        bloom_filter_layout=bloom_filter_layout, column_index_truncate_length=column_index_truncate_length,
+    )  # fmt: skip
     reading = ReadOptions(
-        decryption=decryption,
-        limits=limits or DEFAULT_LIMITS,
-        verify_checksums=verify_checksums,
+        decryption=decryption, limits=limits or DEFAULT_LIMITS, verify_checksums=verify_checksums,
         use_threads=use_threads,
-    )
+    )  # fmt: skip
+    wanted = IndexOptions(options, page_index, replace, remove)
     if target is None and format_of(source) is not None:
-        return IndexReport(tuple(index_table(source, reading, options, fsync, progress)))
-    jobs = jobs_of(source, target, reading, storage_options, force, fsync)
+        return IndexReport(tuple(index_table(source, reading, wanted, fsync, progress)))
+    return _index_files(jobs_of(source, target, reading, storage_options, force, fsync), wanted, on_error, progress)
+
+
+def _index_files(
+    jobs: Sequence[Job], options: IndexOptions, on_error: str, progress: Callable[[int, int], Any] | None
+) -> IndexReport:
     files = []
     for done, job in enumerate(jobs):
         files.append(_one(job, options, on_error))

@@ -13,6 +13,8 @@ import numpy as np
 from pyparq.arrow.table import Table
 from pyparq.filters.expression import col
 from pyparq.format.compression import codec_name
+from pyparq.format.encodings import encoding_name
+from pyparq.format.types import Physical
 from pyparq.read.file import ParquetFile, file_of
 from pyparq.write.file import write_table
 
@@ -27,6 +29,8 @@ SMALL_GROUP = 20_000
 """Rows of the row groups that are tried."""
 _KINDS = ("int", "uint", "string", "date", "timestamp")
 _CODECS = ("zstd", "snappy")
+_CHOSEN = {"column_encoding": None}
+"""Encodings are chosen by measuring, as :func:`pyparq.rewrite` does unless it is told otherwise."""
 
 
 @dataclass(slots=True)
@@ -49,7 +53,7 @@ class Advice:
     queried: list[str] = field(default_factory=list)
     """Columns of the example queries: each asks for a value that is there and for one that is not."""
     trials: list[Trial] = field(default_factory=list)
-    """The first is the file as it is, the last all changes that pay together (where more than one does)."""
+    """The first is the file as it is. The last is what :func:`pyparq.rewrite` writes with ``options``."""
     options: dict[str, Any] = field(default_factory=dict)
     """Options of :func:`pyparq.rewrite` that pay; empty where nothing does."""
 
@@ -87,14 +91,29 @@ def _sample(file: ParquetFile, rows: int) -> Table:
 
 
 def _as_it_is(file: ParquetFile) -> dict[str, Any]:
-    """Codec, rows of a row group and Bloom filters of the file."""
+    """Codec and rows of a row group of the file, and encodings and Bloom filters of its flat columns."""
     opened = file_of(file)
     metas = [(leaf, opened.chunk(0, leaf).meta) for leaf in file.schema.leaves]
     codec = codec_name(metas[0][1].codec).lower().replace("uncompressed", "none")
-    blooms = [tuple(leaf.path) for leaf, meta in metas if meta.bloom_filter_offset is not None]
-    return {"compression": codec, "row_group_size": opened.num_rows_of(0)} | (
-        {"bloom_filters": blooms} if blooms else {}
-    )
+    codec = "snappy" if codec == "lzo" else codec  # which is only read
+    # Columns inside lists and maps may have other names when they are written.
+    flat = [(leaf, meta) for leaf, meta in metas if len(leaf.path) == 1]
+    hashed = [leaf for leaf, meta in flat if meta.bloom_filter_offset is not None]
+    blooms = [tuple(leaf.path) for leaf in hashed if leaf.type.physical != Physical.BOOLEAN]
+    encodings = {tuple(leaf.path): _encoding(meta.encodings, leaf.type.physical) for leaf, meta in flat}
+    base = {"compression": codec, "row_group_size": opened.num_rows_of(0), "column_encoding": encodings}
+    return base | ({"bloom_filters": blooms} if blooms else {})
+
+
+def _encoding(numbers: Sequence[int], physical: Physical) -> str:
+    """The encoding of the values, among those of a column chunk: levels have theirs there too. PLAIN, which every type
+    has, where they tell none."""
+    names = [encoding_name(number) for number in numbers]
+    if physical == Physical.BOOLEAN:
+        return "PLAIN" if "PLAIN" in names else "RLE"
+    if any("DICTIONARY" in name for name in names):
+        return "RLE_DICTIONARY"
+    return next((name for name in names if name not in ("PLAIN", "RLE", "BIT_PACKED")), "PLAIN")
 
 
 def _tried(table: Table) -> list[str]:
@@ -107,7 +126,9 @@ def _tried(table: Table) -> list[str]:
 def _values(table: Table, name: str) -> list[Any]:
     """Distinct values of some of the rows, in order."""
     column = table.select([name]).slice(0, 50_000).to_pydict()[name]
-    return sorted({value for value in column if value is not None})
+    found = {value for value in column if value is not None}
+    kind = type(next(iter(found), None))  # an instant that no datetime can hold comes as a number
+    return sorted(value for value in found if type(value) is kind)
 
 
 def _queries(table: Table, name: str) -> list[tuple[str, Any]]:
@@ -125,6 +146,7 @@ def _queries(table: Table, name: str) -> list[tuple[str, Any]]:
 
 def _trials(base: dict[str, Any], names: Sequence[str]) -> list[Trial]:
     found = [Trial(f"as it is ({base['compression']})", base)]
+    found.append(Trial("encodings chosen anew", base | _CHOSEN))
     found += [Trial(codec, {**base, "compression": codec}) for codec in _CODECS if codec != base["compression"]]
     found += [Trial(f"sorted by {name}", {**base, "sort_by": [name]}) for name in names]
     has = base.get("bloom_filters", [])
@@ -151,7 +173,7 @@ def _run(trial: Trial, table: Table, queries: Sequence[tuple[str, Any]]) -> None
 
 
 def _choose(advice: Advice, table: Table, queries: Sequence[tuple[str, Any]]) -> None:
-    """Mark what pays, and join the best of each kind. Kept only if it pays together too."""
+    """Mark what pays. Then join the best of each kind, one after another, as long as each makes the file better."""
     base = advice.trials[0]
     best: dict[str, Trial] = {}
     for trial in advice.trials[1:]:
@@ -159,16 +181,18 @@ def _choose(advice: Advice, table: Table, queries: Sequence[tuple[str, Any]]) ->
         (key,) = [name for name, value in trial.options.items() if base.options.get(name) != value]
         if trial.pays and (key not in best or _worth(trial, base) > _worth(best[key], base)):
             best[key] = trial
-    chosen = {key: trial.options[key] for key, trial in best.items()}
-    if len(chosen) > 1:
-        together = Trial("together", {**base.options, **chosen})
-        _run(together, table, queries)
-        together.pays = _pays(together, base)
-        advice.trials.append(together)
-        if not together.pays or any(_worth(trial, base) > _worth(together, base) for trial in best.values()):
-            key, _ = max(best.items(), key=lambda item: _worth(item[1], base))
-            chosen = {key: chosen[key]}
-    advice.options = chosen
+    chosen = dict(_CHOSEN)  # the command chooses encodings in any case
+    rewritten = advice.trials[1]
+    for key in sorted(best.keys() - chosen.keys(), key=lambda name: -_worth(best[name], base)):
+        trial = Trial("rewritten so", {**rewritten.options, key: best[key].options[key]})
+        _run(trial, table, queries)
+        if _pays(trial, rewritten):
+            rewritten, chosen[key] = trial, best[key].options[key]
+    rewritten.pays = _pays(rewritten, base)
+    if rewritten.pays:
+        advice.options = chosen
+        if rewritten is not advice.trials[1]:
+            advice.trials.append(rewritten)
 
 
 def _shares(trial: Trial, base: Trial) -> tuple[float, float]:

@@ -10,8 +10,9 @@ from typing import Any, Protocol, TypeVar
 from pyparq.encryption.material import parse_external, parse_fields, reference_of, sibling_name
 from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
 from pyparq.io.companion_files import base_name, material_stored, read_sibling
+from pyparq.io.object_stores import ObjectFile
 from pyparq.io.remote import FsspecFile
-from pyparq.io.sink import FsspecSink, LocalSink, Sink, open_sink
+from pyparq.io.sink import LocalSink, Sink, open_sink, replace_only_read
 from pyparq.io.source import open_source
 from pyparq.io.url import is_url
 from pyparq.maintenance.copied_bytes import copy_range
@@ -75,9 +76,10 @@ def run(job: Job, prepare: Prepare) -> Outcome:
     if job.target is None or (path is not None and is_same_file(path, job.target)):
         if path is not None:
             return _in_place(job, path, prepare)
-        if not is_url(job.source):
+        if not is_url(job.source) and not isinstance(job.source, ObjectFile):
             raise OptionError(
-                f"a {type(job.source).__name__} cannot be replaced in place: give a path, a URL or a target"
+                f"a {type(job.source).__name__} cannot be replaced in place: "
+                "give a path, a URL, an ObjectFile or a target"
             )
         return _to_target(job, job.source, prepare, copies=False)
     return _to_target(job, job.target, prepare, copies=True)
@@ -118,7 +120,7 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
     source = open_source(job.source, job.storage_options)
     try:
         with located(file=source.name):
-            if not copies and isinstance(source, FsspecFile):
+            if not copies and isinstance(source, (FsspecFile, ObjectFile)):
                 check_not_managed_remotely(source, job.force)
             before = state_of(source)
             file = open_file(source, job.options)
@@ -130,8 +132,8 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
             sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
             try:
                 _write(writer, sink)
-                if not copies and isinstance(sink, FsspecSink) and isinstance(source, FsspecFile) and source.etag:
-                    sink.replace_only(source.etag)
+                if not copies:
+                    replace_only_read(sink, file.fetcher.source)
                 if state_of(source) != before:
                     raise ChangedFileError("the file was written to while it was read: try again")
                 with _key_material(file, sink, job.fsync):

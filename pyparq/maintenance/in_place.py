@@ -10,21 +10,23 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from pyparq.datasets.table_formats import managed_by, managed_on
+from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.table_formats import managed_by, managed_in_store, managed_on
 from pyparq.datasets.write.crashed_commits import settled
 from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.io.atomic_write import Expected
 from pyparq.io.byte_ranges import Source
-from pyparq.io.file_lock import Identity
+from pyparq.io.file_lock import Identity, has_locks
 from pyparq.io.folders import Folders
 from pyparq.io.object_stores import ObjectFile
 from pyparq.io.remote import FsspecFile
-from pyparq.io.sink import LocalSink, replace_only
+from pyparq.io.sink import LocalSink, Sink, replace_only, replace_only_read
 from pyparq.io.source import LocalFile
-from pyparq.io.url import is_url, local_path
+from pyparq.io.url import is_url, local_path, shown
 from pyparq.maintenance.stale_sidecars import remove_stale
 
 
@@ -49,6 +51,8 @@ class InPlace:
         Raises :class:`ChangedMeanwhile` if the file is no longer the one that was read.
         """
         self.check()
+        if not has_locks():  # Windows, which replaces no file that is open
+            self.close()
         replace_only(sink, only(self.identity, self.path))
         sink.commit()
         notes = remove_stale(self.path)
@@ -91,6 +95,14 @@ def is_same_file(source: Any, target: Any) -> bool:
         return os.path.realpath(path) == os.path.realpath(other)
 
 
+def is_same_object(file: DataFile, target: Any) -> bool:
+    """Whether a file of a dataset is the object in a store that ``target`` names."""
+    where = file.where
+    if isinstance(target, ObjectFile) and isinstance(where, ObjectFile):
+        return (where.path, where.name) == (target.path, target.name)
+    return is_url(target) and file.name == shown(target)
+
+
 def replaced_source(own: Identity | None, target: Any) -> Expected:
     """Check ``own``, the state of ``target`` before its rows were read: only this file may be replaced by the result.
 
@@ -118,11 +130,12 @@ def check_not_managed(path: str, force: bool) -> None:
         raise _refusal(path, *managed)
 
 
-def check_not_managed_remotely(file: FsspecFile, force: bool) -> None:
+def check_not_managed_remotely(file: FsspecFile | ObjectFile, force: bool) -> None:
     """The same for a file on another file system."""
     if force:
         return
-    managed = managed_on(file.fs, file.path.rpartition("/")[0])
+    folder = file.path.rpartition("/")[0]
+    managed = managed_in_store(file, folder) if isinstance(file, ObjectFile) else managed_on(file.fs, folder)
     if managed is not None:
         raise _refusal(file.name, *managed)
 
@@ -133,6 +146,31 @@ def _refusal(path: str, format_: str, table: str) -> OptionError:
         "target to write a copy, or force=True to replace it all the same",
         file=path,
     )
+
+
+class OnlyAsRead:
+    """A sink for a file in a store, made from the file that it replaces: it replaces that version, and no other."""
+
+    def __init__(self, sink: Sink, source: FsspecFile | ObjectFile) -> None:
+        replace_only_read(sink, source)
+        self.name = sink.name
+        self._sink = sink
+        self._source = source
+
+    @property
+    def position(self) -> int:
+        return self._sink.position
+
+    def write(self, parts: Sequence[Any]) -> None:
+        self._sink.write(parts)
+
+    def commit(self) -> None:
+        """As :meth:`Sink.commit`. Raises :class:`ChangedFileError` where another file would be replaced."""
+        self._source.check_now()
+        self._sink.commit()
+
+    def abort(self) -> None:
+        self._sink.abort()
 
 
 _STATE = ("size", "mtime", "ETag", "etag", "LastModified", "last_modified", "updated", "generation", "created")

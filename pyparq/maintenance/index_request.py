@@ -69,9 +69,9 @@ class Request:
 
     blooms: list[BloomOptions | None]
     asked: dict[str, list[bool]]
-    """By kind: is it to be there?"""
+    """By kind: whether the file should have it, per column."""
     removed: dict[str, list[bool]]
-    """By kind: is it to be gone?"""
+    """By kind: whether to remove it, per column."""
     replace: bool
     layout: str
     truncate: int | None

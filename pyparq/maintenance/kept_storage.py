@@ -20,6 +20,7 @@ from pyparq.errors import ColumnNotFoundError, SchemaError
 from pyparq.filters.constant_folding import simplified
 from pyparq.filters.expression import Expression, tested_paths
 from pyparq.filters.given import as_expression
+from pyparq.filters.variant_paths import named_node
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.types import Field, Schema
@@ -72,7 +73,7 @@ def _unmarked(field: Field) -> Field:
 def int96_as_bytes(
     dataset: Dataset, filters: Filters | None, options: Mapping[str, Any], partitions: Collection[str]
 ) -> Dataset:
-    """The dataset with INT96 read as its stored bytes, if it is to be written as such.
+    """The dataset with INT96 read as its stored bytes, if it will be written as INT96.
 
     The same dataset if no column is INT96 in all files, if another type is requested, if a filter or the name of a
     folder needs the time, or if old Spark has stored one in the hybrid calendar.
@@ -125,7 +126,7 @@ def _asked(dataset: Dataset, filters: Filters | None) -> set[str]:
 
     def note(test: Expression) -> Expression:
         with suppress(ColumnNotFoundError):  # the scan raises the error
-            found.update(dataset.tree.find(path).path[0] for path in tested_paths(test))
+            found.update(named_node(dataset.tree, path).path[0] for path in tested_paths(test))
         return test
 
     expression = as_expression(filters, lambda: dataset.tree, lambda: Table(dataset.schema, []))

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.datasets.discovery import DataFile, discover
+from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.discovery import discover
 from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError
-from pyparq.io.sink import open_sink, replace_only
+from pyparq.io.sink import Sink, open_sink, replace_only
 from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, replaced_source
 from pyparq.maintenance.merged_footer import JointFooter
 from pyparq.maintenance.merged_part import Part, check_part, encrypted
+from pyparq.maintenance.sources import check_no_table, opened_table
 from pyparq.maintenance.stale_sidecars import remove_stale
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, viewable
@@ -95,32 +97,16 @@ def merge(
     """
     own = identity_of(target)
     listed, storage_options = _listed(files, storage_options)
-    options = ReadOptions(limits=limits or DEFAULT_LIMITS)
     if not is_url(target) and isinstance(target, (str, os.PathLike)):
         path = os.fsdecode(target)
         check_not_managed(local_path(path) or path, force)
-    parts: list[Part] = []
-    for file in listed:
-        try:
-            opened = open_listed(file, options, storage_options)
-        except EncryptionError:
-            raise encrypted(file.name) from None
-        check_part(opened, parts[0].file if parts else opened)
-        parts.append(Part(opened))
+    parts = _parts(listed, ReadOptions(limits=limits or DEFAULT_LIMITS), storage_options)
     footer = JointFooter(parts)
     sink = open_sink(target, fsync, storage_options if is_url(target) else None)
     try:
         if any(is_same_file(file.where, target) for file in listed):
             replace_only(sink, replaced_source(own, target))
-        sink.write([b"PAR1"])
-        for done, part in enumerate(parts):
-            part.copy(sink)
-            if progress is not None:
-                progress(done + 1, len(parts))
-        for part in parts:
-            part.store_column_indexes(sink)
-        for part in parts:
-            part.store_offset_indexes(sink)
+        _copy(parts, sink, progress)
         sink.write(footer.parts(key_value_metadata or {}))
         sink.commit()
     finally:
@@ -132,8 +118,36 @@ def merge(
     )
 
 
+def _parts(files: Sequence[DataFile], options: ReadOptions, storage_options: Mapping[str, Any] | None) -> list[Part]:
+    """The opened files. Raises an error for one that cannot be joined to the first."""
+    parts: list[Part] = []
+    for file in files:
+        try:
+            opened = open_listed(file, options, storage_options)
+        except EncryptionError:
+            raise encrypted(file.name) from None
+        check_part(opened, parts[0].file if parts else opened)
+        parts.append(Part(opened))
+    return parts
+
+
+def _copy(parts: list[Part], sink: Sink, progress: Callable[[int, int], Any] | None) -> None:
+    """Everything before the footer."""
+    sink.write([b"PAR1"])
+    for done, part in enumerate(parts):
+        part.copy(sink)
+        if progress is not None:
+            progress(done + 1, len(parts))
+    for part in parts:
+        part.store_column_indexes(sink)
+    for part in parts:
+        part.store_offset_indexes(sink)
+
+
 def _listed(files: Any, storage_options: Mapping[str, Any] | None) -> tuple[tuple[DataFile, ...], Any]:
+    files = opened_table(files)
     if isinstance(files, Dataset):
+        check_no_table(files)
         found = files_of(files).found
     else:
         found = discover(files, storage_options)

@@ -29,7 +29,7 @@ UInt64Array = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What of a chunk is to be found out, beside where its pages are."""
+    """What to find out about a chunk, beside the places of its pages."""
 
     bounds: bool = False
     """The bounds and null counts of each page, and its levels."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.record_batch import RecordBatch
@@ -20,11 +20,20 @@ from pyparq.errors import ChangedMeanwhile, OptionError, reading
 from pyparq.format.types import Schema
 from pyparq.io.atomic_write import Expected
 from pyparq.io.file_lock import Identity
-from pyparq.io.sink import open_sink, replace_only
+from pyparq.io.object_stores import ObjectFile
+from pyparq.io.remote import FsspecFile
+from pyparq.io.sink import Sink, open_sink, replace_only
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.kernels.buffers import release_unused
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, replaced_source
+from pyparq.maintenance.in_place import (
+    OnlyAsRead,
+    check_not_managed,
+    identity_of,
+    is_same_file,
+    is_same_object,
+    replaced_source,
+)
 from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, variants_as_stored, without_marks
 from pyparq.maintenance.stale_sidecars import remove_stale
 from pyparq.option_help import WRITE, with_options
@@ -71,21 +80,18 @@ def rewrite(
 
     ``source``: a file, folder, glob, list or :class:`pyparq.Dataset`. ``target``: a file if its name ends in
     ``.parquet``, ``.parq`` or ``.pq`` (or a file object), otherwise a folder. It may be the source itself: a file is
-    replaced when the new one is complete, a folder with ``mode="overwrite"``. ``columns``, ``filters``: keep only these
-    columns, and the rows for which the filter is true. ``partition_cols``: for a folder, as in
-    :func:`pyparq.write_dataset`; by default the partition columns of the source. ``max_rows_per_file``,
-    ``max_bytes_per_file``: begin a new file there, in a folder. ``mode``: what to do with a folder that has files
-    (:func:`pyparq.write_dataset`). ``max_memory``: bytes that may be used, approximately, beside one row group of the
-    source. ``temp_folder``: where rows wait in a temporary file while they are sorted and do not fit (by default where
-    the system has temporary files); it needs about as much room as the rows would need in memory. ``force``: write even
+    replaced when the new one is complete, a folder with ``mode="overwrite"``. ``columns``, ``filters``: what to keep.
+    ``partition_cols`` (by default those of the source), ``max_rows_per_file``, ``max_bytes_per_file``, ``mode``: for a
+    folder, as in :func:`pyparq.write_dataset`. ``max_memory``: bytes that may be used, approximately, beside one row
+    group of the source. ``temp_folder``: where rows wait while they are sorted and do not fit. ``force``: write even
     where Delta Lake, Iceberg or Hudi manages the folder. ``progress``: called with the number of rows read so far.
-    ``storage_options``: options for the file system of URLs. ``decryption``: keys of the source. ``limits``: what the
-    source may demand. ``options``: the fields of :class:`pyparq.WriteOptions`, listed below. ``sort_by`` sorts all rows
+    ``storage_options``: for the file system of URLs. ``decryption``: keys of the source. ``limits``: what the source
+    may demand. ``options``: the fields of :class:`pyparq.WriteOptions`, listed below. ``sort_by`` sorts all rows
     together.
 
-    Timestamps that are INT96 in all files stay INT96, byte by byte unless a filter tests one, and decimals in byte
-    arrays stay that (``int96_timestamps`` and ``decimal_storage`` change it). Otherwise only rows and key-value
-    metadata are taken over: name the Bloom filters and the encryption that the new files should have.
+    Only rows and key-value metadata are taken over: name the Bloom filters and the encryption that the new files should
+    have. INT96 timestamps, decimals in byte arrays and shredded Variants stay as they are stored, unless options say
+    otherwise (docs/rewriting.md).
 
     Returns the new files. Raises what :func:`pyparq.dataset` and :func:`pyparq.write_dataset` raise, and
     :class:`pyparq.ChangedFileError` where the target is the source, and another program changed it meanwhile. The
@@ -95,42 +101,73 @@ def rewrite(
 
         pyparq.rewrite("flights/", "sorted.parquet", sort_by=["dest"], compression="zstd", bloom_filters=["tailnum"])
     """
+    wanted = _Wanted(
+        columns, filters, partition_cols, max_rows_per_file, max_bytes_per_file, mode, max_memory, temp_folder, force,
+        progress, storage_options,
+    )  # fmt: skip
+    return _rewritten(source, target, wanted, decryption, limits, options)
+
+
+class _Wanted(NamedTuple):
+    """Arguments of :func:`rewrite`."""
+
+    columns: Names | None
+    filters: Filters | None
+    partition_cols: Sequence[str] | str | None
+    max_rows_per_file: int | None
+    max_bytes_per_file: int | None
+    mode: str
+    max_memory: int
+    temp_folder: str | os.PathLike[str] | None
+    force: bool
+    progress: Callable[[int], Any] | None
+    storage_options: Mapping[str, Any] | None
+
+
+def _rewritten(
+    source: Any,
+    target: Any,
+    wanted: _Wanted,
+    decryption: DecryptionProperties | None,
+    limits: Limits | None,
+    options: WriteArguments,
+) -> WriteReport:
+    max_memory = wanted.max_memory
     if type(max_memory) is not int or max_memory < 1:
         raise OptionError(f"max_memory must be a whole number of at least 1, not {max_memory!r}")
     checked = WriteOptions.make(options)
     check_options(checked)
-    keys = sort_keys(checked.sort_by)
     own = identity_of(target)
-    if mode == "overwrite" and _is_folder(target):
+    if wanted.mode == "overwrite" and _is_folder(target):
         complete_writes(target)  # otherwise the rows of before a crashed write would be read
-    dataset = _dataset(source, storage_options, decryption, limits)
-    named = (partition_cols,) if isinstance(partition_cols, str) else partition_cols or ()
-    dataset = variants_as_stored(int96_as_bytes(dataset, filters, options, named))
-    rows = _Rows(dataset, columns, filters, max_memory, progress)
+    dataset = _dataset(source, wanted.storage_options, decryption, limits)
+    cols = wanted.partition_cols
+    named = (cols,) if isinstance(cols, str) else cols or ()
+    dataset = int96_as_bytes(dataset, wanted.filters, options, named)
+    if checked.shredding is None:
+        dataset = variants_as_stored(dataset)
+    rows = _Rows(dataset, wanted.columns, wanted.filters, max_memory, wanted.progress)
     if _is_folder(target):
-        names = _partition_names(partition_cols, dataset, rows.schema)
-        folder = {"max_rows_per_file": max_rows_per_file, "max_bytes_per_file": max_bytes_per_file}
+        names = _partition_names(cols, dataset, rows.schema)
     else:
-        names, folder = [], {}
-        _check_single(target, partition_cols, max_rows_per_file, max_bytes_per_file, mode, force)
-    kept = storage_kept(rows.source, options, names)
+        names = []
+        _check_single(target, cols, wanted.max_rows_per_file, wanted.max_bytes_per_file, wanted.mode, wanted.force)
+    given: dict[str, Any] = {**storage_kept(rows.source, options, names)}
     rows.source, rows.schema = without_marks(rows.source), without_marks(rows.schema)
-    given: dict[str, Any] = {**kept, "row_group_bytes": min(checked.row_group_bytes, max(max_memory // 16, 1))}
     # Two row groups are in memory at a time: as rows, as leaves and as pages.
-    given |= folder
+    given["row_group_bytes"] = min(checked.row_group_bytes, max(max_memory // 16, 1))
+    keys = sort_keys(checked.sort_by)
     if keys and checked.sort_scope == "input":
         del given["sort_by"]
         given["sorting_columns"] = [key for key in keys if key.name not in names]
         secret = options.get("encryption") is not None or decryption is not None
-        rows.sort(keys, None if temp_folder is None else os.fspath(temp_folder), secret)
+        rows.sort(keys, None if wanted.temp_folder is None else os.fspath(wanted.temp_folder), secret)
     with reading(), closing(rows):
-        if not _is_folder(target):
-            return _write_file(rows, target, _only_source(dataset, target, own), storage_options, given)
-        given |= {"max_memory": max(max_memory // 8, 1), "force": force, "partition_cols": names, "schema": rows.source}
-        given["storage_options"] = storage_options if is_url(target) else None
-        if mode == "overwrite" and _is_own_folder(dataset, target):
-            return replace_sources(rows, target, lambda: _read_files(dataset), **given)
-        return write_dataset(rows, target, mode=mode, **given)
+        if _is_folder(target):
+            return _write_folder(rows, target, dataset, wanted, names, given)
+        return _write_file(
+            rows, target, _only_source(dataset, target, own), _sink(dataset, target, wanted, given), given
+        )
 
 
 class _Rows:
@@ -202,11 +239,8 @@ class _Stream:
         return self._parts
 
 
-def _write_file(
-    rows: _Rows, target: Any, own: Expected | None, storage_options: Mapping[str, Any] | None, options: dict[str, Any]
-) -> WriteReport:
-    """``own``: the source that the new file replaces, if it does."""
-    sink = open_sink(target, bool(options.get("fsync")), storage_options if is_url(target) else None)
+def _write_file(rows: _Rows, target: Any, own: Expected | None, sink: Sink, options: dict[str, Any]) -> WriteReport:
+    """``own``: the local source that the new file replaces, if it does."""
     replace_only(sink, own)
     try:
         with ParquetWriter(sink, rows.source, **options) as writer:
@@ -218,6 +252,29 @@ def _write_file(
     if own is not None:
         remove_stale(os.fsdecode(target))
     return WriteReport(sink.name, (file,))
+
+
+def _sink(dataset: Dataset, target: Any, wanted: _Wanted, options: Mapping[str, Any]) -> Sink:
+    """The sink of a single file. A source in a store is replaced only as it was read."""
+    sink = open_sink(target, bool(options.get("fsync")), wanted.storage_options if is_url(target) else None)
+    files = files_of(dataset)
+    number = next((k for k, file in enumerate(files.found.files) if is_same_object(file, target)), None)
+    opened = None if number is None else files.open(number)
+    source = None if opened is None else opened.fetcher.source
+    return OnlyAsRead(sink, source) if isinstance(source, (FsspecFile, ObjectFile)) else sink
+
+
+def _write_folder(
+    rows: _Rows, target: Any, dataset: Dataset, wanted: _Wanted, names: list[str], options: dict[str, Any]
+) -> WriteReport:
+    given = {
+        **options, "max_rows_per_file": wanted.max_rows_per_file, "max_bytes_per_file": wanted.max_bytes_per_file,
+        "max_memory": max(wanted.max_memory // 8, 1), "force": wanted.force, "partition_cols": names,
+        "schema": rows.source, "storage_options": wanted.storage_options if is_url(target) else None,
+    }  # fmt: skip
+    if wanted.mode == "overwrite" and _is_own_folder(dataset, target):
+        return replace_sources(rows, target, lambda: _read_files(dataset), **given)
+    return write_dataset(rows, target, mode=wanted.mode, **given)
 
 
 def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Expected | None:

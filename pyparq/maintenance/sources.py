@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyparq.datasets.discovery import DataFile, discover, names_many
+from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.discovery import discover, names_many
 from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.table_formats import format_of
 from pyparq.datasets.write.crashed_commits import found_to_change
@@ -31,10 +32,12 @@ def jobs_of(
 
     Raises ``FileNotFoundError`` if there are none, and :class:`OptionError` if two files would get one target.
     """
-    source = Dataset(source) if format_of(source) is not None else source
+    source = opened_table(source)
     if not isinstance(source, Dataset) and not names_many(source):
         return [Job(source, target, options, storage_options, force, fsync)]
     if isinstance(source, Dataset):
+        if target is not None:
+            check_no_table(source)
         own = files_of(source)
         files, storage_options = own.found.files, own.found.storage_options or storage_options
         if options.decryption is None:
@@ -47,6 +50,22 @@ def jobs_of(
         Job(file.where, place, options, storage_options, force, fsync)
         for file, place in zip(files, targets, strict=True)
     ]
+
+
+def opened_table(source: Any) -> Any:
+    """A table of Delta Lake or Iceberg as a dataset. Any other source is returned as it is."""
+    return Dataset(source) if format_of(source) is not None else source
+
+
+def check_no_table(source: Dataset) -> None:
+    """Raise :class:`OptionError` for the dataset of a table of Delta Lake or Iceberg: copies of its files would bring
+    deleted rows back, and lose the table's names and partitions."""
+    table = files_of(source).table
+    if table is not None:
+        raise OptionError(
+            f"{source.root} is a table of {table.kind}, and copies of its files would bring deleted rows back: "
+            "pyparq.rewrite writes the rows that it has"
+        )
 
 
 def _targets(files: tuple[DataFile, ...], target: Any, listed: bool) -> list[str]:

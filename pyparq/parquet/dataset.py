@@ -95,7 +95,7 @@ class ParquetDataset:
             )  # fmt: skip
         return self._dataset
 
-    # ---- what it is
+    # ---- schema and files
 
     @property
     def schema(self) -> Any:

@@ -15,6 +15,7 @@ from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.thrift_codec import deserialize, serialize
 from pyparq.io.sink import open_sink
 from pyparq.options import ReadOptions
+from pyparq.parquet.geo_statistics import GeoStatistics
 from pyparq.parquet.schema import ParquetSchema
 from pyparq.parquet.sources import located
 from pyparq.parquet.statistics import Statistics
@@ -146,6 +147,12 @@ class ColumnChunkMetaData(_Part):
     @property
     def is_geo_stats_set(self) -> bool:
         return self._meta.geospatial_statistics is not None
+
+    @property
+    def geo_statistics(self) -> GeoStatistics | None:
+        """The geospatial statistics of the chunk. ``None`` if it has none."""
+        found = self._meta.geospatial_statistics
+        return None if found is None else GeoStatistics(found)
 
     @property
     def compression(self) -> str:

@@ -22,30 +22,40 @@ class ParquetLogicalType:
         self._parameters = parameters
 
     def to_json(self) -> str:
-        return json.dumps({"Type": self.type.capitalize() if self.type else "None", **self._parameters})
+        return json.dumps({"Type": self._name, **self._parameters})
+
+    @property
+    def _name(self) -> str:
+        return self.type if self.type in _SHORT_NAMES else self.type.capitalize()
 
     @printable
     def __str__(self) -> str:
         if not self._parameters:
-            return self.type.capitalize()
-        inner = ", ".join(f"{name}={str(value).lower()}" for name, value in self._parameters.items())
-        return f"{self.type.capitalize()}({inner})"
+            return self._name
+        values = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in self._parameters.items()}
+        return f"{self._name}({', '.join(f'{name}={value}' for name, value in values.items())})"
 
     @printable
     def __repr__(self) -> str:
         return f"<pyparq.parquet.ParquetLogicalType>\n  {self}"
 
 
+_SHORT_NAMES = ("UUID", "JSON", "BSON")
 _SPELLED = {"INTEGER": "INT", "UNKNOWN": "NULL"}
 _UNITS = {"MILLIS": "milliseconds", "MICROS": "microseconds", "NANOS": "nanoseconds"}
-_CONVERTED = {"UTF8": "STRING", "INTERVAL": "INTERVAL"}
+_CONVERTED = {"UTF8": "STRING", "INTERVAL": "INTERVAL", "MAP_KEY_VALUE": "MAP"}
 """Converted types without a logical type beside them that pyarrow shows as one."""
+
+
+def _name_of(logical: Any) -> str | None:
+    """Which member of the union is set."""
+    names = [spec[2] for spec in tt.LogicalType.thrift_spec if spec is not None]
+    return None if logical is None else next((name for name in names if getattr(logical, name) is not None), None)
 
 
 def _logical_type(node: Node) -> ParquetLogicalType:
     logical = node.element.logicalType
-    names = [spec[2] for spec in tt.LogicalType.thrift_spec if spec is not None]
-    name = None if logical is None else next((name for name in names if getattr(logical, name) is not None), None)
+    name = _name_of(logical)
     leaf = node.type
     if name is None:
         number = node.element.converted_type
@@ -54,6 +64,8 @@ def _logical_type(node: Node) -> ParquetLogicalType:
             name = "DECIMAL"
         elif leaf.kind in ("int", "uint") and converted is not None:
             name = "INTEGER"
+        elif converted is not None and converted.startswith(("TIME_", "TIMESTAMP_")):
+            return _converted_time(*converted.split("_"))
         else:
             return ParquetLogicalType(_CONVERTED.get(converted or "", converted or "NONE"), {})
     parameters: dict[str, Any] = {}
@@ -67,7 +79,19 @@ def _logical_type(node: Node) -> ParquetLogicalType:
         parameters = {"isAdjustedToUTC": bool(value.isAdjustedToUTC), "timeUnit": _UNITS[unit]}
         if name == "TIMESTAMP":
             parameters |= {"is_from_converted_type": False, "force_set_converted_type": False}
+    elif name in ("GEOMETRY", "GEOGRAPHY"):
+        parameters = {"crs": getattr(logical, name).crs or ""}
+        if name == "GEOGRAPHY":
+            parameters["algorithm"] = leaf.algorithm
     return ParquetLogicalType(_SPELLED.get(name, name), parameters)
+
+
+def _converted_time(name: str, unit: str) -> ParquetLogicalType:
+    """Converted types of times are always adjusted to UTC (LogicalTypes.md)."""
+    parameters = {"isAdjustedToUTC": True, "timeUnit": _UNITS[unit]}
+    if name == "TIMESTAMP":
+        parameters |= {"is_from_converted_type": True, "force_set_converted_type": False}
+    return ParquetLogicalType(name, parameters)
 
 
 class ColumnSchema:
@@ -184,4 +208,50 @@ class ParquetSchema:
 
     @printable
     def __repr__(self) -> str:
-        return f"<pyparq.parquet.ParquetSchema>\n{self._tree!r}"
+        return f"<pyparq.parquet.ParquetSchema>\n{_text(self._tree.root)}"
+
+
+_REPETITIONS = ("required", "optional", "repeated")
+_PHYSICAL = {Physical.BYTE_ARRAY: "binary", Physical.FIXED_LEN_BYTE_ARRAY: "fixed_len_byte_array"}
+
+
+def _text(root: Node) -> str:
+    """The schema as pyarrow prints it, which is close to the text of parquet-java."""
+    lines: list[str] = []
+    todo: list[tuple[Node | None, int]] = [(root, 0)]
+    while todo:
+        node, depth = todo.pop()
+        indent = "  " * depth
+        if node is None:
+            lines.append(f"{indent}}}")
+        elif node.is_leaf:
+            lines.append(f"{indent}{_head(node, _kind(node))}{_annotation(node)};")
+        else:
+            lines.append(f"{indent}{_head(node, 'group')}{_annotation(node)} {{")
+            todo.append((None, depth))
+            todo += [(child, depth + 1) for child in reversed(node.children)]
+    return "\n".join(lines) + "\n"
+
+
+def _head(node: Node, kind: str) -> str:
+    number = -1 if node.element.field_id is None else node.element.field_id
+    return f"{_REPETITIONS[node.repetition]} {kind} field_id={number} {node.name}"
+
+
+def _kind(node: Node) -> str:
+    physical = node.type.physical
+    length = f"({node.element.type_length})" if physical == Physical.FIXED_LEN_BYTE_ARRAY else ""
+    return _PHYSICAL.get(physical, physical.name.lower()) + length
+
+
+def _annotation(node: Node) -> str:
+    if node.is_leaf:
+        text = str(_logical_type(node))
+        return "" if text == "None" else f" ({text})"
+    logical, converted = node.element.logicalType, node.element.converted_type
+    name = _name_of(logical)
+    if name is None and converted is not None:
+        spelled = tt.ConvertedType._VALUES_TO_NAMES.get(converted, "undefined")
+        name = _CONVERTED.get(spelled, spelled)
+    version = f"({logical.VARIANT.specification_version or 1})" if name == "VARIANT" else ""
+    return "" if name is None else f" ({name.capitalize()}{version})"

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def asked_of(metadata: Any, binary_type: Any, list_type: Any, extensions: bool) -> tuple[Any, Any, bool]:
-    """What is asked of a file: nothing where its ``ARROW:schema`` says which types its columns have."""
+    """The types to ask a file for: none where its ``ARROW:schema`` says which types its columns have."""
     return (None, None, extensions) if b"ARROW:schema" in (metadata or {}) else (binary_type, list_type, extensions)
 
 
@@ -24,7 +24,7 @@ def with_asked_types(schema: Any, binary_type: Any, list_type: Any, extensions: 
 
     ``binary_type``: pyarrow's type for binary columns without annotation, and the like of it for text.
     ``list_type``: pyarrow's class of list types, such as ``pyarrow.LargeListType``. ``extensions``: whether extension
-    types stay, or become what they are stored in.
+    types stay, or become their storage types.
     """
     if binary_type is None and list_type is None and extensions:
         return schema

@@ -136,7 +136,7 @@ class ParquetWriter:
         return made
 
     def _is_changed(self, table: Any) -> bool:
-        """Whether the table differs from what is written by what the arguments change, and nothing else."""
+        """Whether the table differs from the written schema only in what the arguments change."""
         same_names = len(table.schema) == len(self.schema)
         return same_names and not table.schema.equals(self.schema) and all(
             a.equals(b) or str(a).split("[")[0] == str(b).split("[")[0] or (str(a), str(b)) == ("uint32", "int64")
@@ -177,7 +177,7 @@ def _as_pyarrow(schema: Any) -> Any:
 
 
 def _streams(given: Any, schema: Any, options: dict[str, Any]) -> dict[str, str]:
-    """``use_byte_stream_split`` as encodings: of the columns without a dictionary, or of those that are named."""
+    """``use_byte_stream_split`` as encodings: for all columns without a dictionary, or for the named columns."""
     encodings = dict(options.get("column_encoding") or {})
     if given is True:
         names = [f.name for f in schema if str(f.type) in ("float", "double")]

@@ -33,6 +33,7 @@
     ["ruled out by a Bloom filter", "#CC79A7"], ["ruled out by a dictionary", "#009E73"],
     ["ruled out by the page index", "#0072B2"], ["no row left by the filter columns", "#8b8f96"],
     ["column not asked for", null], ["not needed: every row matches", "#F0E442"], ["file ruled out by its partition", "#5d5f66"],
+    ["ruled out by another index", "#E69F00"],
   ];
   const ENCODINGS = [
     ["dictionary", /DICTIONARY/, "#0072B2"], ["plain", /PLAIN/, "#56B4E9"], ["delta", /DELTA/, "#009E73"],
@@ -774,7 +775,7 @@
       rail.className = "rail";
       const bar = element("i", undefined, rail);
       bar.style.width = 100 * stage.rows_after / Math.max(allRows, 1) + "%";
-      bar.style.background = FATES[colour[stage.name] || 6][1];
+      bar.style.background = FATES[colour[stage.name] || 10][1];
       element("td", number(stage.row_groups_before) + " → " + number(stage.row_groups_after), row);
       element("td", stage.pages_before ? number(stage.pages_before) + " → " + number(stage.pages_after) : "", row);
       element("td", stage.bytes ? size(stage.bytes) : "0", row);

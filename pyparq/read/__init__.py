@@ -19,6 +19,7 @@ DOOR = (
     "footers.metadata",
     "footers.open_file",
     "hinted_types",
+    "int96_unit",
     "page_headers",
     "picture.fates",
     "picture.file_map",
@@ -29,6 +30,5 @@ DOOR = (
     "projection",
     "row_numbers",
     "scan",
-    "variants",
 )
 """Modules of this package that other packages may use."""

@@ -38,7 +38,7 @@ from pyparq.read.hinted_types import HintMismatch, added_bytes, restore_all, too
 
 _SMALL = {"U": "u", "Z": "z", "+L": "+l"}
 _LARGE_VIEWS = {"+L": "+vL"}
-_LARGEST = 2**31 - 1
+MOST_OFFSET = 2**31 - 1
 
 
 class _TooMuch(Exception):
@@ -182,6 +182,6 @@ def _with_used_entries(column: Column, values: Column, wanted: DataType) -> Colu
 
 def _span(offsets: npt.NDArray[Any]) -> tuple[int, int]:
     first, last = int(offsets[0]), int(offsets[-1])
-    if last - first > _LARGEST:
+    if last - first > MOST_OFFSET:
         raise _TooMuch
     return first, last

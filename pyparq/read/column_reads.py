@@ -18,7 +18,7 @@ from pyparq.kernels import PieceFacts
 from pyparq.read.decode.arrow_columns import Kind
 from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
 from pyparq.read.decode.decoded_leaf import DecodedLeaf
-from pyparq.read.decode.decoder import Column, Piece, Refused, decode
+from pyparq.read.decode.decoder import Column, Piece, PieceError, decode
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.decode.page_extents import Extents
 from pyparq.read.footers.open_file import OpenFile
@@ -97,7 +97,7 @@ class ColumnReader:
         self.trace: Trace | None = None
         """Where every read is noted, for a picture of them."""
         self.prefetch: Prefetch | None = None
-        """What is to be read next, of a remote file."""
+        """Requests the next row groups of a remote file early. ``None``: it does not pay."""
         most = min(self.options.prefetch_bytes, self.account.most // PREFETCHED)
         if most > 0 and self.options.use_threads and not file.fetcher.source.is_local:
             self.prefetch = Prefetch(file.fetcher, most)
@@ -154,6 +154,7 @@ class ColumnReader:
         windows = self._windows(reads)
         ranges = [read.ranges for read in reads]
         steps = [self._window_steps(reads, ranges, window) for window in windows]
+        # The small reads of the first window are needed at once, so requesting them early gains nothing.
         if self.prefetch is not None:
             self.prefetch.expect([step for small, large in steps[:1] for step in large] + _all_steps(steps[1:]))
         leaves: list[DecodedLeaf] = []
@@ -230,11 +231,11 @@ class ColumnReader:
     def _decode(self, wanted: list[Wanted], reads: list[ColumnRead], data: list[list[memoryview]]) -> list[DecodedLeaf]:
         """Decode a window. A chunk that is longer than the footer states is read again in full."""
         columns = [self._column(*item) for item in zip(wanted, reads, data, strict=True)]
-        while True:
+        while True:  # once more for each chunk that turns out to be longer than stated
             try:
                 decoded, facts = decode(columns, self.options, self.account)
                 break
-            except Refused as refused:
+            except PieceError as refused:
                 piece = columns[refused.column].pieces[refused.piece]
                 assert isinstance(piece, Piece)
                 self._mend(piece, refused.error)
@@ -246,7 +247,7 @@ class ColumnReader:
             leaf = DecodedLeaf(item.node, found.column, found.def_levels, found.rep_levels, kept)
             try:
                 extent = self._extent(read, piece, fact)
-                with self._lock:
+                with self._lock:  # row groups may be decoded on several threads
                     self._extents.add((read.row_group, read.column), *extent)
                 leaf.check_rows()
             except ParquetError as error:

@@ -28,6 +28,7 @@ from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.metadata import FileMetaData, find_leaf
 from pyparq.read.footers.open_file import OpenFile, open_file
+from pyparq.read.int96_unit import settled
 from pyparq.read.picture.file_map import FileMap, map_file
 from pyparq.read.plan.bloom_probe import read_filter
 from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
@@ -77,7 +78,12 @@ class ParquetFile:
     def __init__(
         self, source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
     ) -> None:
-        self._file: OpenFile = open_file(source, ReadOptions.make(options), storage_options)
+        opened = open_file(source, ReadOptions.make(options), storage_options)
+        try:
+            self._file: OpenFile = settled(opened)
+        except BaseException:
+            opened.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -22,7 +22,7 @@ from pyparq.index.row_mask import RowMask
 from pyparq.index.row_ranges import Int64Array, RowRanges
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
-from pyparq.read.decode.decoder import Refused
+from pyparq.read.decode.decoder import PieceError
 from pyparq.read.decode.whole_chunks import columns_of
 from pyparq.read.footers.chunk_table import ChunkTable
 from pyparq.read.footers.leaf_set import LeafSet
@@ -48,7 +48,7 @@ class FilteredRows(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What is asked of the row groups."""
+    """The question that the row groups answer."""
 
     predicate: Predicate
     outputs: Sequence[Node]
@@ -74,6 +74,8 @@ def filtered_rows(
     """The matching rows of ``selections``. ``None`` where a chunk is unusual, or large."""
     leaves = reader.file.tree.leaves
     tested = sorted(question.predicate.columns())
+    if any(leaves[column].type.nulls_beyond for column in tested):
+        return None  # levels do not tell where values that do not fit are read as nulls
     others = list(dict.fromkeys(node.column for node in question.outputs if node.column not in tested))
     used = reader.account.used
     try:
@@ -88,7 +90,7 @@ def filtered_rows(
         return list(job.run(table))
     except ChecksumError:
         raise
-    except (CorruptFileError, DataError, Refused):  # reading the chunks one by one raises it with its place
+    except (CorruptFileError, DataError, PieceError):  # reading the chunks one by one raises it with its place
         reader.account.rewind(used)
         return None
 

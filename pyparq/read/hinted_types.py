@@ -126,7 +126,7 @@ def _dictionary(column: Column, type_: DataType, max_bytes: int) -> Column:
         raise HintMismatch(f"{column.type} cannot be shown as {type_}")
     if too_many(column, type_):
         raise _TooManyEntries(f"{values.length} entries in a dictionary of {type_}")
-    if values.type != wanted and not (wanted.format in ("u", "z") and values.type.format == wanted.format.upper()):
+    if values.type != wanted:
         values = restore(values, wanted, max_bytes)
     made = DataType(type_.format, (), values.type, type_.ordered)
     buffers = column.buffers
@@ -198,8 +198,9 @@ def _children(column: Column, type_: DataType, max_bytes: int) -> Column:
 
 def _field(column: Column, child: Column, wanted: DataType) -> Column:
     """A child of a struct. If it becomes a list of a fixed size, it is made null wherever the struct is null. A
-    required list has no items there, and that must not contradict the hint."""
-    mask = column.valid_mask() if column.type.format == "+s" and _holds_fixed_list(wanted) else None
+    required list has no items there, and that must not contradict the hint. So is a shredded Variant: a required one
+    has no metadata there."""
+    mask = column.valid_mask() if column.type.format == "+s" and _needs_nulls(child.type, wanted) else None
     if mask is None:
         return child
     own, first = child.valid_mask(), child.offset + column.offset
@@ -211,11 +212,12 @@ def _field(column: Column, child: Column, wanted: DataType) -> Column:
     return Column(child.type, child.length, validity, child.buffers, nulls, child.children, None, child.offset)
 
 
-def _holds_fixed_list(type_: DataType) -> bool:
-    """Whether the type is a list of a fixed size, or a struct that holds one."""
-    return type_.format.startswith("+w:") or (
-        type_.format == "+s" and any(_holds_fixed_list(field.type) for field in type_.children)
-    )
+def _needs_nulls(have: DataType, wanted: DataType) -> bool:
+    """Whether a column becomes a list of a fixed size or a whole Variant, or is a struct that holds such a column."""
+    if wanted.format.startswith("+w:") or is_shredded(have, wanted):
+        return True
+    fields = zip(have.children, wanted.children, strict=False)
+    return have.format == wanted.format == "+s" and any(_needs_nulls(a.type, b.type) for a, b in fields)
 
 
 def _with_types(type_: DataType, children: tuple[Column, ...]) -> DataType:

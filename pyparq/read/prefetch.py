@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from pyparq.errors import ParquetError
 from pyparq.io.byte_ranges import Range
-from pyparq.io.early_requests import Ahead
+from pyparq.io.early_requests import EarlyRequests
 from pyparq.io.fetch import Fetcher
 from pyparq.runtime import fork_safety
 
@@ -30,7 +30,7 @@ class Prefetch:
         self._most = most
         self._queue: deque[Ranges] = deque()
         self._later: Iterator[Ranges] = iter(())
-        self._begun: dict[Range, Ahead] = {}
+        self._begun: dict[Range, EarlyRequests] = {}
         self._size = 0
         self._after_fork()
         fork_safety.watch(self)

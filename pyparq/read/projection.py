@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pyparq.errors import OptionError, UnsupportedError
+from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
 from pyparq.filters.tuple_filters import OPERATORS
+from pyparq.filters.variant_paths import variant_path
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -59,7 +60,7 @@ def named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | Non
     for name in columns:
         if not isinstance(name, (str, tuple, LeafNumber)):
             raise OptionError(f"columns must be a list of names, but {name!r} is not a name")
-        node = tree.leaves[name] if isinstance(name, LeafNumber) else tree.find(name)
+        node = tree.leaves[name] if isinstance(name, LeafNumber) else _found(tree, name)
         top = node
         while top.parent is not tree.root and top.parent is not None:
             top = top.parent
@@ -67,6 +68,16 @@ def named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | Non
         before = wanted.get(top, set())
         wanted[top] = None if node is top or before is None else before | leaves
     return wanted
+
+
+def _found(tree: SchemaTree, name: Any) -> Node:
+    place = variant_path(tree, name)
+    if place is not None:
+        raise ColumnNotFoundError(
+            f"{place.name!r} is a path into the Variant {place.variant.dotted!r}, and results have whole Variants: "
+            f"ask for {place.variant.dotted!r}. Filters take such paths"
+        )
+    return tree.find(name)
 
 
 def _is_filter(given: Any) -> bool:

@@ -13,7 +13,7 @@ from pyparq.filters.predicate import Constant, Predicate
 from pyparq.filters.row_tests import EntryLevels, matching_rows
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
-from pyparq.io.early_requests import Ahead
+from pyparq.io.early_requests import EarlyRequests
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.decode.decode_dictionary import spelled_out
 from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
@@ -27,6 +27,7 @@ from pyparq.read.plan.page_indexes import offset_index_range
 from pyparq.read.plan.prune import MOST_CHUNKS, chunks_to_locate
 from pyparq.read.plan.row_groups import Selection
 from pyparq.read.small_row_groups import JOINED, SMALL, Part, look_apart, whole_parts
+from pyparq.read.variant_columns import NeededColumns, asks_variants
 from pyparq.runtime.threads import map_tasks
 
 MASKED_FROM = 1 << 13
@@ -53,11 +54,12 @@ class RowGroupReader:
         self, file: OpenFile, columns: ColumnReader, projection: Projection, predicate: Predicate,
         within: Mapping[int, RowRanges],
     ) -> None:  # fmt: skip
-        """``within``: the requested rows of each row group of which not all are requested."""
+        """``within``: the requested rows, for row groups of which only some are."""
         self._file = file
         self._columns = columns
         self._projection = projection
         self._predicate = predicate
+        self._needed = NeededColumns(file, predicate)
         self._within = within
         self.rows_of_groups: dict[int, int] = {}
         """Number of rows returned of each row group that was read."""
@@ -80,7 +82,7 @@ class RowGroupReader:
             Wanted(selection, leaves[c], selection.maybe, tested=True)
             if c in wanted_too
             else Wanted(selection, leaves[c], undecided, tested=True, only_tested=True)
-            for c in sorted(self._predicate.columns())
+            for c in sorted(self._needed.of(selection.row_group).columns())
         ]
 
     def run(
@@ -109,14 +111,14 @@ class RowGroupReader:
         try:
             return self._read(selections, outputs, limit)
         except ChecksumError:
-            raise
+            raise  # the page itself is damaged: reading it without the index would fail as well
         except CorruptFileError as error:
             if not any(map(_knows_pages, selections)):
                 raise
             warnings.warn(
                 f"the page indexes cannot be read and are ignored: {error}", CorruptIndexWarning, stacklevel=6
             )
-            self._columns.account.rewind(used)
+            self._columns.account.rewind(used)  # what the failed read held is gone
             return self._read([self._without_index(s) for s in selections], outputs, limit)
 
     def _without_index(self, selection: Selection) -> Selection:
@@ -140,6 +142,7 @@ class RowGroupReader:
             yield from ([s] for s in selections)
             return
         yield from ([s] for s in selections[:alone])
+        # The number doubles. Who takes one batch waits for one row group; who takes all seldom pays the cost of a read.
         part, rows, stored, most = list[Selection](), 0, 0, alone or len(selections)
         for selection, size in zip(selections[alone:], sizes[alone:], strict=True):
             if part and (len(part) == most or rows + selection.num_rows > JOINED or stored + size > JOINED_BYTES):
@@ -196,6 +199,8 @@ class RowGroupReader:
         nodes = [leaf for output in outputs for leaf in output.leaves]
         if isinstance(self._predicate, Constant) or not self._file.fields.are_plain(nodes):
             return None
+        if asks_variants(self._predicate):
+            return None  # row groups need different columns
         if not may_be_filtered(self._columns, selections) or all(s.sure.is_all for s in selections):
             return None
         parts = filtered_rows(self._columns, selections, Question(self._predicate, nodes, limit))
@@ -225,6 +230,7 @@ class RowGroupReader:
         if limit is not None:
             kept = _within_limit(kept, limit)
         self.rows_of_groups |= {s.row_group: rows.count for s, rows in zip(selections, kept, strict=True)}
+        # The other columns come last: by now it is known which of their pages hold a matching row.
         rest = [
             Wanted.at(s, leaf, rows)
             for s, rows in zip(selections, kept, strict=True)
@@ -245,7 +251,9 @@ class RowGroupReader:
         )
         return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
 
-    def _locate_beside(self, selections: list[Selection], first: list[Wanted], outputs: list[Output]) -> Ahead | None:
+    def _locate_beside(
+        self, selections: list[Selection], first: list[Wanted], outputs: list[Output]
+    ) -> EarlyRequests | None:
         """Request the page locations of the other columns while the filter columns are read."""
         read = {w.node.column for w in first}
         nodes = [leaf for output in outputs for leaf in output.leaves if leaf.column not in read]
@@ -266,14 +274,16 @@ class RowGroupReader:
         undecided = selection.maybe.without(selection.sure)
         if not undecided:
             return selection.sure
-        leaves = {c: decoded[selection.row_group, c] for c in self._predicate.columns()}
+        predicate = self._needed.of(selection.row_group)
+        leaves = {c: decoded[selection.row_group, c] for c in predicate.columns()}
+        # Columns of the result were read for all rows that can match, the others for the undecided rows only.
         rows = next(iter(leaves.values())).rows
         if not isinstance(rows, RowRanges) or any(leaf.rows != rows for leaf in leaves.values()):
             rows = undecided
             leaves = {c: self._select(leaf, undecided) for c, leaf in leaves.items()}
         columns = {c: leaf.column for c, leaf in leaves.items()}
         levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
-        mask = matching_rows(self._predicate, columns, levels=levels)
+        mask = matching_rows(predicate, columns, levels=levels)
         if rows.count < MASKED_FROM:
             return rows.select(mask.bools()) & selection.maybe | selection.sure
         found = mask.spread(rows)

@@ -28,6 +28,7 @@ from pyparq.io.byte_ranges import Range
 from pyparq.kernels import arrow_stream
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.arrow_stream import ScanStream
+from pyparq.read.batch_slices import set_last_apart, slices
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.conversions import Convertible
@@ -202,10 +203,10 @@ class Scan(Convertible):
         for batches, begin, end in self._by_row_group(apart=batch_size is None):
             with self._groups.context():
                 if batch_size is not None:
-                    _set_last_apart(batches, batch_size)
+                    set_last_apart(batches, batch_size)
                 stream.fit(batches)
             rows, given = sum(batch.num_rows for batch in batches), 0
-            for part in _slices(batches, batch_size):
+            for part in slices(batches, batch_size):
                 self.rows_returned += part.num_rows
                 given += part.num_rows
                 self.share_done = begin + (end - begin) * given / rows
@@ -215,11 +216,14 @@ class Scan(Convertible):
 
     def begin(self) -> None:
         """Request what pruning and the first row groups of :meth:`batches` will need. Only useful for remote files."""
-        selections = self._prune()
+        self._request_ahead(self._prune(), self.outputs)
+
+    def _request_ahead(self, selections: list[Selection], outputs: list[Output]) -> None:
+        """Request the first reads of the row groups, unless a ``limit`` may make them needless."""
         prefetch = self.reader.prefetch
         if prefetch is not None and not self._begun and (self.limit is None or isinstance(self.predicate, Constant)):
             self._begun = True
-            prefetch.follow(self._reads_to_come(selections))
+            prefetch.follow(self._reads_to_come(selections, outputs))
 
     def give_up(self) -> None:
         """Drop the requests that were made ahead."""
@@ -273,11 +277,11 @@ class Scan(Convertible):
                 file=self.file.name,
             )
 
-    def _reads_to_come(self, selections: list[Selection]) -> Iterator[list[Range]]:
+    def _reads_to_come(self, selections: list[Selection], outputs: list[Output]) -> Iterator[list[Range]]:
         """The first reads of the following row groups, as far as they are known."""
         for selection in selections:
             first = self._groups.filter_columns(selection)
-            leaves = [] if first else [leaf for output in self.outputs for leaf in output.leaves]
+            leaves = [] if first else [leaf for output in outputs for leaf in output.leaves]
             wanted = first or [Wanted(selection, leaf, selection.sure) for leaf in leaves]
             if not self.reader.not_located([w for w in wanted if not w.rows.is_all]):
                 yield from self.reader.steps(wanted)
@@ -320,6 +324,7 @@ class Scan(Convertible):
             return sum(s.maybe.count for s in selections)
         total = 0
         try:
+            self._request_ahead(selections, [])
             for part in self._groups.together(selections, alone=0 if self.limit is None else ALONE):
                 wanted = None if self.limit is None else self.limit - total
                 if wanted == 0:
@@ -475,29 +480,6 @@ def traced(scan: Scan) -> Trace:
 def prune(scan: Scan) -> None:
     """Ask the indexes now what a scan has to read, if they have not been asked."""
     scan._prune()
-
-
-def _set_last_apart(batches: list[Batch], size: int) -> None:
-    """Copy the last rows (``size`` at most) into a batch with its own memory.
-
-    A consumer may keep the last batch of one row group while the next row group is decoded. Without the copy it would
-    keep the whole row group in memory.
-    """
-    if not batches or batches[-1].num_rows <= size:
-        return
-    batch = batches.pop()
-    first = (batch.num_rows - 1) // size * size
-    last = np.arange(first, batch.num_rows)
-    batches += [batch.slice(0, first), Batch([take(column, last) for column in batch.columns], len(last))]
-
-
-def _slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:
-    """The batches cut to ``size`` rows. The list is emptied on the way, so that memory is released early."""
-    while batches:
-        batch = batches.pop(0)
-        step = size or max(batch.num_rows, 1)
-        for start in range(0, batch.num_rows, step):
-            yield batch.slice(start, min(step, batch.num_rows - start))
 
 
 def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:

@@ -22,7 +22,7 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.kernels import DecodedColumn
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.decode.decoded_leaf import DecodedLeaf
-from pyparq.read.decode.decoder import Refused
+from pyparq.read.decode.decoder import PieceError
 from pyparq.read.decode.whole_chunks import WholeChunks, columns_of, decode_chunks
 from pyparq.read.footers.arrow_fields import Projection
 from pyparq.read.footers.chunk_table import ChunkTable
@@ -62,7 +62,7 @@ def whole_parts(reader: ColumnReader, selections: Sequence[Selection], projectio
         return list(_decoded(reader, list(runs_of(selections)), table, projection))
     except ChecksumError:
         raise
-    except (CorruptFileError, DataError, Refused):  # reading the chunks one by one raises it with its place
+    except (CorruptFileError, DataError, PieceError):  # reading the chunks one by one raises it with its place
         reader.account.rewind(used)
         return None
 

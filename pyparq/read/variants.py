@@ -14,21 +14,13 @@ import numpy as np
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import list_items, pack_mask, struct_child
 from pyparq.arrow.plain_layouts import normalize
-from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, LOGICAL_TYPE, UUID, VARIANT
+from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, LOGICAL_TYPE, VARIANT
+from pyparq.arrow.variant_types import BYTE_ARRAYS, LIST, OBJECT, PARTS, WHOLE, is_whole, primitive_kind
 from pyparq.errors import CorruptFileError, UnsupportedError
 from pyparq.format.nesting import Shape
 from pyparq.format.types import DataType, Field
 from pyparq.kernels import KernelError, variant_unshred
 
-_PARTS = ("metadata", "value")
-WHOLE = DataType("+s", tuple(Field(name, DataType("z"), False) for name in _PARTS))
-"""The type of a Variant that is not shredded."""
-
-_PRIMITIVES = {"b": 1, "c": 3, "s": 4, "i": 5, "l": 6, "g": 7, "tdD": 11, "f": 14, "z": 15, "Z": 15, "u": 16, "U": 16}
-"""Numbers of the primitive types in VariantEncoding.md, by Arrow's formats."""
-_TIMES = {("tsu:", True): 12, ("tsu:", False): 13, ("ttu", False): 17, ("tsn:", True): 18, ("tsn:", False): 19}
-"""The same by unit, and by whether they are in UTC."""
-_OBJECT, _LIST = 100, 101
 _PER_VALUE = 24
 """Bytes that a value, its number and its offset take at most, beside text and binary."""
 
@@ -67,7 +59,7 @@ def _all_whole(type_: DataType, shape: Shape) -> DataType:
 def _is_complete(type_: DataType, shape: Shape) -> bool:
     """Whether this is all of a Variant that is shredded, or that has its two columns in the other order."""
     names = {child.name for child in type_.children}
-    if "metadata" not in names or not names & {"value", "typed_value"} or not names <= {*_PARTS, "typed_value"}:
+    if "metadata" not in names or not names & {"value", "typed_value"} or not names <= {*PARTS, "typed_value"}:
         return False
     if "typed_value" not in names and not _is_optional(type_, "value") and is_whole(type_):
         return False  # it is whole already
@@ -90,11 +82,6 @@ def _whole(field: Field) -> Field:
 # ---- values
 
 
-def is_whole(type_: DataType) -> bool:
-    """Whether this is the type of a Variant that is not shredded."""
-    return type_.format == "+s" and tuple(child.name for child in type_.children) == _PARTS
-
-
 def is_shredded(type_: DataType, wanted: DataType) -> bool:
     """Whether a column of this type is a Variant that ``wanted`` has whole, and that is stored in another form."""
     if type_.format != "+s" or not is_whole(wanted):
@@ -102,7 +89,7 @@ def is_shredded(type_: DataType, wanted: DataType) -> bool:
     names = [child.name for child in type_.children]
     if "metadata" not in names or len(names) > 3:
         return False
-    return names != list(_PARTS) or _is_optional(type_, "value") > _is_optional(wanted, "value")
+    return names != list(PARTS) or _is_optional(type_, "value") > _is_optional(wanted, "value")
 
 
 def bytes_of_whole(column: Column) -> int:
@@ -178,12 +165,12 @@ def _typed(column: Column, field: Field) -> tuple[Any, ...]:
     if form == "+s":
         inner = [struct_child(column, k) for k in range(len(column.children))]
         names = tuple(child.name for child in column.type.children)
-        return _OBJECT, 0, mask, names, tuple(_group(child) for child in inner)
+        return OBJECT, 0, mask, names, tuple(_group(child) for child in inner)
     if form in ("+l", "+L"):
         offsets, items = list_items(column)
-        return _LIST, 0, mask, offsets, _group(items)
-    kind = _primitive(column.type, field)
-    if kind in (15, 16):
+        return LIST, 0, mask, offsets, _group(items)
+    kind = primitive_kind(column.type, field)
+    if kind in BYTE_ARRAYS:
         return kind, 0, mask, column.offsets(), _data(column)
     scale = column.type.decimal[1] if column.type.kind == "decimal" else 0
     values = column.values()
@@ -198,21 +185,3 @@ def _group(column: Column) -> tuple[Any, Any]:
     if not parts or not parts.keys() <= {"value", "typed_value"}:
         raise UnsupportedError(f"a shredded field of a Variant has the columns {', '.join(parts) or 'none'}")
     return _tree(column, parts)
-
-
-def _primitive(type_: DataType, field: Field) -> int:
-    """The number of the primitive type in VariantEncoding.md."""
-    form, logical = type_.format, field.metadata.get(LOGICAL_TYPE)
-    if form in _PRIMITIVES:
-        return _PRIMITIVES[form]
-    if form == "w:16" and field.metadata.get(EXTENSION_NAME) == UUID:
-        return 20
-    if type_.kind == "decimal" and type_.decimal[0] <= 38:
-        digits = type_.decimal[0]
-        return 8 if digits <= 9 else 9 if digits <= 18 else 10
-    found = _TIMES.get(
-        (form[:4] if form.startswith("ts") else form, bool(type_.kind == "timestamp" and type_.timezone))
-    )
-    if found is None or logical is not None:
-        raise UnsupportedError(f"no Variant is shredded to columns of the type {type_}")
-    return found

@@ -48,15 +48,16 @@ _ROOTS = frozenset(
 )
 """Packages that pyparq's functions import when they are called."""
 
-_lock = threading.RLock()
+loading = threading.RLock()
+"""Held by the thread that imports."""
 _held: list[threading.RLock] = []
 """The lock, once for each fork that is going on and has it."""
 
 
 @in_child
 def _forget_lock() -> None:
-    global _lock
-    _lock = threading.RLock()
+    global loading
+    loading = threading.RLock()
     _held.clear()
 
 
@@ -66,7 +67,7 @@ def load(name: str) -> Any:
 
     Raises the errors of the import.
     """
-    with _lock:
+    with loading:
         parts = name.split(".")
         for length in range(1, len(parts)):
             import_module(".".join(parts[:length]))
@@ -104,12 +105,13 @@ class Later:
         return getattr(load(self._name), name)
 
 
-def _before_fork() -> None:
+def before_fork() -> None:
+    """Wait for the imports of other threads, for :data:`PATIENCE` at most."""
     if threading.active_count() < 2:
         return
     until = monotonic() + PATIENCE
-    if _lock.acquire(timeout=PATIENCE):
-        _held.append(_lock)
+    if loading.acquire(timeout=PATIENCE):
+        _held.append(loading)
     # Another thread checks, because waiting for an import has no time limit.
     waiting = threading.Thread(target=_wait_for_imports, name="pyparq: waits for imports", daemon=True)
     try:
@@ -136,4 +138,4 @@ def _after_fork_in_parent() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)
+    os.register_at_fork(before=before_fork, after_in_parent=_after_fork_in_parent)

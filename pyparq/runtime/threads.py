@@ -24,7 +24,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 REQUESTS = 16
-"""Requests to servers that threads of ours wait for at a time."""
+"""Requests of one step that threads of ours wait for at a time."""
+MANY_REQUESTS = 64
+"""The same for stores whose requests take the client little time."""
+
+_io_threads = 128
 
 _pool: ThreadPoolExecutor | None = None
 _request_pool: ThreadPoolExecutor | None = None
@@ -53,8 +57,22 @@ def request_pool() -> ThreadPoolExecutor:
     global _request_pool
     with _lock:
         if _request_pool is None:
-            _request_pool = _executor(REQUESTS, thread_name_prefix="pyparq-request")
+            _request_pool = _executor(_io_threads, thread_name_prefix="pyparq-request")
         return _request_pool
+
+
+def most_requests() -> int:
+    """Maximum number of requests that threads of this process make at the same time."""
+    return _io_threads
+
+
+def bound_requests(count: int) -> None:
+    """Set it. Requests that are under way end as they are."""
+    global _io_threads, _request_pool
+    with _lock:
+        given_up, _request_pool, _io_threads = _request_pool, None, count
+    if given_up is not None:
+        given_up.shutdown(wait=False)
 
 
 def _executor(threads: int, thread_name_prefix: str) -> ThreadPoolExecutor:
@@ -71,7 +89,7 @@ def _forget_pools() -> None:
     _lock = threading.Lock()
 
 
-def _give_up_pools() -> None:
+def give_up_pools() -> None:
     """End the pools' threads once their tasks are done. The next task gets a new pool."""
     global _pool, _request_pool
     with _lock:
@@ -120,7 +138,7 @@ class Task(Generic[R]):
         self.stopped = False
         """The result is no longer needed."""
         self._call: tuple[Callable[..., R], tuple[Any, ...]] | None = (function, arguments)
-        self._owner: dict[str, int] = {}
+        self._owner: dict[str, int] = {}  # setdefault() claims the call in one operation, without a lock
         self._finished = False
         self._unfinished = threading.Lock()
         self._unfinished.acquire()
@@ -135,7 +153,7 @@ class Task(Generic[R]):
         except RuntimeError:
             return
         except BaseException:  # interrupted while a thread was starting: the pool may not know of it
-            _give_up_pools()
+            give_up_pools()
             raise
 
     @property
@@ -230,12 +248,14 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool,
 
 
 def map_requests(function: Callable[[T], R], items: Sequence[T], most: int = REQUESTS) -> list[R]:
-    """``[function(item) for item in items]`` for functions that wait for a server: up to ``most`` at a time.
+    """``[function(item) for item in items]`` for functions that wait for a server: up to ``most`` at a time, as far as
+    the process may (:func:`most_requests`).
 
     The first error is raised. After Ctrl-C, running requests are not waited for, and no others begin.
     """
     shared = _Shared(function, items)
-    helpers = [Task(shared.work, False) for _ in range(min(most, REQUESTS, len(items)) - 1)]
+    # One fewer than the limit, because the caller makes requests too.
+    helpers = [Task(shared.work, False) for _ in range(min(most, len(items)) - 1)]
     try:
         for helper in helpers:
             helper.start(request_pool)

@@ -13,7 +13,7 @@ from typing import Any
 
 import xxhash
 
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.errors import ChangedFileError, LimitError, PlanError, UnsupportedError
 
 LATE = 600.0

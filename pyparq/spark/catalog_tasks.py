@@ -12,7 +12,7 @@ from pyparq.column_names import ColumnName
 from pyparq.datasets.catalog.key_table import KeyTable, merged_range
 from pyparq.datasets.catalog.layout import Segment
 from pyparq.datasets.catalog.place import Place
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.errors import WriteConflictError
 from pyparq.io.file_versions import Stated
 from pyparq.maintenance.catalog.index_dataset import Build, begun

@@ -79,5 +79,5 @@ def _here(spark: Any, step: str, *arguments: Any) -> Any:
 
 
 def _tasks(spark: Any, job: CatalogJob, work: list[tuple[Any, ...]]) -> list[Any]:
-    """Steps for several processes. The job goes to them as a setting: it may hold what is not to be seen."""
+    """Steps for several processes. The job goes to them as a setting: it may hold secrets."""
     return replies(spark, "catalog", [pickle.dumps(one) for one in work], {"job": job}) if work else []

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.read.dataset import dataset, files_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.evolution import COMPACTION
@@ -23,7 +23,7 @@ from pyparq.spark.keys import keys_of
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the files are to be like."""
+    """The wanted size and order of files."""
 
     size: int
     """Bytes of a file."""

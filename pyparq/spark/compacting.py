@@ -66,18 +66,14 @@ def compact(
 ) -> Any:
     """Join the small files of each partition of a folder, and put rows in order. Other files are not touched.
 
-    ``path``: a folder. ``target_size``: of a file, in bytes, or as ``"256MB"`` (of 2**20 bytes each). Files below three
-    quarters of it count as small; they are joined where that makes fewer files. ``sort_by``: an order as in
-    :func:`pyparq.write_table`; files that do not declare it are made anew too. The files of a partition then follow one
-    another, each with a range of the order. ``zorder_by``: columns that a search may name alone or together. Rows that
-    are near in all of them go together (Z-order), so that each of them skips files, row groups and pages. Files that
-    this function has not put in the same order before are made anew. Bytes are those of compressed files, so the new
-    files are of about that size.
-
-    ``bloom_filters``: as in :func:`pyparq.write_table`. By default, and also with ``compression``, the new files have
-    what the chosen ones have. ``decryption``, ``encryption``: names of functions that make the properties on each
-    worker; files of encrypted folders are sorted one by one. ``force``: write even where Delta Lake, Iceberg or Hudi
-    manages the folder. ``storage_options``: for the file system of a URL. ``progress``: as in
+    ``path``: a folder. ``target_size``: the compressed size of a file, in bytes or as ``"256MB"`` (2**20 bytes each).
+    Files below three quarters of it count as small. They are joined where that makes fewer files. ``sort_by``: an order
+    as in :func:`pyparq.write_table`; files that do not declare it are rewritten too. ``zorder_by``: columns that a
+    search may name alone or together. Rows that are near in all of them go together (Z-order). Files that this function
+    has not put in the same order before are rewritten. ``bloom_filters``: as in :func:`pyparq.write_table`; by default
+    those of the chosen files, as with ``compression``. ``decryption``, ``encryption``: names of functions that make the
+    properties on each worker; files of encrypted folders are sorted one by one. ``force``: write even where Delta Lake,
+    Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``progress``: as in
     :func:`pyparq.spark.read`. ``options``: those of :func:`pyparq.spark.write` for each file.
 
     The job runs now, and commits once, as :func:`pyparq.spark.rewrite` in place does: files that are added meanwhile
@@ -95,42 +91,58 @@ def compact(
     check_factory(decryption)
     check_factory(encryption, "encryption")
     wanted = _wanted(target_size, sort_by, zorder_by)
-    where = absolute(path, is_connect(spark))
-    if not isinstance(where, str):
-        raise OptionError("compact takes one folder")
-    storage_options = stores.storage_options(spark, storage_options, where)
-    check_target(where, storage_options if is_url(where) else None)
+    where, storage_options = _folder(spark, path, storage_options)
     began, watch = time.perf_counter(), Watch(spark, progress)
     commits = committer_of(spark)
     commits.sources(where, storage_options)  # completes crashed writes
     choice = _chosen(spark, where, wanted, decryption, storage_options)
     if not choice.groups:
         return spark.createDataFrame([], REPORT)
-    question = Question(
-        [place for group in choice.groups for place in group.files], None, None, None, None, 0, decryption, "raise",
-        False, storage_options, is_case_sensitive(spark), many=many_files(spark), zone=None,
-    )  # fmt: skip
     with watch:
-        question = as_stored(spark, question)
+        question = as_stored(spark, _question(spark, choice, decryption, storage_options))
         plan = planned(spark, question)
     given = _options(spark, plan, choice, wanted, options, bloom_filters)
     staging = commits.start(where, "overwrite", plan.schema, (), given, storage_options, force)
     assert staging is not None  # for mode "ignore" alone
     job = WriteJob(staging, plan.schema, (), encryption, given, storage_options, choice.sources)
+    parts = _committed(_Run(spark, job, question, wanted, choice, plan), commits, watch)
+    return spark.createDataFrame(_report(choice, parts, time.perf_counter() - began), REPORT)
+
+
+def _folder(spark: Any, path: Any, storage_options: Mapping[str, Any] | None) -> tuple[str, Any]:
+    """The checked folder, and the options for its file system."""
+    where = absolute(path, is_connect(spark))
+    if not isinstance(where, str):
+        raise OptionError("compact takes one folder")
+    storage_options = stores.storage_options(spark, storage_options, where)
+    check_target(where, storage_options if is_url(where) else None)
+    return where, storage_options
+
+
+def _question(spark: Any, choice: Choice, decryption: str | None, storage_options: Any) -> Question:
+    """The read of all chosen files."""
+    return Question(
+        [place for group in choice.groups for place in group.files], None, None, None, None, 0, decryption, "raise",
+        False, storage_options, is_case_sensitive(spark), many=many_files(spark), zone=None,
+    )  # fmt: skip
+
+
+def _committed(run: _Run, commits: Any, watch: Watch) -> list[tuple[int, TaskReply]]:
+    """Run the job and commit its files, or leave the folder as it is."""
+    job = run.job
     try:
-        run = _Run(spark, job, question, wanted, choice, plan)
         with watch:
             parts = run.files()
         commits.commit(job, [reply for _, reply in parts])
     except PlanError as error:
-        commits.abort(staging, storage_options)
+        commits.abort(job.staging, job.storage_options)
         raise ChangedMeanwhile(
             "the file has changed since this job began, so nothing is replaced: run the job again", file=error.file
         ) from error
     except BaseException:
-        commits.abort(staging, storage_options)
+        commits.abort(job.staging, job.storage_options)
         raise
-    return spark.createDataFrame(_report(choice, parts, time.perf_counter() - began), REPORT)
+    return parts
 
 
 def _wanted(target_size: int | str, sort_by: Any, zorder_by: Any) -> Wanted:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.datasets.discovery import DataFile, discover
+from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.discovery import discover
 from pyparq.datasets.write.crashed_commits import found_to_change
 from pyparq.errors import ParquetError
 from pyparq.maintenance.index_request import check_columns

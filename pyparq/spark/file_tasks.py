@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.errors import ParquetError
 from pyparq.maintenance.add_indexes import add_indexes
 from pyparq.maintenance.report import CHANGES, IndexedFile

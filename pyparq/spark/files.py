@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
 
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.errors import OptionError
 from pyparq.spark.file_jobs import REPORT, FileJob, listed
 from pyparq.spark.session import is_connect, parallelism

@@ -49,7 +49,7 @@ def literal_for(literal: Literal, column: Node) -> Any:
 
 
 def _fits(literal: Literal, kind: str) -> bool:
-    """Points in time that are written as such are none of anything else."""
+    """Whether a literal can be of this kind. One that is written as a point in time can only be that."""
     is_time = bool(literal.kind) or isinstance(literal.value, dt.date)
     return not is_time or kind in ("date", "timestamp", "int96")
 

@@ -137,8 +137,8 @@ def _tasks(spark: Any, question: Question, here: DatasetFiles) -> int:
 def _asked(
     spark: Any, question: Question, shares: Sequence[Share], *, schema: Schema | None = None, counts: bool = False
 ) -> list[ShareReply]:
-    """What the tasks of the shares reply. The question goes to them as a setting: it may hold what is not to be seen in
-    Spark's UI."""
+    """The replies of the tasks of the shares. The question goes to them as a setting: it may hold secrets, which must
+    not show in Spark's UI."""
     if not shares:
         return []
     settings = {"question": question, "schema": schema, "counts": counts}

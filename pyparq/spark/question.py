@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
-from pyparq.datasets.discovery import Found
+from pyparq.datasets.data_files import SourceFiles
 from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.read.dataset import Dataset, dataset, files_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
@@ -113,7 +113,7 @@ class Reply:
 class Listing:
     """The files of a source, where there are so many that tasks plan them."""
 
-    found: Found
+    found: SourceFiles
     partitions: Partitions
 
     @staticmethod
@@ -135,13 +135,20 @@ _AS_SPARK = {"coerce_int96_timestamp_unit": "us", "int96_adjusted_to_utc": True}
 microseconds."""
 
 _OF_DATASETS = ("partitioning", "filename", "by")
-"""Options of :func:`pyparq.dataset` that are none of :class:`ReadOptions`."""
+"""Options of :func:`pyparq.dataset` that are not in :class:`ReadOptions`."""
 
 
 def read_options(question: Question, decryption: Any = None, *, use_threads: bool = True) -> ReadOptions:
     """How the question says that each file is read."""
-    given = {name: value for name, value in question.options.items() if name not in _OF_DATASETS}
-    return ReadOptions.make({"use_threads": use_threads, **_AS_SPARK, **given, "decryption": decryption})
+    given = {name: value for name, value in _as_spark(question).items() if name not in _OF_DATASETS}
+    return ReadOptions.make({"use_threads": use_threads, **given, "decryption": decryption})
+
+
+def _as_spark(question: Question) -> dict[str, Any]:
+    """The options of the question. The unit that suits the values of INT96 is Spark's own."""
+    options = {**_AS_SPARK, **question.options}
+    unit = options["coerce_int96_timestamp_unit"]
+    return {**options, "coerce_int96_timestamp_unit": "us" if unit == "auto" else unit}
 
 
 def schema_given(question: Question) -> Schema | None:
@@ -226,7 +233,7 @@ def pickled(parts: Sequence[DatasetPlan]) -> list[bytes]:
 
 
 def _dataset(question: Question) -> Dataset:
-    options = {**_AS_SPARK, **question.options}
+    options = _as_spark(question)
     if (
         question.folders is not None
         and format_of(question.source) is None

@@ -84,7 +84,7 @@ def read(
 
 
 def _frame(spark: Any, question: Question) -> Any:
-    """The DataFrame that answers the question, but for what is left to Spark."""
+    """The DataFrame that answers the question, except for the conditions that are left to Spark."""
     found = reply(spark, question)
     warn(found.skipped)
     _note(spark, question, found.skipped)

@@ -27,7 +27,7 @@ from pyparq.spark.session import check_session, is_case_sensitive, is_connect, m
 from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import replies
 from pyparq.spark.write_tasks import WriteJob
-from pyparq.spark.writing import MODES, check_target, committer_of
+from pyparq.spark.writing import MODES, check_target, committed_or_aborted, committer_of
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
@@ -53,15 +53,13 @@ def rewrite(
 ) -> Any:
     """Rewrite a dataset: join small files, sort, compress otherwise, encrypt, leave rows or columns out.
 
-    ``source``: as in :func:`pyparq.dataset`. ``target``: a folder; without it the files of the folder ``source`` are
-    replaced, all of them together. Files that are added meanwhile stay. A file that changes meanwhile is an error, and
-    nothing is replaced (:class:`pyparq.ChangedFileError`). ``mode``: as in :func:`pyparq.spark.write`.
-    ``partition_cols``: by default those of the source. ``columns``, ``filters``: what to keep.
-    ``partitions``: number of tasks, at most; by default one for each 128 MiB of
-    pages. Each task writes one file for each folder that it has rows for. ``decryption``, ``encryption``: names of
-    functions that make the properties on each worker. ``force``: write even where Delta Lake, Iceberg or Hudi manages
-    the folder. ``storage_options``: for URLs, of the source and of the target. ``progress`` and
-    ``options``: those of :func:`pyparq.spark.write`; ``sort_by`` is within each file.
+    ``source``: as in :func:`pyparq.dataset`. ``target``: a folder. Without it, all files of the folder ``source`` are
+    replaced together. Files that are added meanwhile stay. A file that changes meanwhile is an error, and nothing is
+    replaced (:class:`pyparq.ChangedFileError`). ``columns``, ``filters``: what to keep. ``partition_cols``: by default
+    those of the source. ``partitions``: maximum number of tasks, by default one for each 128 MiB of pages. Each task
+    writes one file for each folder that it has rows for. ``decryption``: the name of a function that makes the
+    properties on each worker. ``storage_options``: for URLs, of the source and of the target. The others, and
+    ``options``, are those of :func:`pyparq.spark.write`.
 
     The job runs now. Returns a DataFrame with one row per new file, with the columns of the report of
     :func:`pyparq.spark.add_indexes`.
@@ -75,16 +73,12 @@ def rewrite(
     check_session(spark)
     check_factory(decryption)
     check_factory(encryption, "encryption")
-    far, watch = is_connect(spark), Watch(spark, progress)
-    where, place, mode = _places(source, target, mode, far)
+    watch = Watch(spark, progress)
+    where, place, mode = _places(source, target, mode, is_connect(spark))
     storage_options = stores.storage_options(spark, storage_options, where, place)
     check_target(place, storage_options if is_url(place) else None)
     for_source = storage_options if "://" in str(where) else None
-    question = Question(
-        where, columns, taken(filters, spark), None, partitions, 0, decryption, "raise", False, for_source,
-        is_case_sensitive(spark),
-        many=many_files(spark), zone=time_zone(spark), folders=folders_of(spark),
-    )  # fmt: skip
+    question = _question(spark, where, columns, filters, partitions, decryption, for_source)
     commits = committer_of(spark)
     in_place = mode == "overwrite" and _is_same(where, place)
     sources = commits.sources(where, for_source) if in_place else None  # with the names that the plan has
@@ -92,31 +86,48 @@ def rewrite(
         question = as_stored(spark, question)
         plan = _only(planned(spark, question), sources)
     payloads, own = _parts(plan, question), tuple(field.name for field in plan.header.partitions)
-    names = own if partition_cols is None else partition_cols
-    names = (names,) if isinstance(names, str) else tuple(names)
+    names = own if partition_cols is None else _names(partition_cols)
     mode, options = obeyed(MODES[mode], () if in_place else names, options, of_session(spark))
     options, schema = storage_kept(plan.schema, options, names), without_marks(plan.schema)
     staging = commits.start(place, mode, schema, names, options, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
     job = WriteJob(staging, schema, names, encryption, options, storage_options, sources, zone=time_zone(spark))
+    return spark.createDataFrame(_report(spark, commits, watch, job, payloads, decryption), REPORT)
+
+
+def _question(
+    spark: Any, where: Any, columns: Names | None, filters: Filters | None, partitions: int | None,
+    decryption: str | None, storage_options: Any,
+) -> Question:  # fmt: skip
+    """The read of the source."""
+    return Question(
+        where, columns, taken(filters, spark), None, partitions, 0, decryption, "raise", False, storage_options,
+        is_case_sensitive(spark),
+        many=many_files(spark), zone=time_zone(spark), folders=folders_of(spark),
+    )  # fmt: skip
+
+
+def _names(partition_cols: Sequence[str] | str) -> tuple[str, ...]:
+    return (partition_cols,) if isinstance(partition_cols, str) else tuple(partition_cols)
+
+
+def _report(
+    spark: Any, commits: Any, watch: Watch, job: WriteJob, payloads: Sequence[Any], decryption: str | None
+) -> list[tuple[Any, ...]]:
+    """Run the job. Returns a row for each new file."""
     began = time.perf_counter()
-    try:
-        work = [pickle.dumps((k, payload)) for k, payload in enumerate(payloads)]
-        settings = {"job": job, "decryption": decryption}
-        with watch:
-            found = replies(spark, "rewrite", work, settings) if work else []
-        report = commits.commit(job, found)
-    except BaseException:
-        commits.abort(staging, storage_options)
-        raise
+    work = [pickle.dumps((k, payload)) for k, payload in enumerate(payloads)]
+    settings = {"job": job, "decryption": decryption}
+    report = committed_or_aborted(
+        commits, job, watch, lambda: replies(spark, "rewrite", work, settings) if work else []
+    )
     seconds = time.perf_counter() - began
-    made = [(f.path, True, None, f.num_rows, None, None, 0, f.num_bytes, seconds, None) for f in report.files]
-    return spark.createDataFrame(made, REPORT)
+    return [(f.path, True, None, f.num_rows, None, None, 0, f.num_bytes, seconds, None) for f in report.files]
 
 
 def _only(plan: DatasetPlan, sources: Sources | None) -> DatasetPlan:
-    """The plan of these files alone: others have come since, and stay as they are."""
+    """The plan without files that were added meanwhile. These stay as they are."""
     if sources is None:
         return plan
     return replace(plan, files=tuple(file for file in plan.files if file.where in sources.places))

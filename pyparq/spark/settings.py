@@ -20,8 +20,8 @@ _CODECS = {
     "none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "brotli": "brotli",
     "lz4_raw": "lz4_raw", "lz4raw": "lz4_raw", "lz4": "lz4_raw",
 }  # fmt: skip
-"""Spark's names of codecs. Its ``lz4`` has frames of Hadoop's that other readers take for something else; the format's
-LZ4_RAW came in its place, and Spark reads it."""
+"""Spark's names of codecs. Its ``lz4`` has Hadoop's frames, which other readers misread. pyparq writes LZ4_RAW
+instead, which Spark reads."""
 
 Settings = Mapping[str, str]
 """Settings of a session that were set: by the session, its builder or a file, not by Spark's defaults."""

@@ -17,7 +17,7 @@ from pyparq.io.sink import open_sink
 
 
 class LeftOut(NamedTuple):
-    """A file that was left out, and what was said of it."""
+    """A file that was left out, and the message of its error."""
 
     path: str
     error: str

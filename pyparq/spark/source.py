@@ -118,7 +118,7 @@ class PyparqDataSource(DataSource):  # type: ignore[misc]
 
 
 class Part(InputPartition):  # type: ignore[misc]
-    """A part of a plan. ``None``: nothing is to be read."""
+    """A part of a plan. ``None``: there is nothing to read."""
 
     def __init__(self, payload: bytes | None) -> None:
         super().__init__(payload)

@@ -17,7 +17,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType, TimestampType
 
-from pyparq.datasets.discovery import Found, discover
+from pyparq.datasets.data_files import SourceFiles
+from pyparq.datasets.discovery import discover
 from pyparq.datasets.partitions import partitions_of
 from pyparq.datasets.read.dataset import dataset_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
@@ -73,10 +74,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def read(self, partition: InputPartition) -> Iterator[Any]:
         yield from tasks.run("read", partition.value, self._question.settings())
 
-    def _found(self) -> Found:
+    def _found(self) -> SourceFiles:
         return discover(self._question.source, self._question.storage_options)
 
-    def _dataset(self, all_files: Found, batch: Found) -> Any:
+    def _dataset(self, all_files: SourceFiles, batch: SourceFiles) -> Any:
         """The batch as a dataset. Values of folders have the types of the stream, whatever the batch's folders are."""
         question = self._question
         partitioning = question.options.get("partitioning", "hive")

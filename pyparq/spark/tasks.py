@@ -42,7 +42,7 @@ def _scan(plan: Any, settings: Mapping[str, Any]) -> Any:
 
 
 def _count(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The number of rows of a part of a plan that match, and what was said of files that were left out."""
+    """The number of matching rows in a part of a plan, and the errors of files that were left out."""
     from pyparq.spark.skipped import left_out
 
     with left_out() as said:

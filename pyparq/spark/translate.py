@@ -85,7 +85,7 @@ class _Translator:
         }  # fmt: skip
 
     def condition(self, node: Condition, negate: bool) -> Expression | None:
-        """The condition, or its negation; ``None`` where nothing is known of it."""
+        """The condition, or its negation; ``None`` where it has no translation."""
         if isinstance(node, Call) and node.name == "!" and len(node.arguments) == 1:
             return self.condition(node.arguments[0], not negate)
         if isinstance(node, Call) and node.name in ("and", "or"):
@@ -188,7 +188,7 @@ class _Translator:
     def _coalesced(self, call: Call, name: str, right: Condition) -> Expression:
         """``coalesce(column, a) < b``: what a is beside b decides where the column is null."""
         if len(call.arguments) != 2 or not all(isinstance(part, Literal) for part in (call.arguments[1], right)):
-            raise NoEqual("it is not a column, or else one value, beside another")
+            raise NoEqual("it must be coalesce(column, value), compared with a value")
         path, column = self._column(call.arguments[0])
         instead, value = self._value(call.arguments[1], column), self._value(right, column)
         if value is None:

@@ -26,7 +26,7 @@ def over_payloads(
 
 def ask(spark: Any, task: str, *arguments: Any) -> Any:
     """What a job of one task replies. The errors that it gives back are raised as they are. The arguments are settings:
-    they may hold what is not to be seen."""
+    they may hold secrets."""
     return replies(spark, task, [b""], {"arguments": pickle.dumps(arguments)})[0]
 
 

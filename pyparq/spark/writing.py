@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
@@ -49,8 +49,8 @@ def write(
     ``partition_cols``: columns whose values become names of folders, as Spark writes them. ``encryption``: the name of
     a function that makes the properties on each worker (``"module:function"``). ``force``: write even where Delta Lake,
     Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``progress``:
-    called with the number of Spark's tasks that are done and of those that are known, from another thread; first
-    with zeros. ``options``: those of :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
+    called with the number of Spark's tasks that are done, and the number of all tasks so far, from another thread;
+    first with zeros. ``options``: those of :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
     (within each file) and the others, and ``max_rows_per_file`` and ``max_bytes_per_file`` of
     :func:`pyparq.write_dataset`; ``partitionOverwriteMode`` and ``maxRecordsPerFile`` too, as Spark spells them. Where
     the call does not say, the session's settings do: docs/spark.md has the list. Each partition of the DataFrame makes
@@ -87,12 +87,18 @@ def write(
     if staging is None:
         return WriteReport(target, ())
     job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options, zone=time_zone(spark))
+    return committed_or_aborted(commits, job, watch, lambda: replies_of(over_batches(df, "write", job, "reply binary")))
+
+
+def committed_or_aborted(commits: Any, job: WriteJob, watch: Watch, run: Callable[[], Any]) -> WriteReport:
+    """Run the tasks of a job and commit their files. After an error the target is as it was."""
     try:
         with watch:
-            found = replies_of(over_batches(df, "write", job, "reply binary"))
-        return commits.commit(job, found)
+            found = run()
+        report: WriteReport = commits.commit(job, found)
+        return report
     except BaseException:
-        commits.abort(staging, storage_options)
+        commits.abort(job.staging, job.storage_options)
         raise
 
 

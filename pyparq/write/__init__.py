@@ -9,6 +9,7 @@ DOOR = (
     "plan.column_plans",
     "plan.encoding_choice",
     "plan.key_values",
+    "plan.shredding",
     "row_buffer",
     "sort",
 )

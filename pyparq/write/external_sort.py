@@ -28,9 +28,9 @@ RUN_SHARE = 4
 """The share of the memory that a run may take. Sorting and storing it needs about as much again."""
 _BLOCKS = 128
 """Blocks of a run."""
-_MIN_BLOCK = 128 << 10
+MIN_BLOCK = 128 << 10
 """Minimum size of a block in bytes. Smaller blocks would cost more time than they save memory."""
-_FAN_IN = 128
+FAN_IN = 128
 """Number of runs that are merged at once. Each has at most two blocks in memory, together about two runs."""
 
 
@@ -96,7 +96,7 @@ class ExternalSorter:
             return
         if self._waiting:
             self._end_run()
-        while len(self._runs) > _FAN_IN:
+        while len(self._runs) > FAN_IN:
             self._merge_runs()
         yield from _merged(self._opened(list(self._runs)))
 
@@ -118,14 +118,14 @@ class ExternalSorter:
 
     def _block_rows(self, num_rows: int, size: int) -> int:
         """Rows per block, if so many rows take so many bytes."""
-        return max(int(max(self._run_bytes / _BLOCKS, _MIN_BLOCK) / max(size, 1) * num_rows), 1)
+        return max(int(max(self._run_bytes / _BLOCKS, MIN_BLOCK) / max(size, 1) * num_rows), 1)
 
     def _merge_runs(self) -> None:
         """Merge neighbouring runs, so that equal rows keep their order."""
         runs, self._runs = list(self._runs), deque()
-        for at in range(0, len(runs), _FAN_IN):
+        for at in range(0, len(runs), FAN_IN):
             merged: deque[Block] = deque()
-            for batch in _merged(self._opened(runs[at : at + _FAN_IN])):
+            for batch in _merged(self._opened(runs[at : at + FAN_IN])):
                 num_rows = batch.num_rows
                 rows = self._block_rows(num_rows, batch_bytes(batch, 0, num_rows))
                 merged.extend(self._file.store([batch], np.arange(num_rows), rows))
@@ -136,7 +136,7 @@ class ExternalSorter:
 
 
 @dataclass(slots=True)
-class _Loaded:
+class _LoadedBlock:
     """A block in memory. Rows from ``start`` on were not returned yet."""
 
     batch: RecordBatch
@@ -155,13 +155,13 @@ class _Run:
     file: SpillFile
     order: RowOrder
     blocks: deque[Block]
-    loaded: deque[_Loaded] = field(default_factory=deque)
+    loaded: deque[_LoadedBlock] = field(default_factory=deque)
 
     def fill(self) -> None:
         """Load blocks until the run has two with rows, or all."""
         while self.blocks and len(self.loaded) < 2:
             batch = self.file.load(self.blocks.popleft())
-            self.loaded.append(_Loaded(batch, self.order.keys(batch)))
+            self.loaded.append(_LoadedBlock(batch, self.order.keys(batch)))
 
     def take(self, limit: tuple[list[RowKeys], int] | None, with_equal: bool) -> Iterator[RecordBatch]:
         """The rows up to ``limit`` (a row of another run), and rows equal to it only ``with_equal``. ``None``: all
@@ -188,7 +188,7 @@ def _compare(mine: list[RowKeys], row: int, theirs: list[RowKeys], other: int) -
     return 0
 
 
-def _position(block: _Loaded, limit: tuple[list[RowKeys], int], with_equal: bool) -> int:
+def _position(block: _LoadedBlock, limit: tuple[list[RowKeys], int], with_equal: bool) -> int:
     """The first row of a block that comes behind ``limit``."""
     low, high = block.start, block.batch.num_rows
     while low < high:

@@ -7,8 +7,9 @@ encodes the row group, and a :class:`FileLayout` stores it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +20,7 @@ from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.ipc_write import stored_schema
+from pyparq.arrow.variants_within import Place
 from pyparq.encryption.material import sibling_name
 from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
@@ -32,11 +34,13 @@ from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
 from pyparq.runtime import fork_safety
 from pyparq.write import unclosed
+from pyparq.write.encode.shred_variants import shredded_batch
 from pyparq.write.external_sort import RUN_SHARE, ExternalSorter
 from pyparq.write.file_layout import FileLayout
 from pyparq.write.plan.arrow_schema_hint import without_notes, without_order
-from pyparq.write.plan.column_plans import WritePlan, check_options, make_plan, within_ordinals
+from pyparq.write.plan.column_plans import WritePlan, check_options, within_ordinals
 from pyparq.write.plan.key_values import text_key, text_value
+from pyparq.write.plan.shredding import Shredded, needs_rows, plan_with_shredding
 from pyparq.write.row_buffer import RowBuffer
 from pyparq.write.row_groups import RowGroupEncoder
 
@@ -92,6 +96,8 @@ class _State:
     encoder: RowGroupEncoder
     rows: RowBuffer
     encryption: FileEncryption
+    shredded: Mapping[Place, Shredded]
+    """The Variants that are shredded."""
     sorter: ExternalSorter | None = None
     """Has the rows that are too many to be sorted in memory."""
 
@@ -140,12 +146,12 @@ class ParquetWriter:
         self.add_key_value_metadata(self.options.key_value_metadata)
         self._sink: Sink | None = None
         if self._schema is not None:
-            make_plan(self._schema, self.options, self._source[0])  # before anything is created
+            self._planned(self._schema)  # before anything is created
         self._sink = open_sink(where, self.options.fsync, storage_options)
         fork_safety.watch(self)
         unclosed.watch(self)
         try:
-            if self._schema is not None:
+            if self._schema is not None and not needs_rows(self.options):
                 self._begin(self._schema)
         except BaseException:
             self._discard()
@@ -202,8 +208,15 @@ class ParquetWriter:
         if self._state is not None and self._schema is not None:
             return ingest_later(data, self._schema, self._told)
         schema, batches = ingest(data, self._schema, None if self._source else self._source)
-        self._begin(schema)
-        return batches
+        if not needs_rows(self.options):
+            self._begin(schema)
+            return batches
+        first = _first_rows(batches)
+        if sum(batch.num_rows for batch in first):
+            self._begin(schema, first)
+        else:
+            self._schema = schema  # the next data decide
+        return chain(first, batches)
 
     def write_table(self, table: Any, row_group_size: int | None = None) -> None:
         """The same as :meth:`write`, under pyarrow's name."""
@@ -247,6 +260,8 @@ class ParquetWriter:
         try:
             if self._failed:
                 raise DataError("an earlier write failed, so the file is discarded", file=sink.name)
+            if self._state is None and self._schema is not None:
+                self._begin(self._schema)
             if self._state is None:
                 raise DataError("the file has no schema: nothing was written and no schema was given", file=sink.name)
             with located(file=sink.name):
@@ -327,9 +342,10 @@ class ParquetWriter:
             raise DataError("an earlier write failed; the file will be discarded", file=self._sink.name)
         return self._sink
 
-    def _begin(self, schema: Schema) -> None:
+    def _begin(self, schema: Schema, first: Sequence[RecordBatch] = ()) -> None:
+        """``first``: the first rows, where they decide what Variants are shredded to."""
         sink = self._open_sink()
-        plan = make_plan(schema, self.options, self._source[0] if self._source else None)
+        plan, shredded = self._planned(schema, first)
         for key, value in schema.metadata.items():
             if key not in _STALE:
                 self._key_values.setdefault(text_key(key), text_value(key, value))
@@ -341,13 +357,20 @@ class ParquetWriter:
             layout.start()
         self._schema = schema
         rows = RowBuffer(self.options.row_group_size, self.options.row_group_bytes)
-        self._state = _State(plan, layout, RowGroupEncoder(plan, layout, encryption), rows, encryption)
+        self._state = _State(plan, layout, RowGroupEncoder(plan, layout, encryption), rows, encryption, shredded)
+
+    def _planned(self, schema: Schema, first: Sequence[RecordBatch] = ()) -> tuple[WritePlan, Mapping[Place, Shredded]]:
+        """How the file is written, and which Variants are shredded to what."""
+        return plan_with_shredding(schema, self.options, self._source[0] if self._source else None, first)
 
     def _append(self, batches: Iterator[RecordBatch], max_rows: int) -> None:
         state = self._state
-        assert state is not None  # _begin has run before
+        if state is None:
+            return  # there are no rows yet
         state.rows.max_rows = max_rows
         for batch in batches:
+            if state.shredded:
+                batch = shredded_batch(batch, state.shredded)
             state.rows.add(batch)
             if state.encoder.sorts_input:
                 self._spill(state)
@@ -372,7 +395,8 @@ class ParquetWriter:
 
     def _settle(self, own: bool) -> None:
         """Stop using the caller's memory. ``own``: the rows that still wait are copied, too."""
-        assert self._state is not None
+        if self._state is None:
+            return
         self._state.encoder.settle()
         if own and self._state.rows.num_rows:
             self._state.rows.own()
@@ -427,6 +451,16 @@ class ParquetWriter:
 
 write_table.__doc__ = with_options(write_table.__doc__, WRITE)
 ParquetWriter.__doc__ = with_options(ParquetWriter.__doc__, WRITE)
+
+
+def _first_rows(batches: Iterator[RecordBatch]) -> list[RecordBatch]:
+    """Batches up to the first one that has rows, taken from the front."""
+    found = []
+    for batch in batches:
+        found.append(batch)
+        if batch.num_rows:
+            break
+    return found
 
 
 class _Guard:

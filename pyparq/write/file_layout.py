@@ -60,13 +60,13 @@ class FileLayout:
             first = self._sink.position
             for parts in some.parts():
                 self._sink.write(parts)
-            some.native.place(first)
+            some.native.place(first)  # offsets of pages were counted from the first chunk until now
             group.total_byte_size += some.native.uncompressed
             if self._plan.options.write_page_index and self._encryption.encrypts:
                 some.seal_offset_indexes(self._encryption)
             stored.chunks.append(some)
         group.total_compressed_size = self._sink.position - start
-        if ordinal <= MAX_ORDINAL:
+        if ordinal <= MAX_ORDINAL:  # an i16 in parquet.thrift: later row groups have none
             group.ordinal = ordinal
         if self._plan.sort is not None:
             group.sorting_columns = [_sorting_column(node.column, key) for node, key in self._plan.sort.keys]
@@ -79,6 +79,7 @@ class FileLayout:
         for group in self._groups:
             self._store_filters(group)
         if self._plan.options.write_page_index:
+            # PageIndex.md: all ColumnIndexes stand together, and then all OffsetIndexes. One request gets either kind.
             every = [some.native for group in self._groups for some in group.chunks]
             for some in every:
                 self._sink.write([some.column_indexes(self._sink.position)])

@@ -57,6 +57,7 @@ class RowGroupEncoder:
         self._options: WriteOptions = plan.options
         self._shapes = shapes(plan.tree.root)
         self._layout = layout
+        self._encrypts = encryption.encrypts
         self._choices = Choices(len(plan.columns))
         self._chunks = ChunkEncoder(plan, encryption, self._choices)
         self._flat = [is_flat(shape) and self._chunks.takes_arrays(shape.node.column) for shape in self._shapes]
@@ -157,7 +158,8 @@ class RowGroupEncoder:
     def _shredded(self, batches: list[RecordBatch], top: int, first_row: int) -> list[LeafData]:
         shape, parts = self._shapes[top], []
         for batch in batches:
-            parts.append(shred_column(batch.columns[top], shape, batch.num_rows, first_row))
+            leaves = shred_column(batch.columns[top], shape, batch.num_rows, first_row, encrypts=self._encrypts)
+            parts.append(leaves)
             first_row += batch.num_rows
         return [concat_leaf_data(same) for same in zip(*parts, strict=True)]
 
@@ -189,17 +191,18 @@ class RowGroupEncoder:
                         error.locate(row_group=ordinal, column=self._shapes[top].node.dotted)
                         raise
                 self._chunks.encode(made, leaves, again)
-            finally:
+            finally:  # also after an error: other row groups wait for the encodings that this one chooses
                 self._choices.release(made.columns)
 
         slices = _together(sizes)
         chunks = [StoredChunks(ordinal, self._columns(tops)) for tops in slices]
         threaded = sum(sizes) >= _MIN_THREADED_BYTES and self._options.use_threads and cpu_count() > 1
         if threaded:
-            self._store(keep=_IN_FLIGHT - 1)
+            self._store(keep=_IN_FLIGHT - 1)  # first, because encoded chunks stay in memory until they are stored
             tasks = [Task(encode, made, tops) for made, tops in zip(chunks, slices, strict=True)]
             for made, task in zip(chunks, tasks, strict=True):
                 made.task = task
+            # Noted before the first task begins, so that drop() finds all of them after an error.
             self._running.append(_Running(num_rows, chunks))
             for task in tasks:
                 task.start()

@@ -1,4 +1,4 @@
-"""Rows on disk for a while: sorted runs in one temporary file, which has no name and goes with the process."""
+"""Rows on disk for a while: sorted runs in one temporary file. It has no name, so it ends with the process."""
 
 from __future__ import annotations
 

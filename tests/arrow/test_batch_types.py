@@ -37,8 +37,8 @@ TYPES: dict[str, pa.Array] = {
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offsets of four bytes reach 1,000, as it were."""
     monkeypatch.setattr(decoder, "MOST_OFFSET", 1000)
-    monkeypatch.setattr(columns, "_INT32_MAX", 1000)
-    monkeypatch.setattr(batch_types, "_LARGEST", 1000)
+    monkeypatch.setattr(columns, "MOST_OFFSET", 1000)
+    monkeypatch.setattr(batch_types, "MOST_OFFSET", 1000)
 
 
 def file_of(table: pa.Table, sizes: list[int], **options: Any) -> bytes:

@@ -27,7 +27,7 @@ D = Decimal
 @pytest.fixture(autouse=True)
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few rows are compared in several steps."""
-    monkeypatch.setattr(equality, "_STEP", 3)
+    monkeypatch.setattr(equality, "STEP", 3)
 
 
 ARRAYS = {

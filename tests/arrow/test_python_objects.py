@@ -91,7 +91,7 @@ def test_the_kernels_agree_with_python(monkeypatch: pytest.MonkeyPatch) -> None:
         for values, kind in ((drawn(draw), draw.choice(SCHEMAS if draw.random() < 0.5 else [None])) for _ in range(400))
     ]
     quick = [outcome(values, schema) for values, schema in cases]
-    monkeypatch.setattr(from_python, "_by_kernels", lambda *_: None)
+    monkeypatch.setattr(from_python, "by_kernels", lambda *_: None)
     monkeypatch.setattr("pyparq.kernels.split_dicts", lambda _: None)
     for (values, schema), found in zip(cases, quick, strict=True):
         assert outcome(values, schema) == found, (values, schema)
@@ -103,7 +103,7 @@ def test_the_kernels_agree_with_python(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_hostile_value_alone_and_among_others(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [[value], [None, value], *([*plain, value] for plain in PLAIN), [[value]], [{"k": value}, {"k": 1}]]
     quick = [outcome(case, None) for case in cases]
-    monkeypatch.setattr(from_python, "_by_kernels", lambda *_: None)
+    monkeypatch.setattr(from_python, "by_kernels", lambda *_: None)
     assert [outcome(case, None) for case in cases] == quick
 
 

@@ -18,6 +18,7 @@ from pyparq.arrow.schema.ipc_write import schema_message
 from pyparq.arrow.to_pandas import frame_of
 from pyparq.errors import LimitError, OptionError, ParquetError
 from pyparq.format.types import DataType
+from pyparq.read.hinted_types import restore
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -474,3 +475,16 @@ def test_empty_tables_keep_restored_types() -> None:
     found = pyparq.read_table(by_pyarrow(table)).to_arrow()
     assert found.schema.equals(pq.read_table(io.BytesIO(by_pyarrow(table))).schema)
     assert found.num_rows == 0
+
+
+@pytest.mark.parametrize("hinted", ["u", "z"])
+def test_long_entries_of_a_hinted_dictionary_stay_long(hinted: str) -> None:
+    """Entries whose offsets need 64 bits are decoded as large ones: a hint of 32 bits does not undo that."""
+    text = pa.array(["a", "b"], pa.large_string() if hinted == "u" else pa.large_binary())
+    indices = pa.array([1, 0, None], pa.int32())
+    column = pyparq.Table.from_arrow(pa.table({"x": pa.DictionaryArray.from_arrays(indices, text)}))["x"].chunks[0]
+    found = restore(column, DataType("i", (), DataType(hinted)), 1 << 20)
+    assert found.type == DataType("i", (), DataType(hinted.upper()))
+    assert found.dictionary is column.dictionary
+    other = restore(column, DataType("i", (), DataType("vu" if hinted == "u" else "vz")), 1 << 20)
+    assert other.type.dictionary == DataType("vu" if hinted == "u" else "vz")

@@ -50,6 +50,7 @@ def test_errors_are_one_line_and_a_code(file: Path, tmp_path: Path) -> None:
     assert "did you mean 'note'" in refused(2, "head", file, "-c", "nott")
     assert "row group 9" in refused(2, "meta", file, "-g", 9)
     assert "No such command" in refused(2, "mata", file)
+    assert f"a command comes first, such as 'pyparq head {file}'" in refused(2, file)
     assert "No such option" in refused(2, "meta", file, "--jsn")
     assert "Missing argument" in refused(2, "pages")
     assert "an empty name" in refused(2, "head", file, "-c", "id,,note")
@@ -85,7 +86,7 @@ def test_unexpected_errors_too(file: Path, monkeypatch: pytest.MonkeyPatch) -> N
     def broken(*_: object) -> None:
         raise ZeroDivisionError("by\nzero")
 
-    monkeypatch.setattr("pyparq.cli.meta._print_file", broken)
+    monkeypatch.setattr("pyparq.cli.meta.title", broken)
     assert "unexpected ZeroDivisionError: by zero (run with --traceback" in refused(1, "meta", file)
 
 

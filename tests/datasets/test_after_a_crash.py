@@ -195,7 +195,7 @@ def test_file_systems_where_a_rename_changes_the_inode(
 def test_who_has_no_lock_of_the_folder_completes_nothing(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program that has it may be completing the same write."""
     crash_at("recorded", 1, lambda: overwrite(lake, 2))
-    monkeypatch.setattr(file_lock, "_PATIENCE", 0.01)
+    monkeypatch.setattr(file_lock, "PATIENCE", 0.01)
     before = sorted(lake.rglob("*"))
     reader, writer = os.pipe()
     pid = os.fork()

@@ -319,3 +319,21 @@ def test_add_indexes_loses_to_another_writer(delta: Any, tmp_path: Path) -> None
         pyparq.add_indexes(stale, bloom_filters=["id"])
     assert sorted((tmp_path / "delta").rglob("*.parquet")) == files
     assert pyparq.dataset(deltalake.DeltaTable(delta.table_uri)).count() == 599
+
+
+def test_copies_of_files_do_not_bring_deleted_rows_back(delta: Any, tmp_path: Path) -> None:
+    path = pa.table(delta.get_add_actions()).column("path").to_pylist()[0]
+    delete_by_vector(tmp_path / "delta", {path: [0, 1]})
+    table = deltalake.DeltaTable(delta.table_uri)
+    for source in (table, pyparq.dataset(table)):
+        with pytest.raises(OptionError, match=r"pyparq\.rewrite"):
+            pyparq.merge(source, tmp_path / "merged.parquet")
+        with pytest.raises(OptionError, match=r"pyparq\.rewrite"):
+            pyparq.add_indexes(source, tmp_path / "copies", bloom_filters=["id"])
+        pyparq.rewrite(source, tmp_path / "rows.parquet")
+        assert by_id(pyparq.read_table(tmp_path / "rows.parquet")) == by_id(pyparq.dataset(table).read())
+    assert not (tmp_path / "merged.parquet").exists()
+    assert not (tmp_path / "copies").exists()
+    assert pyparq.verify(table).ok
+    with pytest.raises(OptionError, match="cannot be one of a list"):
+        pyparq.dataset([table])

@@ -90,14 +90,14 @@ def test_modules_open_by_hand(raw: bytes, parts: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    "size", [0, 1, 15, 16, 17, 31, 32, 33, 1000, package_ciphers._LARGE - 1, package_ciphers._LARGE, 100_001]
+    "size", [0, 1, 15, 16, 17, 31, 32, 33, 1000, package_ciphers.LARGE_BODY - 1, package_ciphers.LARGE_BODY, 100_001]
 )
 def test_ctr_by_either_way(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through GCM's counters, and through a CTR context as where ``cryptography`` cannot write into a buffer."""
     text, raw = bytes(range(256)) * 400, b"sixteen byte key"
-    monkeypatch.setattr(package_ciphers, "_gcm_is_quicker", lambda: True)  # which depends on the processor
+    monkeypatch.setattr(package_ciphers, "gcm_is_quicker", lambda: True)  # which depends on the processor
     if size < 2000:
-        monkeypatch.setattr(package_ciphers, "_LARGE", 17)
+        monkeypatch.setattr(package_ciphers, "LARGE_BODY", 17)
     native = DataKey(raw)
     monkeypatch.setattr(cipher, "aes_is_native", lambda: False)
     key, older = DataKey(raw), DataKey(raw)
@@ -111,7 +111,7 @@ def test_ctr_by_either_way(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_way_that_is_measured_as_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cipher, "aes_is_native", lambda: False)
     key = DataKey(bytes(16))
-    page = bytes(range(256)) * (package_ciphers._LARGE // 256)
+    page = bytes(range(256)) * (package_ciphers.LARGE_BODY // 256)
     assert open_ctr(bytes(16), bytes(key.seal_ctr([page]))) == page
 
 

@@ -429,13 +429,13 @@ def test_a_tag_makes_a_checksum_needless() -> None:
 
 def test_levels_outside_of_a_module_need_their_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
     """parquet-java encrypts the values of a v2 page alone: only the CRC covers its levels."""
-    real = writing._Encrypted.seal
+    real = writing.EncryptedChunk.seal
 
     def seal(self: Any, module: Module, parts: Any, page: int = -1) -> Any:
         clear = parts[:2] if module == Module.DATA_PAGE else []
         return [*clear, *real(self, module, parts[len(clear) :], page)]
 
-    monkeypatch.setattr(writing._Encrypted, "seal", seal)
+    monkeypatch.setattr(writing.EncryptedChunk, "seal", seal)
     source = pa.table({"a": [None if k % 3 else k for k in range(500)]})
     data = stored(source, EncryptionProperties(FOOTER), data_page_version="2.0")
     assert read(data, KEYS) == source

@@ -507,13 +507,13 @@ def test_pages_are_sealed_natively(algorithm: str, monkeypatch: pytest.MonkeyPat
     from pyparq.encryption import writing
 
     by_python: list[int] = []
-    seal = writing._Encrypted.seal
+    seal = writing.EncryptedChunk.seal
 
     def counting(self: Any, module: Any, parts: list[Any], page: int = -1) -> list[Any]:
         by_python.append(int(module))
         return seal(self, module, parts, page)
 
-    monkeypatch.setattr(writing._Encrypted, "seal", counting)
+    monkeypatch.setattr(writing.EncryptedChunk, "seal", counting)
     properties = EncryptionProperties(FOOTER, algorithm=algorithm)
     data = written(table(), properties, bloom_filters=["shuffled"])
     assert read(data, DecryptionProperties(FOOTER)).num_rows == table().num_rows

@@ -136,6 +136,18 @@ def test_bounds_of_both_columns_prune() -> None:
         assert file.scan(filters=col("a") > col("b")).count() == 49
 
 
+@pytest.mark.parametrize(("a", "b", "rows"), [(5, 5, 0), (5, 7, 2), (7, 5, 2), (-5, 5, 2)])
+def test_bounds_of_constant_columns(a: int, b: int, rows: int) -> None:
+    """Bounds alone say that two constant columns are the same; where they are not, every row is kept."""
+    sink = io.BytesIO()
+    pyparq.write_table(pa.table({"a": [a] * 2, "b": [b] * 2}), sink)
+    with pyparq.ParquetFile(sink.getvalue()) as file:
+        scan = file.scan(filters=col("a") * 1 != col("b"))
+        assert scan.count() == rows
+        assert scan.explain(execute=False).row_groups == (rows > 0)
+        assert file.scan(filters=col("a") * 1 == col("b")).count() == 2 - rows
+
+
 @pytest.mark.parametrize(
     ("where", "says"),
     [

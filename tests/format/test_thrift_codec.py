@@ -8,6 +8,7 @@ import random
 import struct
 import threading
 from io import BytesIO
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -330,17 +331,17 @@ def test_random_bytes_never_do_worse_than_an_error() -> None:
 
 
 def test_garbage_collector_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thrift_codec, "_PAUSE_GC_FROM", 1)
+    monkeypatch.setattr(thrift_codec, "PAUSE_GC_FROM", 1)
     states: list[bool] = []
-    decode = thrift_codec._decode
+    header = page_header()
+    decode = thrift_codec.fastbinary.decode_compact
 
     def watched(*args: Any) -> Any:
         states.append(gc.isenabled())
         return decode(*args)
 
-    monkeypatch.setattr(thrift_codec, "_decode", watched)
+    monkeypatch.setattr(thrift_codec, "fastbinary", SimpleNamespace(decode_compact=watched))
     assert gc.isenabled()
-    header = page_header()
     threads = [
         threading.Thread(target=lambda: [deserialize(ttypes.PageHeader, header) for _ in range(200)]) for _ in range(4)
     ]

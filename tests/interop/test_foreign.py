@@ -15,6 +15,8 @@ import pytest
 
 import pyparq
 from pyparq import col
+from pyparq.format import ttypes as tt
+from pyparq.format.thrift_codec import deserialize, serialize
 
 FOREIGN = Path(__file__).parents[2] / "testdata" / "foreign"
 EXPECTED: dict[str, Any] = json.loads((FOREIGN / "expected.json").read_text("utf-8"))
@@ -113,3 +115,22 @@ def test_one_page_for_one_row(name: str) -> None:
         pages = [file.page_locations(k, "row") for k in range(file.num_row_groups)]
     assert sum(len(p.offsets) for p in pages if p is not None) >= 2
     assert (report.rows, report.row_groups, report.pages_decoded) == (1, 1, 1)
+
+
+def test_padded_pages_of_fastparquet(tmp_path: Path) -> None:
+    """fastparquet (2026.9) pads pages of FIXED_LEN_BYTE_ARRAY by 8 bytes. A schema whose length is too small is told
+    apart: its pages have a byte per value too many, or more."""
+    data = (FOREIGN.parent / "quirks" / "fastparquet_padded.parquet").read_bytes()
+    values = [b"x%d" % (k % 10) for k in range(100)]
+    assert pyparq.read_table(data)["a"].to_pylist() == values
+    assert pyparq.read_table(data, rows=[3, 50])["a"].to_pylist() == [b"x3", b"x0"]
+    assert pyparq.read_table(data, filters=col("a") == b"x3").num_rows == 10
+    assert not pyparq.verify(data).files[0].findings
+    size = int.from_bytes(data[-8:-4], "little")
+    meta, _ = deserialize(tt.FileMetaData, data[-8 - size : -8])
+    meta.schema[1].type_length = 1
+    footer = serialize(meta)
+    narrow = data[: -8 - size] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    for rows in (None, [3]):
+        with pytest.raises(pyparq.CorruptFileError, match="208 bytes for 100 PLAIN values of 1 bytes"):
+            pyparq.read_table(narrow, rows=rows)

@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pyparq.pandas
+import pyparq.parquet
+
+TESTDATA = Path(__file__).resolve().parents[2] / "testdata"
 
 START = """
 import datetime as dt, io, os
@@ -115,6 +119,14 @@ def test_scripts_run_with_one_import_changed(tmp_path: Path) -> None:
     differing = [name for name, a, b in zip(SCRIPTS, theirs, ours, strict=True) if a != b]
     assert differing == []
     assert len(theirs) >= 25
+
+
+@pytest.mark.parametrize("path", sorted(p for f in ("types", "foreign") for p in (TESTDATA / f).rglob("*.parquet")),
+                         ids=lambda p: p.name)  # fmt: skip
+def test_schemas_are_printed_alike(path: Path) -> None:
+    theirs, ours = (repr(module.ParquetFile(path).schema).split("\n")[1:] for module in (pq, pyparq.parquet))
+    assert ours == theirs
+    assert len(ours) > 2
 
 
 # ---- pandas

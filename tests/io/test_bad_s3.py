@@ -34,7 +34,7 @@ def s3() -> Iterator[S3]:
 
 @pytest.fixture(autouse=True)
 def quiet(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("pyparq.io.retry._sleep", lambda seconds: None)
+    monkeypatch.setattr("pyparq.io.retry.pause_for", lambda seconds: None)
     s3.script = lambda method, path: ""
     s3.asked.clear()
     yield

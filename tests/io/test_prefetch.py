@@ -168,6 +168,18 @@ def test_a_stream_that_is_given_up_asks_for_nothing_more(file_size: dict[str, An
         assert not scan.file.fetcher.ahead
 
 
+def test_a_count_asks_for_all_row_groups_at_once(file_size: dict[str, Any]) -> None:
+    """Each request waits for those of the other row groups."""
+    slow, meeting = LoopingStore({"t": data()}), threading.Barrier(GROUPS)
+    with ParquetFile(slow.of("t"), **file_size) as file:
+        slow.before = lambda request: group_of(request) >= 0 and meeting.wait(20) and None
+        scan = file.scan(filters=col("x") < 0.5)
+        assert scan.count() == int((table()["x"].to_numpy() < 0.5).sum())
+        assert not scan.file.fetcher.ahead
+        assert len(of_groups(slow.log.requests)) == GROUPS
+        slow.before = lambda request: None
+
+
 def test_rows_that_may_not_be_needed_are_not_asked_for(file_size: dict[str, Any]) -> None:
     """A limit on the rows that match: nobody knows how many row groups it takes."""
     slow = AsyncStore({"t": data()})

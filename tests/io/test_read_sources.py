@@ -304,7 +304,7 @@ def test_a_file_object_that_its_owner_closed(path: Path) -> None:
         assert caught.value.file == file._file.name
 
 
-class Held:
+class HeldReads:
     """Reads that wait, once they have begun, for another thread."""
 
     def __init__(self) -> None:
@@ -326,7 +326,7 @@ def test_a_file_closed_while_it_is_read(
 
     (tmp_path / "right").write_bytes(b"right" * (3 << 20))
     (tmp_path / "wrong").write_bytes(b"wrong" * (3 << 20))
-    held = Held()
+    held = HeldReads()
 
     def holding(real: Any) -> Any:
         def call(*args: Any) -> Any:

@@ -166,7 +166,7 @@ def test_rows_of_before_an_overwrite_stay_away(path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_a_file_that_was_removed_stays_removed(path: Path, name: str) -> None:
-    with other_at_rename("remove", path, 2) as ended:
+    with other_at_rename("remove", path, 2, seconds=60) as ended:  # it waits for no lock
         ours(name, path)
     assert ended == [True]
     assert os.listdir(path.parent) == []

@@ -39,7 +39,7 @@ OPEN, LINK = os.open, os.link
 
 
 def has_unnamed_files(folder: Path) -> bool:
-    fd = atomic_write._open_unnamed(str(folder), 0o600)
+    fd = atomic_write.open_unnamed(str(folder), 0o600)
     if fd >= 0:
         os.close(fd)
     return fd >= 0
@@ -67,16 +67,12 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_
     if request.param in errors and hasattr(os, "O_TMPFILE"):
         monkeypatch.setattr(atomic_write.os, "open", without(errors[request.param]))
     if request.param == "no /proc":
-        monkeypatch.setattr(atomic_write, "_proc_name", lambda fd: f"/nowhere/{fd}")
-        monkeypatch.setattr(atomic_write, "_has_proc", False)
-    if request.param == "no /proc any more":
-        pyparq.write_table(TABLE, tmp_path / "first")
-        (tmp_path / "first").unlink()
-        monkeypatch.setattr(atomic_write, "_proc_name", lambda fd: f"/nowhere/{fd}")
-    if request.param == "no links":
+        monkeypatch.setattr(atomic_write, "DESCRIPTORS", "/nowhere")
+    refusals = {"no links": errno.EPERM, "no /proc any more": errno.ENOENT}
+    if request.param in refusals:
 
         def refuse(*args: Any, **options: Any) -> None:
-            raise PermissionError(errno.EPERM, "no links here")
+            raise OSError(refusals[request.param], "no links here")
 
         monkeypatch.setattr(atomic_write.os, "link", refuse)
     return str(request.param)
@@ -444,7 +440,7 @@ WRITE = """
 import sys, numpy as np, pyparq
 from pyparq.io import atomic_write
 if sys.argv[2] == "named":
-    atomic_write._open_unnamed = lambda folder, mode: -1
+    atomic_write.open_unnamed = lambda folder, mode: -1
 for round in range(1 << 20):
     if round == 1:
         print("begin", flush=True)

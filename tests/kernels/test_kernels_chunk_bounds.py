@@ -21,7 +21,7 @@ from pyparq.format.types import LeafType, Physical
 from pyparq.index.bloom_filter import BloomFilter, serialize_filter
 from pyparq.index.bloom_sizing import BLOCK_BYTES
 from pyparq.index.statistics import bounds_of_numbers, bounds_of_stored
-from pyparq.kernels import KernelError
+from pyparq.kernels import ColumnIndexArrays, KernelError
 
 KINDS = len(ChunkNumbers._fields)
 PLACE = {name: k for k, name in enumerate(ChunkNumbers._fields)}
@@ -158,11 +158,11 @@ def test_places_outside_of_a_footer_are_refused() -> None:
 # ---- a ColumnIndex
 
 
-def _as_struct(found: tuple[Any, ...], width: int) -> tuple[Any, ...]:
-    null_pages, low, high, order, nulls, repetition, definition, nans = found
-    bounds = [part if width == 0 else len(part[0]) for part in (low, high)]
-    lists = [None if part is None else part.tolist() for part in (nulls, repetition, definition, nans)]
-    return null_pages.tolist(), *bounds, order, *lists
+def _as_struct(found: ColumnIndexArrays, width: int) -> tuple[Any, ...]:
+    bounds = [part if width == 0 else len(part[0]) for part in (found.lower, found.upper)]
+    numbers = (found.null_counts, found.repetition_histograms, found.definition_histograms, found.nan_counts)
+    lists = [None if part is None else part.tolist() for part in numbers]
+    return found.null_pages.tolist(), *bounds, found.order, *lists
 
 
 def _expected(index: tt.ColumnIndex, width: int) -> tuple[Any, ...]:
@@ -209,9 +209,10 @@ def test_a_column_index_is_read_as_its_decoder_reads_it(k: int) -> None:
 
 def test_bounds_of_a_column_index() -> None:
     data = _indexes()[2][0]
-    _, (low, usable), (high, _), *_ = deserialize_column_index(data, 8, 0)
+    found = deserialize_column_index(data, 8, 0)
+    (low, usable), (high, _) = found.lower, found.upper
     assert (low.tolist(), usable.tolist(), high.tolist()) == ([3, -1, 70], [True] * 3, [3, -1, 70])
-    assert deserialize_column_index(data, 4, 0)[1][1].tolist() == [False] * 3
+    assert deserialize_column_index(data, 4, 0).lower[1].tolist() == [False] * 3
     with pytest.raises(CorruptFileError):
         deserialize_column_index(data, 3, 0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import subprocess
 import sys
 import threading
@@ -25,6 +26,41 @@ GUARD = 100
 """Bytes behind the room that must stay as they are."""
 
 
+def lz4_raw_into(data: Any, out: Any) -> int:
+    return int(cramjam.lz4.decompress_block_into(data, out, output_len=len(out)))
+
+
+def lz4_into(data: Any, out: Any) -> int:
+    """Codec LZ4 is deprecated and ambiguous: the data are either Hadoop's frames or one raw block."""
+    view = memoryview(data)
+    try:
+        written = hadoop_lz4_into(view, out)
+    except Exception:
+        written = -1
+    return written if written == len(out) else lz4_raw_into(view, out)
+
+
+def hadoop_lz4_into(view: memoryview, out: Any) -> int:
+    """Hadoop's frames: a big-endian uncompressed size, then LZ4 blocks until that many bytes are reached, each behind
+    its big-endian stored size. Hadoop cuts data that exceeds its buffer, so one frame of a large page has several
+    blocks."""
+    at, written = 0, 0
+    while at < len(view):
+        frame_end = written + int.from_bytes(view[at : at + 4], "big")
+        at += 4
+        if frame_end > len(out):
+            return -1
+        while written < frame_end:
+            stored = int.from_bytes(view[at : at + 4], "big")
+            at += 4
+            if not 0 < stored <= len(view) - at:
+                return -1
+            rest = out[written:frame_end]
+            written += int(cramjam.lz4.decompress_block_into(view[at : at + stored], rest, output_len=len(rest)))
+            at += stored
+    return written
+
+
 def inflated(codec: int, data: Any, room: int, wanted: int = -1) -> bytes | None:
     """What the kernel makes of it, ``None`` where it refuses."""
     out = np.full(room + GUARD, 0x5A, np.uint8)
@@ -44,8 +80,11 @@ def expected(codec: int, data: Any, room: int) -> bytes | None:
     return out.tobytes() if found == room else None
 
 
-ORACLES = {
-    codec: decode for codec in (SNAPPY, GZIP, BROTLI, LZ4, ZSTD, LZ4_RAW) if (decode := compression._DECODERS[codec])
+ORACLES: dict[int, Callable[[Any, Any], int]] = {
+    **{codec: decode for codec in (GZIP, BROTLI, ZSTD) if (decode := compression.library_decoder(codec))},
+    SNAPPY: cramjam.snappy.decompress_raw_into,
+    LZ4: lz4_into,
+    LZ4_RAW: lz4_raw_into,
 }
 
 
@@ -96,9 +135,9 @@ def samples() -> dict[str, bytes]:
 
 
 def test_what_is_native_here() -> None:
-    """The libraries that pyparq depends on have the functions; nobody reads LZO."""
+    """The libraries that pyparq depends on have the functions; LZO is our own."""
     assert [codec for codec in range(-1, 10) if probes.codec_is_native(codec)] == [
-        UNCOMPRESSED, SNAPPY, GZIP, BROTLI, LZ4, ZSTD, LZ4_RAW,
+        UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW,
     ]  # fmt: skip
     assert probes.inflate(LZO, b"x", bytearray(1)) == -1
 
@@ -164,10 +203,17 @@ def test_uncompressed() -> None:
     assert inflated(UNCOMPRESSED, b"", 2) == b""
 
 
+LINKED = ("zlib", "linked") in [row[:2] for row in kernels.library_report()]
+
+
 def same_as_the_library(codec: int, data: bytes, room: int) -> None:
     found, wanted = inflated(codec, data, room), expected(codec, data, room)
     if found is not None and len(found) < room:
         found = None  # another number of bytes than are due: the caller refuses it
+    if wanted is None and found is not None and codec == GZIP and LINKED:
+        # libdeflate takes two codes that DEFLATE forbids for the one below them. What comes out then has the right CRC.
+        assert struct.unpack("<II", data[-8:]) == (zlib.crc32(found), len(found)), (codec, data, room)
+        return
     assert found == wanted, (codec, data, room)
 
 

@@ -221,6 +221,26 @@ time.sleep(0.2)
     assert run(code) in ("the interpreter is shutting down", "")
 
 
+def test_the_interpreter_ends_while_threads_ask_for_the_gil() -> None:
+    """It ends them in the middle of C++ (until Python 3.13): they crash nothing."""
+    code = """
+import io, pyparq
+file = io.BytesIO()
+pyparq.write_table({"n": range(200_000)}, file, row_group_size=20_000)
+data, values = file.getvalue(), bytes(80_000)
+def read():
+    while True:
+        pyparq.read_table(io.BytesIO(data))
+def compute():
+    while True:
+        pyparq.kernels.xxh64_fixed(values, 8)
+for caller in (read, read, read, compute, compute):
+    threading.Thread(target=caller, daemon=True).start()
+time.sleep(0.3)
+"""
+    assert run(code) == ""
+
+
 def test_work_at_the_end_of_the_interpreter() -> None:
     code = """
 import atexit

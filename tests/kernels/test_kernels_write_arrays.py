@@ -37,7 +37,7 @@ def rules(physical: int, width: int, max_def: int = 1, text: bool = False, preci
     order = LeafOrder(0, width, False, False, False)
     return ColumnRules(
         FILE, order, physical, width, max_def, 0, 0, None, NOT_NATIVE, True, False, -1, [], True, text, precision,
-        ["a"], [],
+        0, ["a"], [],
     )  # fmt: skip
 
 

@@ -22,7 +22,20 @@ from click.testing import CliRunner
 import pyparq
 from pyparq import col
 from pyparq.cli.app import app
-from pyparq.read.picture.fates import BLOOM, DICTIONARY, NOT_ASKED, PAGE_INDEX, PARTITION, READ, STATISTICS, VALUES
+from pyparq.read.picture.fates import (
+    BLOOM,
+    DICTIONARY,
+    NOT_ASKED,
+    OTHER,
+    PAGE_INDEX,
+    PARTITION,
+    READ,
+    STATISTICS,
+    VALUES,
+    Fates,
+)
+from pyparq.read.picture.placed_pages import placed_pages
+from pyparq.read.scan import traced
 
 ROWS = 6000
 HOSTILE = "</script><script>document.title='hacked'</script>"
@@ -156,6 +169,15 @@ def test_each_page_has_its_fate(name: str, ours: Path) -> None:
     for (chunk, _, _), fate in zip(page_places(document), fates, strict=True):
         column = document["columns"][chunk % 4]["name"]
         assert (fate == NOT_ASKED) == (column not in tested)
+
+
+def test_a_stage_without_a_colour_of_its_own_has_one(ours: Path) -> None:
+    with pyparq.ParquetFile(ours) as file:
+        scan = file.scan(["time"], col("time") >= 0)
+        trace = traced(scan)
+        trace.note_stage("an index of next year", {(0, 0)}, [])
+        pages = placed_pages(scan.file, [scan.file.chunk(0, scan.outputs[0].leaves[0])], walk=False)
+        assert Fates(scan, trace).of_pages((0, 0), pages[0, 0]) == [OTHER] * 8
 
 
 def test_pages_ruled_out_hold_no_row_and_bytes_read_lie_in_requests(ours: Path) -> None:

@@ -39,7 +39,7 @@ LAYERS = [
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
-# Who may import a module of pyparq inside a function, and why. Everybody else imports at the top.
+# Who may import a module of pyparq inside a function, and why. All others import at the top.
 INSIDE_FUNCTIONS = {
     "__init__": "import pyparq loads numpy, the kernels and the errors alone",
     "api": "a read of one file does not load what reads many",
@@ -231,7 +231,7 @@ def _uses_from_outside() -> Iterator[tuple[str, str, str, int]]:
                 yield short(path), there, found.module.removeprefix(f"pyparq.{there}").lstrip("."), found.line
 
 
-def test_nobody_reaches_past_a_door() -> None:
+def test_imports_stop_at_doors() -> None:
     """What a package's ``__init__`` defines itself is open as well."""
     doors = {package: door_of(package) for package in packages()}
     past = [f"{file}:{line}: {package}.{module}" for file, package, module, line in uses_from_outside()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,13 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
                             "AWS_SECRET_ACCESS_KEY": "some-secret"}.items():  # fmt: skip
             monkeypatch.setenv(name, value)
         yield s3
+
+
+@pytest.fixture(autouse=True)
+def quiet_again() -> Iterator[None]:
+    """A block that turns debug lines on must not do so for later tests."""
+    yield
+    logging.getLogger("pyparq").setLevel(logging.NOTSET)
 
 
 def those_without_spark(page: str) -> list[Block]:

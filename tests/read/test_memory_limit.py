@@ -222,7 +222,9 @@ def test_the_default_is_the_memory_there_is(monkeypatch: pytest.MonkeyPatch) -> 
 def test_control_groups_within_control_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The smallest limit of all that the process is in."""
     whole = buffers.memory_size()
-    monkeypatch.setattr(buffers, "_limit_files", lambda: [str(tmp_path / "a" / "memory.max"), str(tmp_path / "none")])
+    (tmp_path / "own").write_text("0::/a/none\n")
+    monkeypatch.setattr(buffers, "OWN_GROUPS", str(tmp_path / "own"))
+    monkeypatch.setattr(buffers, "CGROUPS", str(tmp_path))
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "memory.max").write_text("max\n")
     assert buffers.memory_size() == whole

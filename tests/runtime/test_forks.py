@@ -416,7 +416,7 @@ def arrived(folder: Path, name: str) -> pa.Table:
 def _temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With files that have no name until they are complete, and without."""
     if request.param == "named":
-        monkeypatch.setattr(atomic_write, "_open_unnamed", lambda folder, mode: -1)
+        monkeypatch.setattr(atomic_write, "open_unnamed", lambda folder, mode: -1)
 
 
 @pytest.mark.usefixtures("_temporary")
@@ -738,7 +738,7 @@ def test_a_fork_waits_for_both_kinds_of_imports_together(monkeypatch: pytest.Mon
     never = SimpleNamespace(active_count=lambda: 2, Thread=Never)
     monkeypatch.setattr(lazy_import, "threading", never)
     monkeypatch.setattr(lazy_import, "monotonic", lambda: now[0], raising=False)
-    monkeypatch.setattr(lazy_import, "_lock", Never())
-    lazy_import._before_fork()
+    monkeypatch.setattr(lazy_import, "loading", Never())
+    lazy_import.before_fork()
     assert len(waited) == 2
     assert sum(waited) == lazy_import.PATIENCE

@@ -24,6 +24,9 @@ UNTRIED = f"{NO_TEST}the page says that nobody has tried it"
 RECKONED = f"{NO_TEST}the page says that it is measured or reckoned"
 
 SHOWN: list[tuple[str, str]] = [
+    ("reads and writes Parquet in Spark jobs", "test_only_pages_that_can_match_are_planned "
+                                               "test_spark_writes_and_pyparq_makes_both_skip"),
+    ("makes a catalog of keys", "test_it_is_the_catalog_of_one_process"),
     ("brings pyspark", "test_an_old_pyspark test_no_pyspark test_an_old_java test_workers_whose_python_has_no_pyparq "
                        "test_connect_clients_that_do_not_see_the_files"),
     ("`testdata/pipeline.py`", "test_spark_writes_and_pyparq_makes_both_skip"),
@@ -118,6 +121,8 @@ SHOWN: list[tuple[str, str]] = [
                      "test_a_driver_that_is_killed_while_it_commits"),
     ("**Overwriting what is being read**", "test_overwriting_what_is_being_read"),
     ("**Concurrent readers**", "test_a_half_committed_write_is_not_read"),
+    ("**On a store**", "test_cut_short_at_each_request test_readers_are_told "
+                       "test_an_overwrite_on_s3_that_is_cut_short"),
     ("**Object stores**", "test_a_dataset_is_written_and_read test_a_task_that_fails_leaves_the_old_files "
                           "test_a_commit_that_is_refused test_small_files_are_joined"),
     ("**Tables of Delta Lake", "test_no_writer_touches_a_table_of_another_format test_force_writes_all_the_same "

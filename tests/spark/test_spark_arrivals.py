@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.errors import ChangedFileError, LimitError, PlanError, UnsupportedError
 from pyparq.spark import arrivals
 from pyparq.spark.arrivals import Arrival, Arrivals, Offset, arrived

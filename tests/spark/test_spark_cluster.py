@@ -16,7 +16,7 @@ from conftest import absent, require
 
 import pyparq
 
-pytestmark = [pytest.mark.cluster, pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 WORK = """
 import os, sys

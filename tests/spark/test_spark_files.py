@@ -149,6 +149,32 @@ def test_the_cases_differ(spark: Any, frame: Any, tmp_path: Path) -> None:
     assert seen["legacy"]["id"][2] == "UNCOMPRESSED"
 
 
+FAR = [
+    0, 1_704_141_296_123_456, -(1 << 63), -210_866_803_200_000_001, 9_012_505_173_254_775_807,
+    9_012_505_173_254_775_808, 9_089_380_393_200_000_000, (1 << 63) - 1,
+]  # fmt: skip
+"""Microseconds since 1970. Spark counts them from Julian day 0 in the same 64 bits: the last three wrap around."""
+
+
+def test_int96_at_the_ends_of_spark(usual: Any, tmp_path: Path) -> None:
+    """Spark reads back what it wrote. So do we, in each unit that holds it. What we rewrite is the same to Spark."""
+    usual.conf.set("spark.sql.parquet.int96RebaseModeInWrite", "CORRECTED")
+    frame = usual.createDataFrame([(us,) for us in FAR], "us long").selectExpr("us", "timestamp_micros(us) as at")
+    frame.coalesce(1).write.parquet(str(tmp_path / "far"))
+    pyparq.rewrite(tmp_path / "far", tmp_path / "new.parquet")
+    for name in ("far", "new.parquet"):
+        theirs = usual.read.parquet(str(tmp_path / name)).selectExpr("unix_micros(at)", "us").collect()
+        assert sorted(row[0] for row in theirs) == sorted(row[1] for row in theirs) == sorted(FAR)
+        for unit, step in (("us", 1), ("ms", 1000), ("s", 1_000_000)):
+            ours = pyparq.read_table(tmp_path / name, coerce_int96_timestamp_unit=unit).to_arrow()
+            shown = ours["at"].cast(pa.int64()).to_pylist()
+            assert shown == [us // step for us in ours["us"].to_pylist()], unit
+        last = np.datetime64((1 << 63) - 1, "us")
+        for unit in ("us", "auto"):
+            found = pyparq.read_table(tmp_path / name, filters=col("at") == last, coerce_int96_timestamp_unit=unit)
+            assert found["us"].to_pylist() == FAR[-1:]
+
+
 def test_int96_is_filtered_by_rows(spark: Any, frame: Any, table: pa.Table, tmp_path: Path) -> None:
     """No index says anything of INT96; the rows do."""
     path = written(spark, frame, tmp_path / "theirs", {}, INDEXED)

@@ -145,7 +145,7 @@ def test_unknown_options_stop_before_the_job(spark: Any, ps: Any, folder: Path) 
 
 
 def test_groups_of_similar_size() -> None:
-    from pyparq.datasets.discovery import DataFile
+    from pyparq.datasets.data_files import DataFile
     from pyparq.spark.files import balanced
 
     sizes = [100 << 20, 1 << 20, 50 << 20, 49 << 20, 2 << 20, 98 << 20]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +146,59 @@ def test_variants_are_written_and_read(usual: Any, ps: Any, tmp_path: Path) -> N
     ):
         assert back.schema.simpleString() == frame.schema.simpleString()
         assert [str(row) for row in back.orderBy("id").selectExpr("to_json(struct(*))").collect()] == wanted
+
+
+def test_variants_that_are_shredded_for_spark(usual: Any, ps: Any, tmp_path: Path) -> None:
+    """Spark puts together what pyparq has taken apart, and finds the fields that it asks for."""
+    values: list[Any] = [
+        {"user": {"id": 5, "name": "x"}, "tags": ["a", None, 1], "price": Decimal("1.25")}, None, 7, "text", {},
+        {"user": {"id": "no"}, "rest": [1, {"a": None}], "price": 3}, {"user": 1, "tags": []}, {"user": {"id": None}},
+        {"day": dt.date(2024, 1, 2), "at": dt.datetime(2024, 1, 2, 3, 4, 5, tzinfo=dt.UTC), "b": True, "f": 1.5},
+    ]  # fmt: skip
+    shredding = {
+        "user": {"id": "int64", "name": "string"}, "tags": ["string"], "price": "decimal(9,2)", "day": "date",
+        "at": "timestamp[us, UTC]", "b": "bool", "f": "float64",
+    }  # fmt: skip
+    rows = [{"id": k, "v": value} for k, value in enumerate(values)]
+    schema = pyparq.schema({"id": "int64", "v": "variant?"})
+    for name, given in (("whole", None), ("parts", {"v": shredding}), ("auto", "auto"), ("lists", {"v": ["int64"]})):
+        pyparq.write_table(rows, tmp_path / f"{name}.parquet", schema=schema, shredding=given)
+    asked = ["to_json(v)", "variant_get(v, '$.user.id', 'string')",
+             "try_variant_get(v, '$.price', 'decimal(9,2)')", "try_variant_get(v, '$.tags[0]', 'string')"]  # fmt: skip
+
+    def answers(name: str) -> list[Any]:
+        return usual.read.parquet(str(tmp_path / f"{name}.parquet")).orderBy("id").selectExpr(*asked).collect()
+
+    wanted = answers("whole")
+    assert [row[1] for row in wanted] == ["5", None, None, None, None, "no", None, None, None]
+    for name in ("auto", "lists", "parts"):
+        for got, due in zip(answers(name), wanted, strict=True):
+            assert got[1:] == due[1:]
+            # A number of a decimal column has its scale: it is the same number.
+            assert (got[0] and json.loads(got[0])) == (due[0] and json.loads(due[0]))
+
+
+def test_nested_variants_that_are_shredded_for_spark(usual: Any, tmp_path: Path) -> None:
+    values: list[Any] = [{"id": 5, "tags": ["a", None]}, None, 7, {"id": "no"}, {}]
+    rows = [
+        {"id": k, "s": None if k == 3 else {"v": value}, "l": [value, 1] if k else None, "m": [("x", value)]}
+        for k, value in enumerate(values)
+    ]
+    schema = pyparq.schema({
+        "id": "int64", "s": "struct<v: variant?>?", "l": "list<variant?>?", "m": "map<string,variant?>?",
+    })  # fmt: skip
+    shredding = {name: {"id": "int64", "tags": ["string"]} for name in ("s.v", "l.list.element", "m.key_value.value")}
+    for name, given in (("whole", None), ("parts", shredding)):
+        pyparq.write_table(rows, tmp_path / f"{name}.parquet", schema=schema, shredding=given)
+
+    def answers(name: str) -> list[Any]:
+        frame = usual.read.parquet(str(tmp_path / f"{name}.parquet")).orderBy("id")
+        shown = ["to_json(s.v)", "to_json(l)", "to_json(m)", "try_variant_get(s.v, '$.id', 'bigint')",
+                 "try_variant_get(l[0], '$.tags[0]', 'string')"]  # fmt: skip
+        return list(frame.selectExpr("s is null", "l is null", *shown).collect())
+
+    assert answers("parts") == answers("whole")
+    assert [row[5] for row in answers("parts")] == [5, None, None, None, None]
 
 
 def test_variants_that_spark_shreds(usual: Any, ps: Any, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ QUICK = frozenset(
         "test_cli_verbs",
         "test_encryption_cli",
         # datasets
+        "test_catalog_trips",
         "test_dataset_layouts",
         "test_dataset_plan",
         "test_dataset_summary",
@@ -40,7 +41,9 @@ QUICK = frozenset(
         "test_filter_bind",
         "test_foreign_filters",
         "test_filter_many",
+        "test_geospatial",
         "test_nested_filters",
+        "test_variant_paths",
         # format
         "test_footer",
         "test_int96_range",
@@ -65,7 +68,9 @@ QUICK = frozenset(
         "test_urls",
         "test_write_sink",
         # kernels
+        "test_fuzz_corpora",
         "test_kernels",
+        "test_kernels_alp",
         "test_kernels_chunks",
         "test_kernels_codes",
         "test_kernels_counting",
@@ -75,6 +80,7 @@ QUICK = frozenset(
         "test_kernels_seal",
         "test_kernels_snappy_write",
         "test_kernels_write_arrays",
+        "test_lzo",
         # maintenance
         "test_footer_lies",
         "test_rewrite_int96",

@@ -62,14 +62,15 @@ def rle_decode(data: bytes, width: int, count: int) -> tuple[list[int], int]:
     size = (width + 7) // 8
     while len(out) < count:
         header, pos = read_uleb128(data, pos)
+        wanted = count - len(out)  # a run may claim 2 ** 31 values
         if header & 1:
             n = (header >> 1) * width
-            out += bit_unpack(data[pos : pos + n], width, (header >> 1) * 8)
+            out += bit_unpack(data[pos : pos + n], width, min((header >> 1) * 8, wanted))
             pos += n
         else:
-            out += [int.from_bytes(data[pos : pos + size], "little")] * (header >> 1)
+            out += [int.from_bytes(data[pos : pos + size], "little")] * min(header >> 1, wanted)
             pos += size
-    return out[:count], pos
+    return out, pos
 
 
 def plain_binary(values: Sequence[bytes]) -> bytes:
@@ -137,9 +138,9 @@ def delta_decode(data: bytes, bits: int) -> tuple[list[int], int]:
             if len(out) >= total:
                 break
             n = per_mini * width // 8
-            for delta in bit_unpack(data[pos : pos + n], width, per_mini):
-                if len(out) < total:
-                    out.append(wrap(out[-1] + unzigzag(smallest) + delta, bits))
+            # The last miniblock may be said to hold more values than there are.
+            for delta in bit_unpack(data[pos : pos + n], width, min(per_mini, total - len(out))):
+                out.append(wrap(out[-1] + unzigzag(smallest) + delta, bits))
             pos += n
     return out, pos
 

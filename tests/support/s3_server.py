@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conftest import require
+from service_models import keep_models
 
 BUCKET = "bucket"
 
@@ -28,6 +29,8 @@ class S3:
     script: Callable[[str, str], str] = lambda method, path: ""
     """What to do wrong with a request: ``""`` (nothing), a status, ``"lost"`` (carried out, the answer is lost) or
     ``"short"`` (half of the body)."""
+    ignores_conditions: bool = False
+    """Whether it takes no notice of ``If-Match`` and ``If-None-Match``, as old servers do."""
 
     @property
     def options(self) -> dict[str, Any]:
@@ -61,6 +64,7 @@ def serve() -> Iterator[S3]:
     """Run a server on localhost."""
     require("s3fs")
     require("moto")
+    keep_models()
     server_module: Any = require("moto.server")
     serving: Any = require("werkzeug.serving")
     found = S3("")
@@ -73,6 +77,9 @@ def serve() -> Iterator[S3]:
         if found.refuse(environ["REQUEST_METHOD"], path):
             start_response("403 Forbidden", [("Content-Type", "application/xml")])
             return [b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"]
+        if found.ignores_conditions:
+            for header in ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"):
+                environ.pop(header, None)
         wrong = found.script(environ["REQUEST_METHOD"], path)
         if not wrong:
             return application(environ, start_response)

@@ -27,6 +27,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.python.daemon.module": "warm_daemon",
 }
 
 
@@ -49,6 +50,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         patch.setenv("PYSPARK_PYTHON", sys.executable)  # else its workers are the path's python3, of whatever version
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)  # where warm_daemon is
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session

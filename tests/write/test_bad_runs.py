@@ -35,7 +35,7 @@ LASTING = ["unfinished", "long", "gzip", "whole", "elsewhere", "404", "403"]
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyparq.io.retry._sleep", lambda seconds: None)
+    monkeypatch.setattr("pyparq.io.retry.pause_for", lambda seconds: None)
 
 
 def is_typed(error: BaseException) -> bool:

@@ -123,7 +123,7 @@ def fs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyparq.io.retry._sleep", lambda seconds: None)
+    monkeypatch.setattr("pyparq.io.retry.pause_for", lambda seconds: None)
 
 
 def rows(url: str) -> list[int]:

@@ -87,8 +87,8 @@ def in_memory(data: pa.Table, keys: Any, folder: Path) -> pa.Table:
 def test_it_is_the_order_of_sorting_in_memory(
     tmp_path: Path, data: pa.Table, keys: Any, fan_in: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(external_sort, "_FAN_IN", fan_in)  # few runs at once: several rounds
-    monkeypatch.setattr(external_sort, "_MIN_BLOCK", 16 << 10)
+    monkeypatch.setattr(external_sort, "FAN_IN", fan_in)  # few runs at once: several rounds
+    monkeypatch.setattr(external_sort, "MIN_BLOCK", 16 << 10)
     found = by_runs(data, keys, 800_000, secret=fan_in == 2)
     expected = in_memory(data, keys, tmp_path)
     assert found["row"].equals(expected["row"])

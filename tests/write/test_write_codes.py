@@ -193,7 +193,7 @@ def encoded(physical: int, width: int, parts: list[Any], rows: int, dictionary: 
     file = FileRules(1, 100, 1 << 20, 1 << 20, 64, 64, 4096, True, True, 256, 0.25, 0.8, "key", None, 1)
     order = LeafOrder(0, width, False, False, False)
     column = ColumnRules(
-        file, order, physical, width, 1, 0, 0, None, -1 << 30, True, False, -1, [], True, False, 0, ["a"], []
+        file, order, physical, width, 1, 0, 0, None, -1 << 30, True, False, -1, [], True, False, 0, 0, ["a"], []
     )
     chunks = EncodedChunks()
     job = ArraysChunk(column, [FlatArray(*part) for part in parts], rows, dictionary)

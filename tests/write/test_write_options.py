@@ -24,7 +24,7 @@ SCHEMA = schema({"id": "int64", "name": "string?", "flag": "bool", "x": "double?
     [
         ({"compresion": "zstd"}, "did you mean 'compression'"),
         ({"compression": "sappy"}, "sappy"),
-        ({"compression": {"id": "lzo"}}, "lzo"),
+        ({"compression": {"id": "lzo"}}, "LZO is only read"),
         ({"compression": "zstd", "compression_level": 50}, "levels go from"),
         ({"compression": "snappy", "compression_level": 3}, "no compression levels"),
         ({"row_group_size": 0}, "row_group_size must be"),

@@ -320,7 +320,7 @@ def test_batches_go_through_a_filter_and_on(tmp_path: Path) -> None:
     data = written({"a": np.arange(1000), "s": ["x", None] * 500}, row_group_size=100)
     with pyparq.ParquetFile(data) as file:
         pyparq.write_table(
-            (b.select(["a"]).rename({"a": "b"}).slice(0, 2) for b in file.iter_batches()), tmp_path / "t"
+            (b.select(["a"]).rename({"a": "b"}).slice(0, 2) for b in file.iter_batches(100)), tmp_path / "t"
         )
     assert read((tmp_path / "t").read_bytes())["b"] == [100 * k + n for k in range(10) for n in range(2)]
 

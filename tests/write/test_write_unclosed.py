@@ -129,7 +129,7 @@ writer.write({"a": [1]})
 @pytest.mark.parametrize("how", ["unnamed", "named"])
 def test_a_writer_that_is_open_at_exit_is_named_on_stderr(tmp_path: Path, end: str, how: str) -> None:
     path = tmp_path / "t.parquet"
-    unnamed = "from pyparq.io import atomic_write\natomic_write._open_unnamed = lambda *given: -1\n"
+    unnamed = "from pyparq.io import atomic_write\natomic_write.open_unnamed = lambda *given: -1\n"
     begin = unnamed if how == "named" else ""
     done = run(begin + BEGIN + end, path)
     (line,) = done.stderr.splitlines()

@@ -43,7 +43,7 @@ def column_from_list(values: Sequence[Any], name: str, target: DataType | None =
     """
     if depth > _MAX_DEPTH:
         raise DataError(f"the values are nested more than {_MAX_DEPTH} levels deep", column=name)
-    quick = _by_kernels(values, name, target, depth) if type(values) is list else None
+    quick = by_kernels(values, name, target, depth) if type(values) is list else None
     if quick is not None:
         return quick
     given = sorted_out(values, name, depth)
@@ -55,7 +55,7 @@ def column_from_list(values: Sequence[Any], name: str, target: DataType | None =
     return column if target is None else cast(column, target, name)
 
 
-def _by_kernels(values: list[Any], name: str, target: DataType | None, depth: int) -> Column | None:
+def by_kernels(values: list[Any], name: str, target: DataType | None, depth: int) -> Column | None:
     """The column in one pass over the objects. ``None`` for values that take a closer look, or that are refused."""
     if target is not None and target.is_nested:
         return _nested_by_kernels(values, name, target, depth)

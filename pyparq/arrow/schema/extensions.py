@@ -21,9 +21,11 @@ EXTENSION_METADATA = b"ARROW:extension:metadata"
 FIELD_ID = b"PARQUET:field_id"
 LOGICAL_TYPE = b"PARQUET:logical_type"
 LAYOUT = b"PARQUET:arrow_layout"
-"""In ``ARROW:schema``, where others would stumble over the type itself: ``dictionary:i`` or ``ordered:i`` (the format
-of the indices) and ``run_end:i`` (that of the run ends) on a field that has the type of the values; ``date64`` on one
-of date32. Several are separated by spaces, what is within behind what it is in."""
+"""A key of a field's metadata in ``ARROW:schema``, for layouts that other readers do not understand as a type.
+
+``dictionary:i`` or ``ordered:i`` (with the format of the indices) and ``run_end:i`` (with that of the run ends) stand
+on a field that has the type of the values. ``date64`` stands on a field of date32. Several are separated by spaces,
+the outer layout first."""
 
 UUID, JSON, WKB, VARIANT = b"arrow.uuid", b"arrow.json", b"geoarrow.wkb", b"arrow.parquet.variant"
 BOOL8 = b"arrow.bool8"
@@ -179,4 +181,27 @@ def is_variant_field(field: Field) -> bool:
             f"not {', '.join(parts) or 'empty'}",
             column=field.name,
         )
+    return True
+
+
+FILE_PARTS = {
+    "uri": "string", "offset": "int64", "size": "int64", "content_type": "string", "checksum": "string",
+    "inline": "binary",
+}  # fmt: skip
+"""Fields of a FILE and their types (LogicalTypes.md, "FILE"). All are nullable, and each may be left out."""
+_FORMATS = {"string": ("u", "U", "vu"), "int64": ("l",), "binary": ("z", "Z", "vz")}
+
+
+def is_file_field(field: Field) -> bool:
+    """Whether a struct is marked as a FILE. Raises :class:`SchemaError` if it does not have the form of one."""
+    if field.type.format != "+s" or field.metadata.get(LOGICAL_TYPE) != b"FILE":
+        return False
+    for child in field.type.children:
+        wanted = FILE_PARTS.get(child.name)
+        if wanted is None:
+            raise SchemaError(f"a FILE has no field {child.name!r}, only {', '.join(FILE_PARTS)}", column=field.name)
+        if child.type.format not in _FORMATS[wanted]:
+            raise SchemaError(f"the field {child.name!r} of a FILE is {wanted}, not {child.type}", column=field.name)
+        if not child.nullable:
+            raise SchemaError(f"the field {child.name!r} of a FILE must be nullable", column=field.name)
     return True

@@ -13,6 +13,7 @@ from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.schema.extensions import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
+    FILE_PARTS,
     JSON,
     LOGICAL_TYPE,
     UUID,
@@ -38,9 +39,11 @@ _METADATA = {
     "enum": {LOGICAL_TYPE: b"ENUM"},
     "bson": {LOGICAL_TYPE: b"BSON"},
     "interval": {LOGICAL_TYPE: b"INTERVAL"},
+    "file": {LOGICAL_TYPE: b"FILE"},
     "variant": {EXTENSION_NAME: VARIANT, EXTENSION_METADATA: b""},
 }
 _VARIANT_TYPE = DataType("+s", tuple(Field(name, DataType("z"), False) for name in ("metadata", "value")))
+_FILE_TYPE = DataType("+s", tuple(Field(name, DataType(_NAMES[kind]), True) for name, kind in FILE_PARTS.items()))
 _TIMES = {"s": "tts", "ms": "ttm", "us": "ttu", "ns": "ttn"}
 _TIME_WIDTHS = {
     "time32": ("s", "ms"), "time64": ("us", "ns"), "time": ("s", "ms", "us", "ns"), "duration": ("s", "ms", "us", "ns"),
@@ -75,7 +78,8 @@ def schema(spec: Any) -> Schema:
       ``binary``, ``fixed[16]``, ``date``, ``time[ms|us|ns]``, ``timestamp[ms|us|ns]`` (local time),
       ``timestamp[us, UTC]``, ``duration[s|ms|us|ns]``, ``decimal(9,2)``, ``json``, ``uuid``, ``null``; and Parquet's
       ``enum`` (strings), ``bson`` (binary), ``interval`` (12 bytes: months, days, milliseconds), ``geometry``,
-      ``geography`` (WKB in longitude and latitude) and ``variant`` (a struct of ``metadata`` and ``value``);
+      ``geography`` (WKB in longitude and latitude), ``variant`` (a struct of ``metadata`` and ``value``) and
+      ``file`` (a struct of ``uri``, ``offset``, ``size``, ``content_type``, ``checksum`` and ``inline``);
     - ``list<int64?>``, ``struct<a: int64, b: string?>``, ``map<string, float64?>``, nested as needed;
     - a ``?`` behind a type makes the value nullable; without it, it is required.
 
@@ -195,6 +199,8 @@ class _Parser:
             return DataType(_NAMES[word])
         if word == "variant":
             return _VARIANT_TYPE
+        if word == "file":
+            return _FILE_TYPE
         if word in ("fixed", "fixed_size_binary", "binary"):
             return self.fixed()
         if word == "timestamp":
@@ -213,7 +219,7 @@ class _Parser:
             return self.map()
         if word == "struct":
             return self.struct()
-        known = [*_NAMES, "timestamp", "duration", "decimal", "fixed", "list", "map", "struct", "variant"]
+        known = [*_NAMES, "timestamp", "duration", "decimal", "fixed", "list", "map", "struct", "variant", "file"]
         near = get_close_matches(word, known, 1)
         return self.fail(f"unknown type {word!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
 

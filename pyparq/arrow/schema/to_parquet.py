@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pyparq.arrow.schema.extensions import FIELD_ID, annotated, is_variant_field, metadata_of, variant_metadata
+from pyparq.arrow.schema.extensions import (
+    FIELD_ID,
+    LOGICAL_TYPE,
+    annotated,
+    is_file_field,
+    is_variant_field,
+    metadata_of,
+    variant_metadata,
+)
 from pyparq.errors import ParquetError, SchemaError, UnsupportedError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.annotation import decimal_capacity, restate
@@ -195,6 +203,8 @@ def _add(field: Field, elements: list[Any], name: str | None = None) -> None:
             raise UnsupportedError("Parquet cannot store a struct without fields: leave the column out or add a field")
         if is_variant_field(field):
             element.logicalType = tt.LogicalType(VARIANT=tt.VariantType(specification_version=1))
+        if is_file_field(field):
+            element.logicalType = tt.LogicalType(FILE=tt.FileType())
         element.num_children = len(type_.children)
         for child in type_.children:
             _add(child, elements)
@@ -269,6 +279,8 @@ def field_of(
     metadata = _node_metadata(shape)
     if shape.node.is_variant and shape.kind == "struct":
         metadata = {**variant_metadata(children), **metadata}
+    if shape.node.is_file and shape.kind == "struct":
+        metadata = {LOGICAL_TYPE: b"FILE", **metadata}
     return Field(shape.name, _nested_type(shape.kind, children), shape.nullable, metadata)
 
 

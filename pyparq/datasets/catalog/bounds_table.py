@@ -27,7 +27,7 @@ LONGEST = 256
 
 Int64Array = npt.NDArray[np.int64]
 OF_LEAF = (("min", "binary?"), ("max", "binary?"), ("nulls", "int64"), ("nans", "int64"), ("values", "int64"))
-"""What is kept of a leaf, and its type. An unknown number is -1."""
+"""The columns that are kept for a leaf, with their types. An unknown number is -1."""
 
 
 def leaf_key(node: Node) -> str:

@@ -51,6 +51,7 @@ def open_catalog(place: Place) -> Catalog | None:
         found = _open.get(key)
         if found is None:
             found = _open[key] = Catalog(place, head)
+        found.place.retry = place.retry
         _open.move_to_end(key)
         while len(_open) > MOST_OPEN:
             _open.popitem(last=False)
@@ -58,7 +59,7 @@ def open_catalog(place: Place) -> Catalog | None:
 
 
 class Catalog:
-    """What is known of the files of a dataset."""
+    """Statistics and hashes of the files of a dataset."""
 
     def __init__(self, place: Place, head: Head) -> None:
         self.place = place

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Table
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 
 SCHEMA = parse_schema({
     "number": "int64", "path": "string", "size": "int64", "mtime_ns": "int64", "inode": "int64", "version": "string",

@@ -16,6 +16,7 @@ from pyparq.io.byte_ranges import Source
 from pyparq.io.folders import Folders
 from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
+from pyparq.io.retry import Retry
 from pyparq.io.sink import FsspecSink, LocalSink, Sink
 from pyparq.io.source import LocalFile
 from pyparq.io.url import expanded, file_system, is_url, local_path, shown
@@ -35,8 +36,12 @@ ABANDONED = 24 * 3600
 class Place:
     """The catalog's folder of a dataset."""
 
-    def __init__(self, root: str, storage_options: Mapping[str, Any] | None = None, fs: Any = None) -> None:
-        """``root``: path or URL of the dataset. ``fs``: its file system, if it is known."""
+    def __init__(
+        self, root: str, storage_options: Mapping[str, Any] | None = None, fs: Any = None, retry: Retry | None = None
+    ) -> None:
+        """``root``: path or URL of the dataset. ``fs``: its file system, if it is known. ``retry``: how reads that fail
+        for the moment are made again."""
+        self.retry = retry or Retry()
         self.fs = fs
         """``None`` for a local folder."""
         self.root = local_path(root) or expanded(root)
@@ -65,7 +70,9 @@ class Place:
     def _source(self, name: str) -> Source:
         if self.fs is None:
             return LocalFile(self._path(name))
-        return FsspecFile(self.fs, self._path(name), self._name(name))
+        source = FsspecFile(self.fs, self._path(name), self._name(name))
+        source.retry = self.retry
+        return source
 
     def head(self) -> Head | None:
         """What the catalog states; ``None`` where there is none. Raises what :func:`parse_head` does."""
@@ -144,7 +151,7 @@ class Place:
             self.remove(segment.part.name)
 
     def _abandoned(self) -> list[str]:
-        """The files of the folder that nobody has changed for a day."""
+        """The files of the folder that have not changed for a day."""
         before = time.time() - ABANDONED
         if self.fs is None:
             with os.scandir(self._folder) as entries:

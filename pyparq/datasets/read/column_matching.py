@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 from pyparq.arrow.schema.extensions import FIELD_ID
@@ -41,7 +40,7 @@ class Matching(NamedTuple):
     case_sensitive: bool = True
     apart: frozenset[str] = frozenset()
     """Names in lower case that some file has in two spellings. For these names, case matters after all."""
-    stored: Mapping[bytes, tuple[str, ...]] = MappingProxyType({})
+    stored: Mapping[bytes, tuple[str, ...]] = {}
     """For a table whose log names its columns, the names in files by field id (:data:`StoredNames`). With
     ``by="field_id"`` they are asked for columns of files that have no id, and else for all columns."""
 

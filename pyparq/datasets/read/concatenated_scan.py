@@ -38,7 +38,8 @@ APART = 40
 MOST_STORED = 8 << 20
 """Maximum number of stored bytes of joined files that are in memory at a time."""
 MOST_OF_FILE = 2 << 20
-"""A file of which more bytes are read is read by itself: the shared costs do not matter there."""
+"""Maximum number of bytes that are read of a file which is joined. Larger files are read one by one: the costs per file
+do not matter there."""
 MOST_ROW_GROUPS = 1024
 
 
@@ -51,7 +52,7 @@ class Part(NamedTuple):
     """Those in which a row can match, where that is known."""
 
 
-class JoinedSource:
+class ConcatenatedSource:
     """Local files laid end to end, each at a multiple of ``1 << APART``.
 
     Raises :class:`ChangedFileError` if one of them has changed.
@@ -83,7 +84,7 @@ class JoinedSource:
         """Nothing to close: no file is open between two reads."""
 
 
-class JoinedFooter:
+class ConcatenatedFooter:
     """The footers of several files as one footer, with everything that :class:`OpenFile` and pruning ask of a
     footer."""
 
@@ -135,7 +136,7 @@ _OFFSETS = [ChunkNumbers._fields.index(name) for _, name in _OFFSETS_OF_CHUNKS]
 _PLACES = [ChunkNumbers._fields.index(name) for name in ("min_value", "max_value", "min", "max")]
 
 
-class JoinedFile(OpenFile):
+class ConcatenatedFile(OpenFile):
     """Files laid end to end. Only leaves whose chunks were looked up can be read."""
 
     def __init__(
@@ -146,10 +147,10 @@ class JoinedFile(OpenFile):
         first = np.cumsum([0, *map(len, groups)])
         taken = np.concatenate(groups)
         rows = chunks.rows[taken]
-        footer: Any = JoinedFooter(model.footer, parts, first, rows)
+        footer: Any = ConcatenatedFooter(model.footer, parts, first, rows)
         # The chunks are small: asking an index or a dictionary of each would cost more than it saves.
         options = replace(model.options, use_page_index=False, use_dictionaries=False)
-        fetcher = Fetcher(JoinedSource(parts[0].path, parts), model.fetcher.gap)
+        fetcher = Fetcher(ConcatenatedSource(parts[0].path, parts), model.fetcher.gap)
         super().__init__(fetcher, footer, CLEAR_FILE, options, FileSchema(model.tree, model.key_values, model.fields))
         self.of_group = np.repeat(np.arange(len(files)), [len(part) for part in groups])
         """Of each row group the place of its file among the parts."""
@@ -214,10 +215,10 @@ class Joint:
             return None
         return self._stored[k], self._groups[k]
 
-    def file(self, numbers: Sequence[int]) -> JoinedFile:
+    def file(self, numbers: Sequence[int]) -> ConcatenatedFile:
         """These files as one."""
         places = [self._places[number] for number in numbers]
-        return JoinedFile(self._model, self._nodes, [self._parts[k] for k in places], self._chunks, places)
+        return ConcatenatedFile(self._model, self._nodes, [self._parts[k] for k in places], self._chunks, places)
 
 
 def runs(numbers: Sequence[int], joints: Mapping[int, Joint]) -> Iterator[list[int]]:

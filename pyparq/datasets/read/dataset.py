@@ -11,7 +11,8 @@ import numpy as np
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
-from pyparq.datasets.discovery import DataFile, Found, discover
+from pyparq.datasets.data_files import DataFile, SourceFiles
+from pyparq.datasets.discovery import discover
 from pyparq.datasets.partitions import Partitions, partitions_of
 from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
 from pyparq.datasets.read.explain import DatasetExplanation
@@ -31,6 +32,7 @@ from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.read.conversions import Convertible
+from pyparq.read.int96_unit import needs_microseconds
 from pyparq.read.picture.file_map import FileMap
 from pyparq.read.row_numbers import random_rows
 from pyparq.read.scan import BATCH_ROWS
@@ -82,15 +84,20 @@ class Dataset(Convertible):
         table = open_table(source)
         if table is not None:
             _check_open_choices(schema, partitioning, by)
-            self._held = _files_of_table(table, filename, made, on_error, progress, storage_options)
+            self._held = _settled(_files_of_table(table, filename, made, on_error, progress, storage_options))
             return
         name = (filename if isinstance(filename, str) else "filename") if filename else None
         declared = None if schema is None else parse_schema(schema)
         asked = Asked(source, storage_options, declared, partitioning, name, made, by, on_error, progress)
         if catalog == "trust":
+            if made.coerce_int96_timestamp_unit == "auto":
+                raise OptionError(
+                    'coerce_int96_timestamp_unit="auto" looks into all files, which catalog="trust" does not: '
+                    'give "us" or "ns"'
+                )
             self._trusted = trusted_catalog(replace(asked, source=_folder(source)))
         if self._trusted is None:
-            self._held = _files_of_source(asked, use_catalog=catalog != "off")
+            self._held = _settled(_files_of_source(asked, use_catalog=catalog != "off"))
 
     @property
     def _files(self) -> DatasetFiles:
@@ -289,6 +296,16 @@ def files_of(dataset: Dataset) -> DatasetFiles:
     return dataset._files
 
 
+def _settled(files: DatasetFiles) -> DatasetFiles:
+    """The files with one unit for all of them in place of ``coerce_int96_timestamp_unit="auto"``."""
+    options = files.options
+    if options.coerce_int96_timestamp_unit != "auto":
+        return files
+    opened = [file for _, file in files.open_all(range(len(files.found.files)))]
+    coarse = any(files.map_files(needs_microseconds, opened))
+    return files.with_options(replace(options, coerce_int96_timestamp_unit="us" if coarse else "ns"), files.declared)
+
+
 def _folder(source: Any) -> str:
     if not isinstance(source, (str, os.PathLike)):
         raise OptionError('catalog="trust" takes a folder or the URL of one')
@@ -321,7 +338,7 @@ def _files_of_table(
     progress: Progress | None,
     storage_options: Mapping[str, Any] | None,
 ) -> DatasetFiles:
-    found = Found(table.root, table.files, False, storage_options, table=table.known)
+    found = SourceFiles(table.root, table.files, False, storage_options, table=table.known)
     partitions = _named(table.partitions, table.files, filename, options.case_sensitive)
     by = table.matching._replace(case_sensitive=options.case_sensitive)
     return DatasetFiles(found, partitions, table.schema, options, by, on_error, progress)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pyparq.datasets.discovery import Found
+from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.read.evolution import marked
@@ -23,11 +23,12 @@ from pyparq.errors import ChangedFileError, ParquetError, SkippedFileWarning
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field, Schema
 from pyparq.index.row_ranges import RowRanges
+from pyparq.io.object_stores import ObjectFile
 from pyparq.io.source import begin
-from pyparq.io.url import is_url
+from pyparq.io.url import is_local_system, is_url
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.runtime.threads import REQUESTS, cpu_count, map_requests, map_tasks
+from pyparq.runtime.threads import MANY_REQUESTS, REQUESTS, cpu_count, map_requests, map_tasks
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -41,7 +42,7 @@ class DatasetFiles:
 
     def __init__(
         self,
-        found: Found,
+        found: SourceFiles,
         partitions: Partitions,
         declared: Schema | None,
         options: ReadOptions,
@@ -180,27 +181,30 @@ class DatasetFiles:
             self.open(k)
         return [(k, self._opened[k]) for k in wanted if k in self._opened]
 
-    def map_files(self, function: Callable[[T], R], items: Sequence[T], at_a_time: int = REQUESTS) -> list[R]:
+    def map_files(self, function: Callable[[T], R], items: Sequence[T], at_a_time: int | None = None) -> list[R]:
         """``function`` of each item in parallel: on the processors, or, for remote files, on threads that wait for up
-        to ``at_a_time`` items."""
+        to ``at_a_time`` items (by default :attr:`requests`)."""
         if self.is_remote and self.options.use_threads:
-            return map_requests(function, items, at_a_time)
+            return map_requests(function, items, at_a_time or self.requests)
         return map_tasks(function, items, self.options.use_threads)
 
     @property
     def is_remote(self) -> bool:
         """Whether requests take milliseconds, judged by the first file."""
-        first = self.found.files[0] if self.found.files else None
-        return first is not None and (
-            first.fs is not None or is_url(first.where) or getattr(first.where, "is_local", True) is False
-        )
+        return any(map(_is_remote, self.found.files[:1]))
+
+    @property
+    def requests(self) -> int:
+        """Number of remote files to ask at a time, judged by the first one."""
+        quickly = any(map(_asks_quickly, self.found.files[:1]))
+        return self.options.max_requests or (MANY_REQUESTS if quickly else REQUESTS)
 
     def at_a_time(self) -> int:
         """Number of remote files to read at a time: as many as fit into ``prefetch_bytes``, and at least one per
         processor."""
         sizes = [file.size for file in self.found.files if file.size]
         mean = sum(sizes) // len(sizes) if sizes else 64 << 20
-        return max(cpu_count(), min(REQUESTS, self.options.prefetch_bytes // max(mean, 1)))
+        return max(cpu_count(), min(self.requests, self.options.prefetch_bytes // max(mean, 1)))
 
     def _one_of_each(self, numbers: Iterable[int], asked: Collection[int]) -> Iterator[tuple[int, OpenFile]]:
         """One file for each kind of footer, and all files whose kind is unknown, with their numbers and footers.
@@ -360,3 +364,17 @@ class DatasetFiles:
         """The common schema of all of these. Each comes with the name of a file that has it."""
         self.matching = self.matching.among(schema for _, schema in schemas)
         return unify(schemas, self.matching)
+
+
+def _is_remote(file: DataFile) -> bool:
+    where = file.where
+    if file.fs is not None or is_url(where) or getattr(where, "is_local", True) is False:
+        return True
+    fs = getattr(where, "fs", None)  # what fsspec opens has one
+    return fs is not None and not is_local_system(fs)
+
+
+def _asks_quickly(file: DataFile) -> bool:
+    """Whether requests for the file take the client little time."""
+    where = file.where
+    return isinstance(where, ObjectFile) or (isinstance(where, str) and where.startswith(("http://", "https://")))

@@ -75,7 +75,7 @@ def _marked(field: Field, shape: Shape) -> Field:
 
 def _with_marks(type_: DataType, shape: Shape) -> DataType:
     if shape.node.is_variant:
-        return type_  # what it is stored in shows in its file alone
+        return type_  # only its own file knows how it is stored
     pairs = zip(type_.children, shape.children, strict=True)
     return replace(type_, children=tuple(_marked(child, below) for child, below in pairs))
 

@@ -116,7 +116,7 @@ def explain_files(
     rows: int | None,
     ruled_out_by: str = "partitions",
 ) -> DatasetExplanation:
-    """The sums over the scans of the files, and what is known of the whole: see :class:`DatasetExplanation`."""
+    """The sums over the scans of the files, and the numbers of the whole dataset: see :class:`DatasetExplanation`."""
     parts = tuple(file_scan.scan.explain(execute=False) for file_scan in ran)
     return DatasetExplanation(
         source=source,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyparq.column_names import ColumnName
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.errors import PlanError
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions

@@ -12,7 +12,7 @@ from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.early_scans import InTurn
 from pyparq.datasets.read.explain import carry_over
 from pyparq.datasets.read.file_plan import FilePlan
-from pyparq.datasets.read.file_scans import FileScan, FileScans, JoinedScan
+from pyparq.datasets.read.file_scans import ConcatenatedScan, FileScan, FileScans
 from pyparq.datasets.read.filter import FilterParts
 from pyparq.datasets.read.known_files import Narrowed
 from pyparq.datasets.read.projection import Projection
@@ -133,7 +133,7 @@ class FileReads:
         self.done(number)
         return rows
 
-    def all_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan | JoinedScan]:
+    def all_scans(self, numbers: Sequence[int] | None = None) -> list[FileScan | ConcatenatedScan]:
         """The scans of the files in which a row may match, in the order of the files. Many small files share one
         scan."""
         wanted = list(self.numbers if numbers is None else numbers)
@@ -216,7 +216,7 @@ class FileReads:
         self.done(file_scan.number)
         return made
 
-    def _read_any(self, scan: FileScan | JoinedScan) -> list[Batch]:
+    def _read_any(self, scan: FileScan | ConcatenatedScan) -> list[Batch]:
         if isinstance(scan, FileScan):
             return self._read(scan)
         try:
@@ -228,7 +228,7 @@ class FileReads:
             self.done(number)
         return made
 
-    def _count_any(self, scan: FileScan | JoinedScan) -> int:
+    def _count_any(self, scan: FileScan | ConcatenatedScan) -> int:
         if isinstance(scan, FileScan):
             return self._count(scan)
         try:
@@ -239,7 +239,7 @@ class FileReads:
             self.done(number)
         return counted
 
-    def _one_by_one_of(self, scan: JoinedScan) -> Iterator[FileScan]:
+    def _one_by_one_of(self, scan: ConcatenatedScan) -> Iterator[FileScan]:
         for number in scan.numbers:
             file_scan = self._scans.of_file(number, None)
             if file_scan is not None:

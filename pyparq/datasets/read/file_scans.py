@@ -12,7 +12,7 @@ from pyparq import kernels
 from pyparq.arrow.column import Column
 from pyparq.arrow.table import Batch
 from pyparq.datasets.read.batch_pruning import Together
-from pyparq.datasets.read.concatenated_scan import JoinedFile, Joint, Part, runs
+from pyparq.datasets.read.concatenated_scan import ConcatenatedFile, Joint, Part, runs
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.evolution import marked
 from pyparq.datasets.read.file_plan import FilePlan
@@ -40,7 +40,7 @@ class FileScan:
 
 
 @dataclass(slots=True)
-class JoinedScan:
+class ConcatenatedScan:
     """The scan of many small files as one."""
 
     number: int
@@ -48,7 +48,7 @@ class JoinedScan:
     numbers: list[int]
     scan: Scan
     adapter: Adapter
-    file: JoinedFile
+    file: ConcatenatedFile
 
 
 class FileScans:
@@ -166,7 +166,7 @@ class FileScans:
             found = self._adapters[id(file.tree)] = file, adapter
         return found[1]
 
-    def joined(self, numbers: Sequence[int], groups: dict[int, list[int]]) -> list[JoinedScan]:
+    def joined(self, numbers: Sequence[int], groups: dict[int, list[int]]) -> list[ConcatenatedScan]:
         """Scans of neighbouring small local files that are alike."""
         if self._plans is not None or len(numbers) < 2 or self._dataset.is_remote or kernels.read_many_ranges is None:
             return []
@@ -187,10 +187,10 @@ class FileScans:
         selective = not isinstance(model.predicate, Constant)
         return Joint(model.file, [leaves[column] for column in read or {0}], selective, numbers, parts)
 
-    def _joined_scan(self, joint: Joint, model: FileScan, numbers: list[int]) -> JoinedScan:
+    def _joined_scan(self, joint: Joint, model: FileScan, numbers: list[int]) -> ConcatenatedScan:
         file = joint.file(numbers)
         scan = same_question(model.scan, file, file.row_groups, None, ask_filters=False)
-        return JoinedScan(numbers[0], numbers, scan, model.adapter, file)
+        return ConcatenatedScan(numbers[0], numbers, scan, model.adapter, file)
 
     def adapted(self, file_scan: FileScan, columns: Sequence[Column], num_rows: int) -> Batch:
         with located(file=file_scan.scan.file.name):
@@ -202,7 +202,7 @@ class FileScans:
         ]
         return Batch(made, num_rows)
 
-    def adapted_of_many(self, joined: JoinedScan, batches: Sequence[Batch]) -> list[Batch]:
+    def adapted_of_many(self, joined: ConcatenatedScan, batches: Sequence[Batch]) -> list[Batch]:
         """The batches of joined files in the dataset's types. A batch may have rows of several files."""
         partitions, rows = self._dataset.partition_values, joined.scan.rows_of_groups
         of_file = partitions.of_file[joined.numbers]

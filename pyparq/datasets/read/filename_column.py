@@ -9,7 +9,7 @@ import numpy as np
 
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.ingest.from_python import column_from_list
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.errors import OptionError

@@ -28,11 +28,13 @@ from pyparq.filters.expression import (
     IsNull,
     Known,
     Not,
+    Path,
     moved,
     tested_paths,
 )
 from pyparq.filters.row_tests import evaluate_rows
 from pyparq.filters.value_expressions import Literal, NullValue, ValueTest
+from pyparq.filters.variant_paths import variant_path
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -145,7 +147,7 @@ def _as_stored(leaf: Node, column: Column) -> Column:
 
 def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: _Counterparts) -> Expression:
     """A test on a column of the dataset as a test on the file's column."""
-    paths = {path: columns.path(projection.tree.find(path)) for path in tested_paths(test)}
+    paths = {path: _path_in_file(path, projection.tree, columns) for path in tested_paths(test)}
     if None in paths.values():
         if isinstance(test, (IsNull, NullValue)):
             return Known(True)
@@ -153,13 +155,24 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: 
     copy = moved(test, lambda path: paths[path])  # type: ignore[arg-type, return-value]
     if isinstance(copy, ValueTest):
         for path, own in paths.items():
+            if variant_path(projection.tree, path) is not None:
+                continue  # each kind of value is one of its own in every file
             wanted, leaf = projection.tree.find(path), file.tree.find(own)  # type: ignore[arg-type]
             check_computed(wanted, projection.shown(wanted), leaf, file.fields.shown(leaf))
         return copy
-    if not isinstance(test, (Compare, Contains, IsIn, IsNan)):
+    if not isinstance(test, (Compare, Contains, IsIn, IsNan)) or variant_path(projection.tree, test.path) is not None:
         return copy
     wanted, leaf = tested_leaf(projection.tree, test), tested_leaf(file.tree, copy)  # type: ignore[arg-type]
     return for_leaf(copy, wanted, projection.shown(wanted), leaf, file.fields.shown(leaf))
+
+
+def _path_in_file(path: Path, tree: SchemaTree, columns: _Counterparts) -> tuple[str, ...] | None:
+    """The same place in a file. ``None`` if the file does not have it."""
+    place = variant_path(tree, path)
+    if place is None:
+        return columns.path(tree.find(path))
+    variant = columns.path(place.variant)
+    return None if variant is None else (*variant, *place.names)
 
 
 class _Counterparts:

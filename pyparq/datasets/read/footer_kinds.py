@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.read.open_files import FileStatus
 from pyparq.datasets.read.stored_footer import AT_A_TIME, SETTLED_NS, StoredFooter, tail_of
 from pyparq.options import ReadOptions

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyparq import kernels
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.read.footer_kinds import forget_kinds, kinds_of
 from pyparq.datasets.read.open_files import FileStatus, ListedFile, file_status, open_listed, status_of
 from pyparq.datasets.read.stored_footer import AT_A_TIME, SETTLED_NS, StoredFooter, tail_of

@@ -20,7 +20,7 @@ from pyparq.datasets.catalog.file_table import FileTable
 from pyparq.datasets.catalog.key_table import FILE_SHIFT
 from pyparq.datasets.catalog.kinds import Kind
 from pyparq.datasets.catalog.place import Place
-from pyparq.datasets.discovery import Found
+from pyparq.datasets.data_files import SourceFiles
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.read.filter import FilterParts
@@ -28,6 +28,7 @@ from pyparq.datasets.read.projection import Projection
 from pyparq.errors import CatalogWarning, ParquetError
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression, Known
+from pyparq.io.retry import Retry
 from pyparq.options import ReadOptions
 
 Int64Array = npt.NDArray[np.int64]
@@ -51,12 +52,13 @@ class Narrowed:
     """Of these, the ones that are not left."""
 
 
-def known_files(found: Found, options: ReadOptions) -> KnownFiles | None:
+def known_files(found: SourceFiles, options: ReadOptions) -> KnownFiles | None:
     """The files that a catalog knows; ``None`` where there is none that can be used."""
     if found.catalog is None:
         return None
     try:
-        place = Place(str(found.catalog.where), found.storage_options, found.catalog.fs)
+        retry = Retry(options.retries, options.retry_wait)
+        place = Place(str(found.catalog.where), found.storage_options, found.catalog.fs, retry)
         catalog = open_catalog(place)
         if catalog is None:
             return None

@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.errors import ChangedFileError, located
 from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.fetch import Fetcher
 from pyparq.io.remote import FsspecFile
-from pyparq.io.source import LocalFile, open_source, set_retry
+from pyparq.io.source import LocalFile, open_source, set_requests
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
 from pyparq.read.footers.footer_read import MANY_REMOTE_TAIL, read_footer
@@ -79,7 +79,7 @@ def open_listed(file: DataFile, options: ReadOptions, storage_options: Mapping[s
     Raises :class:`pyparq.CorruptFileError` and the like, with the name of the file.
     """
     source = source_of(file, storage_options)
-    set_retry(source, options.retries, options.retry_wait)
+    set_requests(source, options.retries, options.retry_wait, options.max_requests)
     with located(file=source.name):
         fetcher = Fetcher(source, options.coalesce_gap)
         footer, decryption = read_footer(fetcher, options, MANY_REMOTE_TAIL)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.arrow.column_operations import take
-from pyparq.datasets.discovery import DataFile, Found
+from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.evolution import marked
@@ -46,7 +46,7 @@ class Share:
         self, schema: Schema | None, by: str, storage_options: Mapping[str, Any] | None, options: ReadOptions
     ) -> DatasetFiles:
         """Its files as those of a dataset that leaves out unreadable files. ``schema``: what to read them with."""
-        found = Found(self.source, self.files, False, storage_options)
+        found = SourceFiles(self.source, self.files, False, storage_options)
         return DatasetFiles(found, self.partitions, schema, options, by, "skip")
 
 

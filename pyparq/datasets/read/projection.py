@@ -10,6 +10,7 @@ from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.filters.bind import bind
 from pyparq.filters.constant_folding import simplified
 from pyparq.filters.expression import Expression, tested_paths
+from pyparq.filters.variant_paths import named_node
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.shown_types import shown_field, top_of
@@ -65,7 +66,7 @@ class Projection:
         found = set[Node]()
 
         def look(test: Any) -> Expression:
-            found.update(map(self.tree.find, tested_paths(test)))
+            found.update(named_node(self.tree, path) for path in tested_paths(test))
             return test  # type: ignore[no-any-return]
 
         if expression is not None:

@@ -19,7 +19,7 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.wide_offsets import widen_columns
-from pyparq.datasets.discovery import DataFile, Found
+from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
@@ -462,7 +462,7 @@ def _scan_of(
     of_file = np.array([file.combination for file in plan.files], np.int64)
     partitions = Partitions(header.partitions, plan.values, of_file)
     dataset = DatasetFiles(
-        Found(plan.source, files, False, storage_options), partitions, header.schema,
+        SourceFiles(plan.source, files, False, storage_options), partitions, header.schema,
         ReadOptions.make({**{f.name: getattr(header.options, f.name) for f in fields(ReadOptions)}, **own}),
         header.by, header.on_error, progress,
     )  # fmt: skip

@@ -24,6 +24,7 @@ from pyparq.arrow.column_operations import (
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.plain_layouts import normalize
 from pyparq.arrow.schema.to_parquet import is_list
+from pyparq.arrow.variant_types import is_whole
 from pyparq.datasets.read.column_matching import BY_NAME, Matching, of_fields, of_nodes
 from pyparq.errors import DataError, ParquetError, SchemaError, located
 from pyparq.format.nesting import Shape, shape_of
@@ -31,7 +32,6 @@ from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.read.hinted_types import HintMismatch, restore
 from pyparq.read.projection import LeafNumber
-from pyparq.read.variants import is_whole
 
 _LARGEST = (1 << 62) - 1
 _SMALL = ("u", "z")

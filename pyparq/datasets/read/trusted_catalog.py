@@ -20,7 +20,7 @@ from pyparq.datasets.catalog.answers import by_keys
 from pyparq.datasets.catalog.catalog import Catalog, files_of, open_catalog
 from pyparq.datasets.catalog.file_table import FileTable
 from pyparq.datasets.catalog.place import Place
-from pyparq.datasets.discovery import DataFile, Found
+from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.partitions import partitions_of
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
@@ -35,6 +35,7 @@ from pyparq.filters.expression import Expression, Known
 from pyparq.filters.given import as_expression
 from pyparq.format.types import Schema
 from pyparq.io.file_versions import Stated
+from pyparq.io.retry import Retry
 from pyparq.io.url import shown
 from pyparq.options import ReadOptions
 
@@ -62,7 +63,8 @@ def trusted_catalog(asked: Asked) -> TrustedCatalog | None:
 
     Raises :class:`OptionError` where there is no catalog, and what reading it raises.
     """
-    place = Place(asked.source, asked.storage_options)
+    retry = Retry(asked.options.retries, asked.options.retry_wait)
+    place = Place(asked.source, asked.storage_options, retry=retry)
     catalog = open_catalog(place)
     if catalog is None:
         raise OptionError(
@@ -131,7 +133,7 @@ class TrustedCatalog:
         asked = self._asked
         order = sorted(range(len(table.paths)), key=lambda k: self._sort_key(table.paths[k]))
         listed = tuple(self._file(table, k) for k in order)
-        found = Found(self._place.root_name, listed, False, asked.storage_options)
+        found = SourceFiles(self._place.root_name, listed, False, asked.storage_options)
         types = self._catalog.head.partitions
         own = dict(types) if asked.partitioning == "hive" and types is not None else asked.partitioning
         case_sensitive = asked.options.case_sensitive

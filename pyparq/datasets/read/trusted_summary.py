@@ -21,7 +21,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.datasets.discovery import Found
+from pyparq.datasets.data_files import SourceFiles
 from pyparq.datasets.read.evolution import marked
 from pyparq.datasets.read.open_files import source_of
 from pyparq.errors import ParquetError
@@ -47,7 +47,7 @@ class TrustedSummary:
     """By the name of the file."""
 
 
-def trusted_summary(found: Found, options: ReadOptions) -> TrustedSummary | None:
+def trusted_summary(found: SourceFiles, options: ReadOptions) -> TrustedSummary | None:
     """The summary of a remote folder, if there is one that can be trusted."""
     summary = next((file for file in found.summaries if posixpath.basename(str(file.where)) == SUMMARY), None)
     if summary is None or summary.mtime_ns is None or options.decryption is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.tables.table_files import TableFiles

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from pyparq.datasets.commit_record import OldFile, Record, prepare_record, publish_record, read_record
-from pyparq.datasets.discovery import is_hidden
+from pyparq.datasets.data_files import is_hidden
 from pyparq.datasets.file_state import local_state
 from pyparq.datasets.staging import (
     RECORD,
@@ -39,6 +39,7 @@ from pyparq.datasets.staging import (
 from pyparq.datasets.table_formats import check_folder
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.replaced_files import companions, data_files, is_empty, partition_of
+from pyparq.datasets.write.store_claim import recover_on_store
 from pyparq.errors import ChangedMeanwhile, DataError, TargetExistsError, WriteConflictError
 from pyparq.io.atomic_write import sync_folder
 from pyparq.io.file_lock import Identity, locked_folder, locked_name
@@ -46,6 +47,7 @@ from pyparq.io.renames import rename_new
 from pyparq.io.url import is_url, local_path
 
 NOT_EMPTY = 'the folder is not empty. Give mode="append", "overwrite" or "overwrite_partitions"'
+FILLED = "another program has written to the folder meanwhile"
 MODES = ("error", "append", "overwrite", "overwrite_partitions")
 
 
@@ -144,8 +146,8 @@ class Committer:
 
         All of the new files become visible, or none (see the module's text). ``fsync``: flush the folders to disk, so
         that the commit is still there after a power cut. ``summaries`` is told the paths of the files that stay, and
-        makes more files: no other write changes the folder meanwhile. ``sources``: the files that are replaced,
-        instead of those that the mode says.
+        makes more files: no other write changes the folder meanwhile. ``sources``: the files to replace,
+        instead of the ones that the mode names.
 
         Raises :class:`TargetExistsError` where a file has a new one's name or, for mode ``"error"``, where the folder
         has been filled meanwhile, :class:`ChangedFileError` where one of the ``sources`` has changed.
@@ -210,7 +212,7 @@ class Committer:
         """The plan of the commit. Nothing is done yet."""
         target, mode = self.staging.target, self.staging.mode
         if mode == "error" and not is_empty(target):
-            raise TargetExistsError("another program has written to the folder meanwhile", file=target)
+            raise TargetExistsError(FILLED, file=target)
         old: list[str] = []
         if sources is not None:
             old = sources.replaced(lambda path: local_state(os.path.join(target, path)), target)
@@ -234,18 +236,28 @@ class Committer:
         )
 
 
-def recover_dataset(path: Any) -> int:
-    """Clean up after writes to the folder ``path`` that crashed; returns how many there were.
+def recover_dataset(path: Any, *, storage_options: Mapping[str, Any] | None = None) -> int:
+    """Clean up after writes to the folder ``path`` (a path or URL) that crashed; returns how many there were.
 
     A write that had reached its commit record is completed, any other is undone. Writes that are under way are left
-    alone. The next :func:`pyparq.write_dataset` to the folder does the same. Raises ``OSError`` as the operating
-    system does, and :class:`CorruptFileError` for a commit record that is damaged.
+    alone. The next :func:`pyparq.write_dataset` to a local folder does the same.
+
+    On a store it cannot be seen whether a write is under way. There the write that has left its marker is ended, so
+    call this when no program writes to the folder. A program that still does raises :class:`WriteConflictError` at its
+    end, and its files do not count. Staging folders of Spark jobs go when nothing in them has changed for a day.
+    ``storage_options``: options for the file system of a URL.
+
+    Raises ``OSError`` as the operating system does, :class:`CorruptFileError` for a commit record or marker that is
+    damaged, and :class:`WriteConflictError` where a program on a store ends its write at this moment.
 
     Example::
 
         print(pyparq.recover_dataset("flights"))      # 0: no write has crashed
     """
-    target = os.path.realpath(os.fsdecode(path))
+    where = os.fsdecode(path)
+    if is_url(where):
+        return recover_on_store(where, storage_options)
+    target = os.path.realpath(local_path(where) or where)
     with locked_folder(target):
         return len(staging_folders(target)) - len(_recovered(target))
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from pyparq.datasets.discovery import Found, discover
+from pyparq.datasets.data_files import SourceFiles
+from pyparq.datasets.discovery import discover
 from pyparq.datasets.write.commit import complete_crashed, recover_dataset
 from pyparq.errors import ChangedMeanwhile, UnfinishedWriteWarning
 from pyparq.io.file_lock import locked_folder
@@ -48,7 +49,9 @@ def _folders(path: str) -> Iterator[str]:
         yield folder
 
 
-def found_to_change(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> Found:
+def found_to_change(
+    source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None
+) -> SourceFiles:
     """The files of a source that are about to be changed in place. Crashed writes there are completed first, because
     the old files of a commit must not be changed.
 
@@ -58,6 +61,13 @@ def found_to_change(source: Any, storage_options: Mapping[str, Any] | None = Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnfinishedWriteWarning)
         found = discover(source, storage_options, retry)
+        if found.store_writes:
+            target = found.store_writes[0].target
+            raise ChangedMeanwhile(
+                f"a write to the folder has not ended. If no program writes there, pyparq.recover_dataset({target!r}) "
+                "ends it",
+                file=target,
+            )
         if not found.unfinished:
             return found
         for folder in {commit.target for commit in found.unfinished}:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.datasets.discovery import DataFile, discover
+from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.discovery import discover
 from pyparq.datasets.file_state import State
 from pyparq.errors import ChangedMeanwhile, ManagedTableWarning, UnfinishedWriteWarning
 from pyparq.io.url import is_url

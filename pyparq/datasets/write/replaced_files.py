@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-from pyparq.datasets.discovery import SUMMARIES, is_hidden
+from pyparq.datasets.data_files import SUMMARIES, is_hidden
 from pyparq.datasets.folder_names import unescaped
 from pyparq.datasets.staging import PREFIX
 from pyparq.errors import OptionError

@@ -1,9 +1,9 @@
 """A write by many processes to a folder on a store: tasks put objects below a hidden name, one process places them.
 
-A store renames nothing, and has no locks. So the new files become visible one by one, each complete, by copies within
-the store, and those that they replace are removed when all are there. A crash at that time leaves some of both; before
-it, nothing but the staging objects, which readers ignore and which stay until a user removes them. There may be
-one writer at a time.
+A store renames nothing, and has no locks. So the new files are placed one by one, each complete, by copies within the
+store, and those that they replace are removed when all are there. A marker tells readers which of them count at that
+time (:mod:`pyparq.datasets.store_writes`). A crash before it leaves nothing but the staging objects, which readers
+ignore and which :func:`pyparq.recover_dataset` removes after a day. One write at a time may replace files.
 """
 
 from __future__ import annotations
@@ -115,6 +115,7 @@ class StoreCommitter:
         target = RemoteTarget(self.staging.target, self.staging.mode, self._options, True)
         target.sources = sources
         try:
+            target.begin("", [file.path for file in files])
             map_requests(lambda file: target.place(file.staged, file.path), files)
             replaced = target.commit([file.path for file in files], fsync, None)
         except BaseException:

@@ -18,7 +18,7 @@ from pyparq.read.footers.footer_read import MAGIC, read_footer
 
 
 def summary_files(made: Sequence[tuple[str, tt.FileMetaData]], kept: Kept) -> dict[str, bytes]:
-    """Both summaries of the new files (paths and footers) and of those that stay.
+    """Both summaries, of the new files (paths and footers) and of the old files that stay.
 
     Raises :class:`SchemaError` where the files do not have one schema, and what a damaged or encrypted footer raises.
     """

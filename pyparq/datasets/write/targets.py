@@ -10,15 +10,17 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
-from pyparq.datasets.discovery import SUMMARIES, is_hidden
+from pyparq.datasets.data_files import SUMMARIES, is_hidden
 from pyparq.datasets.staging import PREFIX, Staging
+from pyparq.datasets.store_writes import MARKER
 from pyparq.datasets.table_formats import check_folder_on
-from pyparq.datasets.write.commit import NOT_EMPTY, Committer, StagedFile, plain_names, tidying
+from pyparq.datasets.write.commit import FILLED, NOT_EMPTY, Committer, StagedFile, plain_names, tidying
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.replaced_files import data_files, partition_of
-from pyparq.errors import TargetExistsError
+from pyparq.datasets.write.store_claim import StoreClaim
+from pyparq.errors import TargetExistsError, WriteConflictError
 from pyparq.io.byte_ranges import Source
-from pyparq.io.folders import Folders
+from pyparq.io.folders import Folders, Info
 from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
 from pyparq.io.sink import FsspecSink, LocalSink, Sink
@@ -37,6 +39,9 @@ class Target(Protocol):
     name: str
     sources: Sources | None
     """The files that the write replaces; ``None``: those that its mode says."""
+
+    def begin(self, template: str) -> None:
+        """Called once, before the first file. ``template``: how the files are called, with ``{i}`` for a number."""
 
     def sink(self, path: str, fsync: bool) -> Sink:
         """A new file, which will be called ``path``, relative to the folder."""
@@ -92,6 +97,9 @@ class LocalTarget(StagedFiles):
         self.name = path
         self.sources: Sources | None = None
 
+    def begin(self, template: str) -> None:
+        return None
+
     def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
         files = [self.staged(path) for path in paths]
         with plain_names(self.name):
@@ -118,7 +126,8 @@ class LocalTarget(StagedFiles):
 
 class RemoteTarget:
     """A folder on a file system of fsspec's. Nothing can be renamed at once there: files appear one by one, as each is
-    complete, and those that they replace are removed at the end. A crash leaves some of both."""
+    complete, and those that they replace are removed at the end. A marker tells readers which of them count
+    (:mod:`pyparq.datasets.store_writes`). Appending needs none."""
 
     def __init__(self, url: str, mode: str, storage_options: Mapping[str, Any] | None, force: bool) -> None:
         self.name = shown(url)
@@ -129,16 +138,34 @@ class RemoteTarget:
         self._fs, path = file_system(url, "writing", "write to", storage_options)
         self._changes = Changes(self._fs, storage_options)
         self._root = path.rstrip("/")
+        self._claim = StoreClaim(self._fs, self._root, self.name, storage_options)
         self._written: list[str] = []
         self._old = self._listed()
         check_folder_on(self._fs, self._root, self._old, mode, force)
-        if mode == "error" and self._old:
-            raise TargetExistsError(NOT_EMPTY, file=self.name)
+        self._check_empty(NOT_EMPTY)
 
-    def _listed(self) -> list[str]:
-        """Paths of all files below the folder, relative to it, but for those of writes that are under way."""
-        found = (path[len(self._root) :].lstrip("/") for path in Folders(self._fs).files(self._root))
-        return sorted(path for path in found if not path.startswith(PREFIX))
+    def _check_empty(self, message: str) -> None:
+        if self._mode == "error" and self._old:
+            raise TargetExistsError(message, file=self.name)
+
+    def _listed(self) -> dict[str, Info]:
+        """All files below the folder, by path relative to it, but for those of writes that are under way."""
+        inside, listed = len(self._root), sorted(Folders(self._fs).files(self._root).items())
+        found = {path[inside:].lstrip("/"): info for path, info in listed}
+        return {path: info for path, info in found.items() if not path.startswith(PREFIX) and path != MARKER}
+
+    def begin(self, template: str, new: Sequence[str] = ()) -> None:
+        """As :meth:`Target.begin`. ``new``: the paths of the files, if they are known.
+
+        Raises :class:`WriteConflictError` where another program writes to the folder, and :class:`TargetExistsError`
+        where it has filled it meanwhile.
+        """
+        if self._mode == "append":
+            return
+        self._claim.take(self._mode, template, new)
+        self._old = self._listed()
+        self._check_empty(FILLED)
+        self._claim.keep(self._old)
 
     def sink(self, path: str, fsync: bool) -> Sink:
         full = posixpath.join(self._root, path)
@@ -165,27 +192,39 @@ class RemoteTarget:
 
     def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
         data = self._data()
-        replaced: list[str] = []
-        if self.sources is not None:
-            replaced = self.sources.replaced(Sources.listed(self._url, self._options).states.get, self.name)
-        elif self._mode == "overwrite":
-            replaced = data
-        elif self._mode == "overwrite_partitions":
-            wanted = {partition_of(path.split("/")[:-1]) for path in paths}
-            replaced = [path for path in data if partition_of(path.split("/")[:-1]) in wanted]
+        replaced = self._replaced(paths, data)
         stale = [name for name in SUMMARIES if name in self._old] if paths or replaced else []
         if summary is not None:
             self._summarize([path for path in data if path not in replaced], summary)
             stale = []
-        self._written = []  # from here on the new files are all that there is: an error must not remove them
+        if replaced:
+            self._claim.count({path: self._old[path] for path in replaced})
+        else:
+            self._claim.release()
+        self._written = []  # from here on the new files count: an error must not remove them
         try:
             self._remove(replaced)
         except BaseException as error:
-            error.add_note(f"The new files are in {self.name}, but not all of the old ones are gone: write again.")
+            error.add_note(
+                f"The new files are in {self.name}, but not all of the old ones are gone. Readers leave those out. "
+                f"pyparq.recover_dataset({self.name!r}) removes them."
+            )
             raise
         with tidying(self.name):
             self._remove(stale)
+            self._claim.release()
         return replaced
+
+    def _replaced(self, paths: Sequence[str], data: list[str]) -> list[str]:
+        """The paths of the files that go. ``data``: those of all data files."""
+        if self.sources is not None:
+            return self.sources.replaced(Sources.listed(self._url, self._options).states.get, self.name)
+        if self._mode == "overwrite":
+            return data
+        if self._mode == "overwrite_partitions":
+            wanted = {partition_of(path.split("/")[:-1]) for path in paths}
+            return [path for path in data if partition_of(path.split("/")[:-1]) in wanted]
+        return []
 
     def _remove(self, paths: Sequence[str]) -> None:
         for path in paths:
@@ -202,11 +241,19 @@ class RemoteTarget:
         return FsspecFile(self._fs, posixpath.join(self._root, path), posixpath.join(self.name, path))
 
     def abort(self) -> None:
-        with suppress(ConnectionError, TimeoutError):  # a store that is not reached is not asked for each file
-            for path in self._written:
-                try:
-                    self._changes.remove(posixpath.join(self._root, path), self.name)
-                except (ConnectionError, TimeoutError):
-                    raise
-                except Exception:  # most were never complete
-                    continue
+        """As :meth:`Target.abort`. The marker stays where a file of this write may have stayed."""
+        with suppress(OSError, WriteConflictError):  # a store that is not reached is not asked for each file
+            removed = [self._is_removed(path) for path in self._written]
+            if all(removed) and not self._claim.counts:
+                self._claim.release()
+
+    def _is_removed(self, path: str) -> bool:
+        try:
+            self._changes.remove(posixpath.join(self._root, path), self.name)
+        except (ConnectionError, TimeoutError):
+            raise
+        except FileNotFoundError:  # most were never complete
+            return True
+        except Exception:
+            return False
+        return True

@@ -27,7 +27,8 @@ from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
-from pyparq.write.plan.column_plans import check_options, make_plan
+from pyparq.write.plan.column_plans import check_options
+from pyparq.write.plan.shredding import plan_with_shredding
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -45,7 +46,7 @@ _INSTEAD = {
     "partitioning": "give partition_cols",
     "root_path": "give the folder as the second argument",
 }
-"""Names of others for what is called something else here."""
+"""Names that other libraries use for these options, and the advice to give."""
 
 
 def write_dataset(
@@ -139,6 +140,7 @@ def _written(
 ) -> WriteReport:
     """All of the data, committed; after an error nothing of it."""
     try:
+        target.begin(writing.template)
         with writing as write:
             write.take(data, None if schema is None else parse_schema(schema))
             made = write.finish(mode == "overwrite" or not target.has_data())
@@ -193,7 +195,7 @@ def check_write(schema: Any, partition_cols: Sequence[str], mode: str, options: 
     limits, others = _split_options(options)
     _check(partition_cols, mode, _TEMPLATE, False, others)
     _check_limits(limits)
-    make_plan(Splitter(parse_schema(schema), partition_cols).schema, WriteOptions.make(dict(others)))
+    plan_with_shredding(Splitter(parse_schema(schema), partition_cols).schema, WriteOptions.make(dict(others)))
 
 
 def _split_options(options: Mapping[str, Any]) -> tuple[FileLimits, WriteArguments]:
@@ -218,7 +220,7 @@ class _Write:
         self._target = target
         self._names = names
         self._limits = limits
-        self._template = template.replace("{id}", secrets.token_hex(8))
+        self.template = template.replace("{id}", secrets.token_hex(8))
         self._options: dict[str, Any] = dict(options)
         self.fsync = bool(options.get("fsync"))
         self._count = 0
@@ -272,7 +274,7 @@ class _Write:
         return [(self._paths[file.sink], file) for file in made]
 
     def _new_sink(self, folders: Folders) -> Sink:
-        name = self._template.replace("{i}", f"{self._count:05d}")
+        name = self.template.replace("{i}", f"{self._count:05d}")
         self._count += 1
         path = os.path.join(*folders, name)
         sink = self._target.sink(path, self.fsync)

@@ -42,6 +42,8 @@ def bare(node: Any) -> Any:
 def is_column(node: Any) -> bool:
     if isinstance(node, sql.Dot):
         return is_column(node.this) and isinstance(node.expression, sql.Identifier)
+    if isinstance(node, sql.Bracket):
+        return is_column(node.this) and all(isinstance(e, sql.Literal) and e.is_string for e in node.expressions)
     return isinstance(node, sql.Column) and isinstance(node.this, sql.Identifier)
 
 
@@ -49,6 +51,9 @@ def parts_of(node: Any) -> list[Any]:
     """The identifiers of a column, outermost first (sqlglot takes them for catalog, database and table)."""
     if isinstance(node, sql.Dot):
         return [*parts_of(node.this), node.expression]
+    if isinstance(node, sql.Bracket):  # v['user'] is v."user"
+        names = [sql.Identifier(this=str(name.this), quoted=True) for name in node.expressions]
+        return [*parts_of(node.this), *names]
     only(node, "this", "table", "db", "catalog")
     return [part for name in ("catalog", "db", "table", "this") if (part := node.args.get(name)) is not None]
 

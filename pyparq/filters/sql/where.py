@@ -34,6 +34,7 @@ from pyparq.filters.sql.parts import (
     value_of,
 )
 from pyparq.filters.value_expressions import CompareValues, Matches, Value
+from pyparq.filters.variant_paths import named_node
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 
@@ -214,7 +215,7 @@ class _Builder:
 
     def _has(self, names: list[str]) -> bool:
         try:
-            self._tree.find(".".join(names))
+            named_node(self._tree, ".".join(names))
         except ColumnNotFoundError:
             return False
         return True
@@ -285,9 +286,22 @@ class _Builder:
         if name in _TEXT_TESTS and len(node.expressions) == 2:
             value, pattern = node.expressions
             return Matches(self._value(value), _TEXT_TESTS[name], text_of(pattern, node))
+        if name == "st_intersects_extent" and len(node.expressions) == 2:
+            column, envelope = node.expressions
+            return self._intersects_box(column, envelope, node)
         if name != "list_contains" or len(node.expressions) != 2:
             return self._refuse(node)
         return self._contains(node.expressions[0], node.expressions[1], node)
+
+    def _intersects_box(self, column: Any, envelope: Any, node: Any) -> Expression:
+        made = isinstance(envelope, sql.Anonymous) and str(envelope.this).lower() == "st_makeenvelope"
+        try:
+            box = [float(number.sql()) for number in envelope.expressions] if made else []
+        except ValueError:
+            box = []
+        if len(box) != 4:
+            raise unsupported(node, "write ST_Intersects_Extent(column, ST_MakeEnvelope(xmin, ymin, xmax, ymax))")
+        return self._column(column)[0].intersects_box(*box)
 
     def _contains(self, column: Any, value: Any, node: Any) -> Expression:
         """Whether an item of a list equals a value, or a field of the structs in a list (``'a' = ANY(ls.y)``)."""
@@ -327,7 +341,7 @@ class _Builder:
         path: str | tuple[str, ...] = names
         if len(names) == 1 or not any(part.args.get("quoted") for part in parts):
             path = ".".join(names)
-        return ColumnRef(path), self._tree.find(path)
+        return ColumnRef(path), named_node(self._tree, path)
 
 
 def _negated(found: Expression, node: Any) -> Expression:

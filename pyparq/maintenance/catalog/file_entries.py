@@ -14,7 +14,7 @@ from pyparq.datasets.catalog.bounds_table import statistics_of
 from pyparq.datasets.catalog.file_table import State, state_of
 from pyparq.datasets.catalog.key_table import UInt64Array
 from pyparq.datasets.catalog.kinds import key_columns, kind_key, kind_of
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import UnsupportedError
 from pyparq.format.lazy_footer import LazyFileMetaData
@@ -26,7 +26,7 @@ from pyparq.read.footers.open_file import OpenFile
 
 @dataclass(frozen=True)
 class FileEntries:
-    """What was read of one file."""
+    """The entries that were read from one file."""
 
     file: DataFile
     state: State

@@ -16,7 +16,8 @@ from pyparq.datasets.catalog.key_table import KeyTable, asked_at_once, bits_for,
 from pyparq.datasets.catalog.kinds import check_key
 from pyparq.datasets.catalog.layout import Head, Part, Segment
 from pyparq.datasets.catalog.place import Place
-from pyparq.datasets.discovery import DataFile, Found, discover
+from pyparq.datasets.data_files import DataFile, SourceFiles
+from pyparq.datasets.discovery import discover
 from pyparq.datasets.partitions import partitions_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import OptionError, ParquetError
@@ -97,7 +98,7 @@ def begun(
     return build
 
 
-def place_of(source: Any, found: Found, storage_options: Mapping[str, Any] | None) -> Place:
+def place_of(source: Any, found: SourceFiles, storage_options: Mapping[str, Any] | None) -> Place:
     """Where the catalog of a folder lies."""
     fs = next((file.fs for file in found.files), None)
     return Place(os.fsdecode(source), storage_options, fs)
@@ -134,9 +135,9 @@ of the numbers of the files that there are."""
 
 
 class Build:
-    """A catalog on its way: what is kept of the one before, and what was read."""
+    """A catalog while it is made: the kept part of the old one, and what was read."""
 
-    def __init__(self, place: Place, found: Found, names: Sequence[ColumnName], before: Catalog | None) -> None:
+    def __init__(self, place: Place, found: SourceFiles, names: Sequence[ColumnName], before: Catalog | None) -> None:
         self.place = place
         self._found = found
         self.names = names
@@ -161,7 +162,7 @@ class Build:
         return "" if self.before is None else self.before.head.checksum
 
     def take(self, share: ShareResult) -> None:
-        """Take over what was read of some of the missing files."""
+        """Take over the entries that were read from some of the missing files."""
         places = {kind: k for k, kind in enumerate(self._stored_kinds)}
         for kind in share.kinds:
             if places.setdefault(kind, len(places)) == len(self._stored_kinds):

@@ -12,7 +12,7 @@ from pyparq.datasets.catalog.file_table import SETTLED_NS, age_ns, path_of
 from pyparq.datasets.catalog.kinds import MOST
 from pyparq.datasets.catalog.layout import Segment
 from pyparq.datasets.catalog.place import Place
-from pyparq.datasets.discovery import DataFile
+from pyparq.datasets.data_files import DataFile
 from pyparq.errors import ChangedFileError, ParquetError
 from pyparq.maintenance.catalog.file_entries import FileEntries, entries_of
 from pyparq.maintenance.catalog.runs import Runs
@@ -37,7 +37,7 @@ class ShareResult:
     statistics: StatisticsRows
     left_out: list[tuple[str, str]]
     segments: list[Segment]
-    """What was written of the keys, with whole hashes, in no order to each other."""
+    """The parts of keys that were written, with whole hashes. They are in no order."""
 
 
 class ShareReader:

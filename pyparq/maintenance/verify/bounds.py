@@ -27,14 +27,22 @@ SHOWN = 40
 
 def in_order(leaf: LeafType, raw: Raw, order: Order) -> tuple[npt.NDArray[Any], BoolArray]:
     """PLAIN values as an array in which ``<`` is the column's order, and a mask of the values that can be bounds."""
+    if order == Order.INT96:
+        joined, usable = _joined(raw, 12)
+        return int96.keys(np.frombuffer(joined, np.uint8)), usable
     if order != Order.TOTAL or leaf.kind not in FLOAT_KINDS:
         return decode_bounds(leaf, raw)
     dtype = stored_dtype(leaf)
     assert dtype is not None
-    blank = bytes(dtype.itemsize)
-    usable = np.array([r is not None and len(r) == dtype.itemsize for r in raw], bool)
-    joined = b"".join(r if ok and r is not None else blank for r, ok in zip(raw, usable.tolist(), strict=True))
+    joined, usable = _joined(raw, dtype.itemsize)
     return total_order.keys(np.frombuffer(joined, dtype)), usable
+
+
+def _joined(raw: Raw, width: int) -> tuple[bytes, BoolArray]:
+    """The bytes of all values, with zeros for those that have another width, and a mask of the others."""
+    usable = np.array([r is not None and len(r) == width for r in raw], bool)
+    blank = bytes(width)
+    return b"".join(r if ok and r is not None else blank for r, ok in zip(raw, usable.tolist(), strict=True)), usable
 
 
 def beyond(values: Values, leaf: LeafType, order: Order, bound: bytes, below: bool) -> BoolArray:
@@ -54,7 +62,7 @@ def beyond(values: Values, leaf: LeafType, order: Order, bound: bytes, below: bo
 
 def _numbers(values: npt.NDArray[Any], leaf: LeafType, order: Order) -> npt.NDArray[Any]:
     if domain(leaf) == "int96":
-        return int96.instants(values, leaf.unit or "ns")[0]
+        return int96.keys(values)
     dtype = stored_dtype(leaf)
     assert dtype is not None
     numbers = values.reshape(-1).view(dtype)

@@ -10,7 +10,7 @@ from pyparq.datasets.catalog.catalog import Catalog, open_catalog
 from pyparq.datasets.catalog.key_table import Columns, cut
 from pyparq.datasets.catalog.layout import FOLDER
 from pyparq.datasets.catalog.place import Place
-from pyparq.datasets.discovery import Found
+from pyparq.datasets.data_files import SourceFiles
 from pyparq.errors import ParquetError
 from pyparq.maintenance.catalog.file_entries import FileEntries, entries_of
 from pyparq.maintenance.verify.findings import Findings
@@ -20,7 +20,7 @@ from pyparq.options import ReadOptions
 KIND = "catalog"
 
 
-def check_catalog(found: Found, options: ReadOptions) -> FileReport | None:
+def check_catalog(found: SourceFiles, options: ReadOptions) -> FileReport | None:
     """What is wrong with the catalog of a folder; ``None`` where there is none.
 
     Files that it does not know as they are listed are no finding: readers do not ask it about them.
@@ -37,7 +37,7 @@ def check_catalog(found: Found, options: ReadOptions) -> FileReport | None:
     return FileReport(findings.file, findings=findings.found)
 
 
-def _check(catalog: Catalog, found: Found, options: ReadOptions, findings: Findings) -> None:
+def _check(catalog: Catalog, found: SourceFiles, options: ReadOptions, findings: Findings) -> None:
     table = catalog.files
     stored = [_stored(catalog, column) for column in range(len(catalog.head.columns))]
     for file, place in zip(found.files, table.places_of(found.files).tolist(), strict=True):

@@ -43,7 +43,7 @@ PAGES = "pages"
 ROW_KEY = 64
 """Bytes per row that comparing neighbouring rows takes about."""
 Place = tuple[int, int, str]
-"""Where a part of the file starts and ends, and what it is."""
+"""The start and end of a part of the file, and its name."""
 
 
 @dataclass(slots=True)

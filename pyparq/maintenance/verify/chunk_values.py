@@ -39,7 +39,7 @@ class ChunkValues(PageValues):
         return page, self.row_of(page, at - int(self.code_edges[k]))
 
     def place_of_value(self, at: int) -> tuple[int, int]:
-        """The page and row of value number ``at`` of those that are not dictionary-encoded."""
+        """The page and row of value number ``at``, counted among the values that are not dictionary-encoded."""
         k = int(np.searchsorted(self.value_edges, at, side="right")) - 1
         page = int(self.direct_pages[k])
         return page, self.row_of(page, at - int(self.value_edges[k]))

@@ -15,7 +15,7 @@ from pyparq.runtime.terminal_text import visible
 
 @dataclass(slots=True)
 class ColumnReport:
-    """What was checked of one leaf column of a file, over all its row groups."""
+    """The checks of one leaf column of a file, over all its row groups."""
 
     path: tuple[str, ...]
     chunks: int = 0
@@ -81,7 +81,7 @@ _COUNTS = (
 
 @dataclass(slots=True)
 class FileReport:
-    """What was checked of one file."""
+    """The checks of one file."""
 
     name: str
     row_groups: int = 0

@@ -7,11 +7,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyparq.datasets.discovery import DataFile, discover
+from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.discovery import discover
 from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
 from pyparq.format.schema_node import Node
+from pyparq.maintenance.sources import opened_table
 from pyparq.maintenance.verify.catalog_check import check_catalog
 from pyparq.maintenance.verify.file_check import check_file
 from pyparq.maintenance.verify.findings import Findings
@@ -61,6 +63,7 @@ def verify(
     """
     given = {"decryption": decryption, "limits": limits}
     options = {name: value for name, value in given.items() if value is not None}
+    source = opened_table(source)
     if isinstance(source, Dataset):
         files = files_of(source)
         found, own = files.found, files.options

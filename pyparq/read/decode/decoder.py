@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq import kernels
-from pyparq.errors import ParquetError, UnsupportedError
+from pyparq.errors import ParquetError
 from pyparq.format.compression import library_decoder
 from pyparq.format.leaf_values import BinaryValues, Values, count_of
 from pyparq.format.schema_node import Node
@@ -30,11 +30,11 @@ MOST_OFFSET = (1 << 31) - 1
 
 def _inflate(codec: int, stored: Any, out: Any) -> int:
     """Number of bytes that the Python library of a codec writes to ``out``. -1 if it cannot read ``stored``."""
-    try:
-        decode = library_decoder(codec)
-        return -1 if decode is None else int(decode(stored, out))
-    except UnsupportedError:
+    decode = library_decoder(codec)
+    if decode is None:
         return -1
+    try:
+        return int(decode(stored, out))
     except Exception:  # the libraries raise their own kinds
         return -1
 
@@ -79,7 +79,7 @@ class Column:
     pieces: Sequence[Piece]
 
 
-class Refused(Exception):
+class PieceError(Exception):
     """The error for data that the decoder refuses, with the column and the piece."""
 
     def __init__(self, error: BaseException, column: int, piece: int) -> None:
@@ -94,7 +94,7 @@ def decode(
 ) -> tuple[list[Decoded], list[kernels.PieceFacts]]:
     """Decode all ``columns``. The facts are those of all pieces, column by column.
 
-    Of the errors that the threads find, raises the first as :class:`Refused`.
+    Of the errors that the threads find, raises the first as :class:`PieceError`.
     """
     jobs = [(spec_of(column.node, column.kind), [piece.spec() for piece in column.pieces]) for column in columns]
     results, facts, refusal = kernels.decode_columns(jobs, *bounds_of(options, account))
@@ -109,8 +109,8 @@ def decode(
                 (decoded,), again = decode([other], options, account)
                 first = sum(len(c.pieces) for c in columns[:k])
                 facts[first : first + len(again)] = again
-            except Refused as refused:
-                raise Refused(refused.error, k, refused.piece) from None
+            except PieceError as refused:
+                raise PieceError(refused.error, k, refused.piece) from None
         else:
             account.take(decoded.size)
         found.append(decoded)
@@ -128,13 +128,13 @@ def _checked(result: Any, columns: Sequence[Column], k: int, options: ReadOption
         return found
     except ParquetError as error:
         if len(column.pieces) == 1:
-            raise Refused(error, k, 0) from None
+            raise PieceError(error, k, 0) from None
         for number, piece in enumerate(column.pieces):
             try:
                 decode([Column(column.node, column.kind, [piece])], options, account)
-            except Refused as refused:
-                raise Refused(refused.error, k, number) from None
-        raise Refused(error, k, 0) from None
+            except PieceError as refused:
+                raise PieceError(refused.error, k, number) from None
+        raise PieceError(error, k, 0) from None
 
 
 def spec_of(node: Node, kind: Kind = "values") -> kernels.LeafSpec:
@@ -156,7 +156,7 @@ def limits_of(options: ReadOptions) -> kernels.PageLimits:
     )  # fmt: skip
 
 
-def _refused(refusal: kernels.DecodeRefusal, columns: Sequence[Column], account: Account) -> Refused:
+def _refused(refusal: kernels.DecodeRefusal, columns: Sequence[Column], account: Account) -> PieceError:
     error = refusal.error
     column = columns[refusal.column]
     if error is None:
@@ -164,7 +164,7 @@ def _refused(refusal: kernels.DecodeRefusal, columns: Sequence[Column], account:
     page = page_of(refusal)
     if page is not None and hasattr(error, "locate"):
         error.locate(page=page)
-    return Refused(error, refusal.column, min(max(refusal.piece, 0), len(column.pieces) - 1))
+    return PieceError(error, refusal.column, min(max(refusal.piece, 0), len(column.pieces) - 1))
 
 
 def _known(dictionary: Values) -> tuple[int, Any, Any]:

@@ -37,7 +37,7 @@ def fixed_buffer(values: Any, leaf: LeafType) -> tuple[npt.NDArray[Any], Mask | 
         beyond = None if leaf.precision == 0 else beyond_digits(made, leaf.precision)
         return made.reshape(-1), _if_any(beyond)
     if kind == "int96":
-        found, fits = int96_ticks(values, leaf.unit or "ns")
+        found, fits = int96.instants(values, leaf.unit or "ns")
         return found, _if_any(~fits)
     return np.asarray(values.reshape(-1)), None
 
@@ -92,20 +92,6 @@ def _binary_decimals(values: BinaryValues, width: int) -> Bytes:
     return out
 
 
-_SPARK_DAYS = ((1 << 63) - 1) // (86_400 * 10**6) - 1
-"""Julian days, before or after day 0, that 64 bits of microseconds hold."""
-
-
-def int96_ticks(values: Bytes, unit: str) -> tuple[npt.NDArray[np.int64], Mask]:
-    """INT96 timestamps in ``unit`` (int64), and a mask of those that fit int64. Other readers let the others wrap
-    around."""
-    found, fits = int96.instants(values, unit)
-    if unit == "us" and not fits.all():
-        # Spark counts microseconds from Julian day 0, and wraps at 64 bits both when it writes and when it reads.
-        fits |= np.abs(int96.parts(values)[0] + int96.JULIAN_EPOCH) <= _SPARK_DAYS
-    return found, fits
-
-
 def misfit_error(values: Any, beyond: Mask, leaf: LeafType) -> DataError:
     """The error for the first of the values that do not fit the type."""
     if leaf.kind == "decimal":
@@ -113,10 +99,10 @@ def misfit_error(values: Any, beyond: Mask, leaf: LeafType) -> DataError:
     if leaf.kind != "int96":
         return DataError(too_many_bits(leaf.bits, leaf.kind == "int"))
     unit = leaf.unit or "ns"
-    days, _ = int96.parts(values[int(np.argmax(beyond))])
+    seconds, _ = int96.instants(values[int(np.argmax(beyond))], "s")
     coarser = "us" if unit == "ns" else "ms" if unit == "us" else "s"
     return DataError(
-        f"an INT96 timestamp {int(days[0])} days from 1970 does not fit 64 bits in {_UNIT_NAMES[unit]}"
+        f"an INT96 timestamp {int(seconds[0]) // 86_400} days from 1970 does not fit 64 bits in {_UNIT_NAMES[unit]}"
         f"{' (years 1677 to 2262)' if unit == 'ns' else ''}: "
         + ("it is damaged" if unit == "s" else f'read it with coerce_int96_timestamp_unit="{coarser}"')
         + ', or with out_of_range="null"'

@@ -15,7 +15,7 @@ from pyparq.index.row_mask import Words
 from pyparq.kernels import DecodedColumn
 from pyparq.options import ReadOptions
 from pyparq.read.decode.arrow_columns import column_of, native_type
-from pyparq.read.decode.decoder import Refused, bounds_of, spec_of
+from pyparq.read.decode.decoder import PieceError, bounds_of, spec_of
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.decode.refusals import worded
 from pyparq.read.footers.leaf_set import LeafSet
@@ -46,7 +46,7 @@ def decode_chunks(
 
     ``runs``: how many row groups are joined, for each run of them. Columns come in the same order. ``read``: offsets in
     the file, and the bytes there. ``wanted``: for each run a bitmap of the rows to decode, or ``None`` for all of them.
-    A row group without such rows need not be in ``read``. Raises :class:`Refused` without naming the chunk.
+    A row group without such rows need not be in ``read``. Raises :class:`PieceError` without naming the chunk.
     """
     num_rows, codec, num_values, has_dictionary, start, size = (array.ravel() for array in chunks)
     found, totals, refusal = kernels.decode_chunks(
@@ -54,7 +54,7 @@ def decode_chunks(
         *bounds_of(options, account), list(wanted),
     )  # fmt: skip
     if refusal is not None:
-        raise Refused(refusal.error or worded(refusal, account.refusal), 0, 0)
+        raise PieceError(refusal.error or worded(refusal, account.refusal), 0, 0)
     account.take(totals.num_bytes)
     return found, totals
 

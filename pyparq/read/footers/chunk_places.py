@@ -142,7 +142,7 @@ class ChunkPlaces:
 def places_of(
     footer: LazyFileMetaData, leaves: Sequence[Node], file_size: int, start_of: Callable[[int, Node], int] | None
 ) -> ChunkPlaces:
-    """Where all column chunks of a file of ``file_size`` bytes begin. Says nothing of what is wrong with any.
+    """Where all column chunks of a file of ``file_size`` bytes begin. Does not report wrong places.
 
     ``start_of``: for an encrypted file, whose columns' metadata may be encrypted. It gives the start of one chunk, by
     row group and leaf; 0 for a chunk without pages, or one that cannot be opened.

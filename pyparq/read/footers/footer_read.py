@@ -88,8 +88,9 @@ def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[b
     """The magic at the end of the file, and the bytes that the length field before it counts."""
     source: Source = fetcher.source
     tail = fetcher.read_tail(options.tail_size or (_local_tail(source) if source.is_local else remote_tail))
-    if source.size < 12:
+    if source.size < 12:  # the magic bytes at both ends, and the length of the footer
         raise CorruptFileError(f"not a Parquet file: it has only {source.size} bytes")
+    # The magic bytes at the start are not read: that would take another request, and readers need nothing from there.
     magic = bytes(tail[-4:])
     if magic not in (MAGIC, ENCRYPTED_MAGIC):
         raise CorruptFileError(f"not a Parquet file: it ends in {magic!r}, not {MAGIC!r}")
@@ -98,7 +99,7 @@ def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[b
         raise CorruptFileError(f"the footer declares {size} bytes, but the file has {source.size}")
     if size > options.limits.max_footer:
         raise LimitError(f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})")
-    if size + 8 > len(tail):
+    if size + 8 > len(tail):  # the first read was too short for this footer
         tail = fetcher.read_tail(size + 8)
     return magic, tail[len(tail) - TRAILER - size : len(tail) - TRAILER]
 

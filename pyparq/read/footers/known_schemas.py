@@ -86,8 +86,9 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
 
 def _made(footer: LazyFileMetaData, key_values: dict[bytes, bytes], options: ReadOptions) -> FileSchema:
     tree = build_tree(footer.schema(), options.limits.max_schema_depth, case_sensitive=options.case_sensitive)
-    if options.coerce_int96_timestamp_unit != "ns" or options.int96_adjusted_to_utc:
-        _read_int96_as(tree, options.coerce_int96_timestamp_unit, options.int96_adjusted_to_utc)
+    unit = options.coerce_int96_timestamp_unit
+    if unit not in ("ns", "auto") or options.int96_adjusted_to_utc:
+        _read_int96_as(tree, "ns" if unit == "auto" else unit, options.int96_adjusted_to_utc)
     if options.out_of_range == "null":
         _null_beyond(tree)
     hybrid = hybrid_of(key_values)

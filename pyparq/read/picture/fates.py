@@ -10,10 +10,10 @@ from pyparq.read.picture.placed_pages import Key, PlacedPages
 from pyparq.read.plan.trace import StageTrace, Trace
 from pyparq.read.scan import Scan
 
-NO_QUERY, READ, STATISTICS, BLOOM, DICTIONARY, PAGE_INDEX, VALUES, NOT_ASKED, SURE, PARTITION = range(10)
+NO_QUERY, READ, STATISTICS, BLOOM, DICTIONARY, PAGE_INDEX, VALUES, NOT_ASKED, SURE, PARTITION, OTHER = range(11)
 """No query. Read. Ruled out by statistics, Bloom filter, dictionary or ColumnIndex. Not read because the values of the
 filter columns left no row of it. Of a column that the query does not name. Not needed, because indexes prove that all
-rows match. In a file that partitions rule out."""
+rows match. In a file that partitions rule out. Ruled out by a stage that has no colour of its own."""
 
 _STAGES = {"statistics": STATISTICS, "bloom filter": BLOOM, "dictionary": DICTIONARY, "column index": PAGE_INDEX}
 
@@ -82,7 +82,7 @@ class Fates:
             fates[:] = STATISTICS
         for stage in self._trace.stages:
             left = _touches(stage, row_group, pages)
-            fates[alive & ~left] = _STAGES[stage.name]
+            fates[alive & ~left] = _STAGES.get(stage.name, OTHER)
             alive &= left
         return fates
 

@@ -256,7 +256,7 @@ _COUNTED = {"nulls", "low", "high"}
 
 
 def _with_facts(lists: Lists) -> Lists:
-    """Without the lists that say nothing: all of their values are one that stands for nothing."""
+    """Without the lists whose values are all empty."""
     return {name: values for name, values in lists.items() if name in _ALWAYS or _says_something(name, set(values))}
 
 

@@ -30,7 +30,7 @@ class Candidates:
     def __init__(
         self, file: OpenFile, predicate: Predicate, row_groups: Sequence[int], within: Mapping[int, RowRanges]
     ) -> None:
-        """``within``: the requested rows of each row group of which not all are requested."""
+        """``within``: the requested rows, for row groups of which only some are."""
         self.file = file
         self.options = file.options
         self.predicate = predicate
@@ -40,6 +40,7 @@ class Candidates:
         self.groups = RowGroups(file, row_groups, within)
         self.computed = list(predicate.computed())
         """The tests of computed values. Only bounds answer them."""
+        # Tests that occur twice in the predicate share their answers.
         self.answers: dict[Test | Computed, Answers] = {
             test: Answers(len(row_groups)) for test in (*self.tests, *self.computed)
         }

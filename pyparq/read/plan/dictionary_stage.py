@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pyparq.filters.bounds_tests import found_at_bounds
 from pyparq.filters.dictionary_tests import evaluate_dictionary
@@ -28,10 +28,12 @@ SMALL = 64 << 10
 class DictionaryStage:
     """Rules out row groups whose dictionaries have no value that passes a test."""
 
-    def __init__(self, rows: Candidates, account: Account) -> None:
+    def __init__(self, rows: Candidates, account: Account, columns: Collection[int]) -> None:
         self._rows = rows
         self._account = account
         """Counts the decoded dictionaries."""
+        self._columns = columns
+        """The columns that will be read for the filter. Those of other tests only have bounds that are worth it."""
         self.decoded = 0
 
     def ranges(self, before_index: bool) -> list[Range]:
@@ -62,7 +64,7 @@ class DictionaryStage:
     def _have_dictionaries(self, test: Test) -> Mask | None:
         """A mask of the chunks whose data pages all use the dictionary, and whose dictionary may hold no matching
         value. A chunk whose bound itself matches needs no such question."""
-        if test.op not in VALUE_OPS:
+        if test.op not in VALUE_OPS or test.node.column not in self._columns:
             return None
         mask: Mask = (self._rows.numbers(test.node).flags & ALL_DICTIONARY) != 0
         bounds = self._rows.bounds.get(test.node)
@@ -86,7 +88,7 @@ class DictionaryStage:
         """The pages of the filter columns that hold rows in question, where the places of pages are known."""
         found: list[Range] = []
         for selection in {s.row_group: s for s in selections}.values():
-            for column in sorted(self._rows.predicate.columns()):
+            for column in sorted(self._columns):
                 locations = selection.locations.get(column)
                 if locations is not None:
                     chunk = self._rows.file.chunk(selection.row_group, self._rows.file.tree.leaves[column])

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pyparq.io.byte_ranges import Range
-from pyparq.io.early_requests import Ahead
+from pyparq.io.early_requests import EarlyRequests
 from pyparq.io.fetch import Fetcher
 
 MOST = 8 << 20
@@ -31,7 +31,7 @@ def pays(fetcher: Fetcher) -> bool:
     return not fetcher.source.is_local
 
 
-def hold(fetcher: Fetcher, kinds: Iterable[Sequence[Range]]) -> Ahead:
+def hold(fetcher: Fetcher, kinds: Iterable[Sequence[Range]]) -> EarlyRequests:
     """Request ranges of several kinds in one step. The most useful kinds come first. A kind that is too large is left
     out, and requested later when it is needed."""
     wanted, left = list[Range](), MOST

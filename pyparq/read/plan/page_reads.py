@@ -87,6 +87,7 @@ class Pages:
         """The positions of the pages that hold any of ``rows``, ascending. Rows between pages are passed over."""
         if not rows:
             return np.empty(0, np.int64)
+        # +1 where a range enters a page, -1 behind its last page: the sum so far is above 0 in pages that hold rows.
         first = (self.first_rows + self.num_rows).searchsorted(rows.starts, "right")
         after = self.first_rows.searchsorted(rows.ends)
         covered = np.zeros(len(self) + 1, np.int64)
@@ -225,6 +226,7 @@ def with_pages(read: ColumnRead, chunk: Chunk, locations: PageLocations | None) 
 
 def _dictionary(chunk: Chunk, locations: PageLocations) -> Range | None:
     """Bytes before the first data page."""
+    # Whatever lies there: a footer need not state dictionary_page_offset.
     head = int(locations.offsets[0]) - chunk.start
     return (chunk.start, head) if head > 0 else None
 

@@ -22,6 +22,7 @@ from pyparq.read.plan.bloom_probe import HEADER
 from pyparq.read.plan.bloom_stage import BloomStage
 from pyparq.read.plan.candidates import Candidates
 from pyparq.read.plan.column_index_stage import ColumnIndexStage
+from pyparq.read.plan.covering_tests import pruning_predicate
 from pyparq.read.plan.dictionary_stage import DictionaryStage
 from pyparq.read.plan.joint_requests import hold, pays
 from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges, read_locations
@@ -50,16 +51,17 @@ class Pruner:
         ask_filters: bool = True,
         trace: Trace | None = None,
     ) -> None:
-        """``within``: the requested rows of each row group of which not all are requested. ``account`` counts the
+        """``within``: the requested rows, for row groups of which only some are. ``account`` counts the
         decoded dictionaries. ``outputs``: the columns that will be read for the rows that are left. ``ask_filters``:
         whether to ask Bloom filters. ``trace``: where to note what each stage leaves."""
         self.file = file
         self.options = file.options
-        self._rows = Candidates(file, predicate, row_groups, within or {})
+        self._rows = Candidates(file, pruning_predicate(file, predicate, row_groups), row_groups, within or {})
         self._outputs = outputs
         self._statistics = StatisticsStage(self._rows)
         self._bloom = BloomStage(self._rows) if ask_filters and file.options.use_bloom_filters else None
-        self._dictionaries = DictionaryStage(self._rows, Account(file.options.limits) if account is None else account)
+        counted = Account(file.options.limits) if account is None else account
+        self._dictionaries = DictionaryStage(self._rows, counted, predicate.columns())
         self._pages = ColumnIndexStage(self._rows)
         self.reports: list[StageReport] = []
         self._trace = trace

@@ -25,7 +25,7 @@ from pyparq.runtime.safe_repr import printable
 PLAN_VERSION = 1
 """Must grow with every change in the contents or the meaning of a pickled plan."""
 
-NOT_PLANNED = ("decryption", "limits", "prefetch_bytes", "use_threads")
+NOT_PLANNED = ("decryption", "limits", "max_requests", "prefetch_bytes", "use_threads")
 """Options that the file which runs a plan decides. Keys are not sent along, and a plan must not decide how much memory
 another machine may use."""
 

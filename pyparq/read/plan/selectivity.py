@@ -39,8 +39,10 @@ def kept_shares(test: Test, bounds: Bounds) -> Shares:
     if test.op == "is_null":
         return null_shares
     present = 1.0 - null_shares
-    if test.op in ("!=", "not in", "not starts_with", "is_not_null", "is_not_nan"):
+    if test.op in ("!=", "not in", "not starts_with", "not intersects box", "is_not_null", "is_not_nan"):
         return present
+    if test.op == "intersects box":
+        return np.full(len(bounds), UNKNOWN)
     if test.op == "starts_with":
         return np.where(bounds.has_bounds, UNKNOWN * present, UNKNOWN)
     below = _positions(bounds, test.literal)

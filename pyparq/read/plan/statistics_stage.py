@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyparq.filters.bounds_tests import evaluate_bounds
 from pyparq.filters.computed_bounds import can_pass
+from pyparq.filters.geospatial_tests import is_box_test, may_intersect
 from pyparq.filters.predicate import Test
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
@@ -25,7 +28,10 @@ class StatisticsStage:
             if test.node not in bounds_of:
                 bounds_of[test.node] = self._chunk_bounds(test.node)
             bounds = bounds_of[test.node]
-            self._rows.answers[test].take(*evaluate_bounds(test, bounds), kept_shares(test, bounds))
+            some, every = evaluate_bounds(test, bounds)
+            if is_box_test(test):
+                some &= may_intersect(test, self._geospatial(test.node))
+            self._rows.answers[test].take(some, every, kept_shares(test, bounds))
         for computed in self._rows.computed:
             for node in computed.nodes:
                 if node not in bounds_of:
@@ -33,6 +39,11 @@ class StatisticsStage:
             self._rows.answers[computed].some = can_pass(computed, bounds_of)
         self._rows.select()
         return len(bounds_of) * len(self._rows.groups)
+
+    def _geospatial(self, node: Node) -> list[Any]:
+        """The GeospatialStatistics of a leaf, one entry per row group."""
+        groups = self._rows.groups.row_groups
+        return [self._rows.file.chunk(k, node).meta.geospatial_statistics for k in groups]
 
     def _chunk_bounds(self, node: Node) -> Bounds:
         """The bounds of a leaf from the statistics of its chunks, one entry per row group."""

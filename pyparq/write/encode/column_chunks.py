@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pyparq.write.encode.shred import Known, LeafData
 
 _CRC = kernels.Crc32(zlib.crc32)
-_PAGE_TOO_LARGE, _MISFIT = 1, 3
+_PAGE_TOO_LARGE, _MISFIT, _EWKB = 1, 3, 4
 
 
 _LOOK = 0.002
@@ -249,6 +249,9 @@ def _kind(plan: ColumnPlan, known: dict[tuple[int, int, int | None, Order], _Kin
     return found
 
 
+_GEO = {"geometry": 1, "geography": 2}
+
+
 def _column_rules(plan: ColumnPlan, file: kernels.FileRules, kind: _Kind) -> kernels.ColumnRules:
     leaf, node = plan.leaf, plan.node
     order, compress, level, candidates = kind
@@ -258,7 +261,7 @@ def _column_rules(plan: ColumnPlan, file: kernels.FileRules, kind: _Kind) -> ker
     return kernels.ColumnRules(
         file, order, leaf.physical, leaf.width, node.max_def, node.max_rep, plan.codec, compress, level,
         plan.dictionary, plan.keep_dictionary, encoding, candidates, plan.statistics, leaf.is_text, leaf.precision,
-        plan.path, pairs,
+        _GEO.get(leaf.kind, 0), plan.path, pairs,
     )  # fmt: skip
 
 
@@ -285,6 +288,8 @@ def _refused(refusal: kernels.EncodeRefusal) -> DataError:
     if refusal.code == _PAGE_TOO_LARGE:
         which = refusal.page if refusal.page >= 0 else "dictionary"
         return DataError("the page has 2 GiB or more; a page must be smaller", page=which)
+    if refusal.code == _EWKB:
+        return DataError("a value is EWKB, as PostGIS writes it: Parquet has ISO WKB (ST_AsBinary)")
     return DataError(
         f"row {refusal.row} of the row group takes {refusal.size} bytes, but a page must be smaller than 2 GiB"
     )

@@ -42,7 +42,7 @@ class FlatData:
     num_rows: int
     parts: list[FlatArray]
     known: Known | None = None
-    """Where the parts are codes: what they stand for."""
+    """The entries that the parts point to, where these are codes."""
     page: DictionaryPage | None = None
     """And as chunks have it."""
 

@@ -24,6 +24,7 @@ from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import LeafType, Schema
 from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots, take_memory
+from pyparq.write.encode.file_references import file_fault
 from pyparq.write.encode.physical_values import Misfit, fits, leaf_values, misfit_error
 
 Levels = npt.NDArray[np.uint8]
@@ -71,12 +72,14 @@ def shred_batch(batch: RecordBatch, schema: Schema, tree: SchemaTree, first_row:
     return leaves
 
 
-def shred_column(column: Column, shape: Shape, num_rows: int, first_row: int = 0) -> list[LeafData]:
-    """The leaves of one top-level column; see :func:`shred_batch`."""
+def shred_column(
+    column: Column, shape: Shape, num_rows: int, first_row: int = 0, *, encrypts: bool = False
+) -> list[LeafData]:
+    """The leaves of one top-level column; see :func:`shred_batch`. ``encrypts``: whether the file is encrypted."""
     if len(column) != num_rows:
         raise DataError(f"the column has {len(column)} values for {num_rows} rows", column=shape.name)
     leaves: list[LeafData] = []
-    _walk(column, shape, _Slots(num_rows, None, None, range(num_rows), first_row), num_rows, leaves)
+    _walk(column, shape, _Slots(num_rows, None, None, range(num_rows), first_row, encrypts), num_rows, leaves)
     return leaves
 
 
@@ -91,6 +94,8 @@ class _Slots:
     """Levels of the slots that have ended, ``LIVE_SLOT`` for the others (uint8). ``None``: all are live."""
     elements: range | Int64Array
     first_row: int
+    encrypts: bool
+    """Whether the file is encrypted."""
 
     def row_of(self, k: int) -> int:
         """The row of the k-th live slot."""
@@ -105,6 +110,8 @@ def _walk(column: Column, shape: Shape, slots: _Slots, num_rows: int, out: list[
         return
     slots = _without_nulls(column, shape, slots)
     if shape.kind == "struct":
+        if shape.node.is_file:
+            _check_files(column, shape, slots)
         _walk_fields(column, shape, slots, num_rows, out)
         return
     offsets, items = list_items(column)
@@ -127,6 +134,17 @@ def _walk_fields(column: Column, shape: Shape, slots: _Slots, num_rows: int, out
         if len(child) < column.offset + len(column):
             raise DataError("a field of the struct is shorter than the struct", column=child_shape.node.dotted)
         _walk(child, child_shape, slots, num_rows, out)
+
+
+def _check_files(column: Column, shape: Shape, slots: _Slots) -> None:
+    """Refuse a reference to bytes that means nothing, or that the format does not allow."""
+    found = file_fault(column, encrypts=slots.encrypts)
+    if found is None:
+        return
+    faults, said = found
+    wrong = np.flatnonzero(_pick(faults, slots.elements))
+    if len(wrong):
+        raise DataError(f"row {slots.row_of(int(wrong[0]))}: {said}", column=shape.node.dotted)
 
 
 def _shifted(elements: range | Int64Array, by: int) -> range | Int64Array:
@@ -160,7 +178,7 @@ def _without_nulls(column: Column, shape: Shape, slots: _Slots) -> _Slots:
     defs = settle_slots(slots.count, slots.defs, present, shape.def_level - 1, LIVE_SLOT)
     elements = slots.elements
     kept = elements.start + np.flatnonzero(present) if isinstance(elements, range) else elements[present]
-    return _Slots(slots.count, slots.reps, defs, kept, slots.first_row)
+    return replace(slots, defs=defs, elements=kept)
 
 
 def _refuse_null(present: Mask, shape: Shape, slots: _Slots) -> None:
@@ -182,7 +200,7 @@ def _expanded(offsets: npt.NDArray[np.generic], num_items: int, shape: Shape, sl
             f"the list offsets decrease or point behind the items: {error}", column=shape.node.dotted
         ) from error
     elements = range(first, first + live) if items is None else items
-    return _Slots(len(reps), reps, defs, elements, slots.first_row)
+    return replace(slots, count=len(reps), reps=reps, defs=defs, elements=elements)
 
 
 def _as_int64(values: npt.NDArray[np.generic]) -> Int64Array:

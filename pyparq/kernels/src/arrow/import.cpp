@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 namespace pyparq {
@@ -36,54 +37,64 @@ int64_t number(std::string_view text) {
     return error == std::errc() && end == text.data() + text.size() && v >= 0 && v < (int64_t{1} << 31) ? v : -1;
 }
 
-// False for a type that is not known here.
-bool layout_of(std::string_view f, Layout& out) {
-    const auto is = [&](Buffers buffers, int64_t width = 0) { return out = {buffers, width}, true; };
-    if (f.size() == 1) {
-        switch (f[0]) {
-            case 'n': return is(Buffers::None);
-            case 'b': return is(Buffers::Bits);
-            case 'c':
-            case 'C': return is(Buffers::Values, 1);
-            case 's':
-            case 'S':
-            case 'e': return is(Buffers::Values, 2);
-            case 'i':
-            case 'I':
-            case 'f': return is(Buffers::Values, 4);
-            case 'l':
-            case 'L':
-            case 'g': return is(Buffers::Values, 8);
-            case 'u':
-            case 'z': return is(Buffers::Bytes, 4);
-            case 'U':
-            case 'Z': return is(Buffers::Bytes, 8);
-            default: return false;
-        }
+// A type whose format is one letter. Empty for one that is not known here; likewise below.
+std::optional<Layout> layout_of_letter(char letter) {
+    switch (letter) {
+        case 'n': return Layout{Buffers::None};
+        case 'b': return Layout{Buffers::Bits};
+        case 'c':
+        case 'C': return Layout{Buffers::Values, 1};
+        case 's':
+        case 'S':
+        case 'e': return Layout{Buffers::Values, 2};
+        case 'i':
+        case 'I':
+        case 'f': return Layout{Buffers::Values, 4};
+        case 'l':
+        case 'L':
+        case 'g': return Layout{Buffers::Values, 8};
+        case 'u':
+        case 'z': return Layout{Buffers::Bytes, 4};
+        case 'U':
+        case 'Z': return Layout{Buffers::Bytes, 8};
+        default: return {};
     }
-    if (f == "vu" || f == "vz") return is(Buffers::Views);
-    if (f == "tdD" || f == "tts" || f == "ttm" || f == "tiM") return is(Buffers::Values, 4);
-    if (f == "tdm" || f == "ttu" || f == "ttn" || f == "tiD") return is(Buffers::Values, 8);
-    if (f == "tDs" || f == "tDm" || f == "tDu" || f == "tDn") return is(Buffers::Values, 8);
-    if (f == "tin") return is(Buffers::Values, 16);
+}
+
+std::optional<Layout> layout_of_time(std::string_view f) {
+    if (f == "tdD" || f == "tts" || f == "ttm" || f == "tiM") return Layout{Buffers::Values, 4};
+    if (f == "tdm" || f == "ttu" || f == "ttn" || f == "tiD") return Layout{Buffers::Values, 8};
+    if (f == "tDs" || f == "tDm" || f == "tDu" || f == "tDn") return Layout{Buffers::Values, 8};
+    if (f == "tin") return Layout{Buffers::Values, 16};
     if (f.size() >= 4 && f.starts_with("ts") && f[3] == ':' && std::string_view("smun").find(f[2]) != f.npos)
-        return is(Buffers::Values, 8);
+        return Layout{Buffers::Values, 8};
+    return {};
+}
+
+std::optional<Layout> layout_of_nested(std::string_view f) {
+    if (f == "+s" || f.starts_with("+w:")) return Layout{Buffers::Validity};
+    if (f == "+l" || f == "+m") return Layout{Buffers::Offsets, 4};
+    if (f == "+L") return Layout{Buffers::Offsets, 8};
+    if (f == "+vl") return Layout{Buffers::Ranges, 4};
+    if (f == "+vL") return Layout{Buffers::Ranges, 8};
+    if (f == "+r") return Layout{Buffers::None};
+    return {};
+}
+
+std::optional<Layout> layout_of(std::string_view f) {
+    if (f.size() == 1) return layout_of_letter(f[0]);
+    if (f == "vu" || f == "vz") return Layout{Buffers::Views};
+    if (f.starts_with('t')) return layout_of_time(f);
+    if (f.starts_with('+')) return layout_of_nested(f);
     if (f.starts_with("w:")) {
         const int64_t width = number(f.substr(2));
-        return width >= 0 && is(Buffers::Values, width);
+        return width >= 0 ? std::optional(Layout{Buffers::Values, width}) : std::nullopt;
     }
-    if (f.starts_with("d:")) {
-        const size_t first = f.find(','), second = first == f.npos ? f.npos : f.find(',', first + 1);
-        const int64_t bits = second == f.npos ? 128 : number(f.substr(second + 1));
-        return first != f.npos && (bits == 32 || bits == 64 || bits == 128 || bits == 256) && is(Buffers::Values, bits / 8);
-    }
-    if (f == "+s" || f.starts_with("+w:")) return is(Buffers::Validity);
-    if (f == "+l" || f == "+m") return is(Buffers::Offsets, 4);
-    if (f == "+L") return is(Buffers::Offsets, 8);
-    if (f == "+vl") return is(Buffers::Ranges, 4);
-    if (f == "+vL") return is(Buffers::Ranges, 8);
-    if (f == "+r") return is(Buffers::None);
-    return false;
+    if (!f.starts_with("d:")) return {};
+    const size_t first = f.find(','), second = first == f.npos ? f.npos : f.find(',', first + 1);
+    const int64_t bits = second == f.npos ? 128 : number(f.substr(second + 1));
+    if (first == f.npos || (bits != 32 && bits != 64 && bits != 128 && bits != 256)) return {};
+    return Layout{Buffers::Values, bits / 8};
 }
 
 // A type and those below it.
@@ -94,11 +105,14 @@ struct Type {
     std::unique_ptr<Type> dictionary;
 };
 
-constexpr int kDeepest = 200;  // levels of nesting
+constexpr int kMostLevels = 200;  // levels of nesting
 
 // False where some type is not known.
 bool read_type(const ArrowSchema& schema, Type& out, int depth = 0) {
-    if (depth > kDeepest || schema.format == nullptr || !layout_of(schema.format, out.layout)) return false;
+    if (depth > kMostLevels || schema.format == nullptr) return false;
+    const std::optional<Layout> layout = layout_of(schema.format);
+    if (!layout) return false;
+    out.layout = *layout;
     out.null = std::strcmp(schema.format, "n") == 0;
     if (schema.n_children < 0 || (schema.n_children > 0 && schema.children == nullptr)) return false;
     out.children.resize(static_cast<size_t>(schema.n_children));
@@ -326,7 +340,7 @@ struct ArrowImport::State {
         take(arrays, kStreamCapsule, stream_.value);
         int failed = 0;
         {
-            nb::gil_scoped_release nogil;
+            const NoGil nogil;
             failed = stream_.value.get_schema(&stream_.value, &schema_.value);
         }
         if (failed != 0) throw_last(failed);
@@ -344,7 +358,7 @@ struct ArrowImport::State {
         } else if (stream_.value.release != nullptr) {
             int failed = 0;
             {
-                nb::gil_scoped_release nogil;
+                const NoGil nogil;
                 failed = stream_.value.get_next(&stream_.value, &owner->value);
             }
             if (failed != 0) {

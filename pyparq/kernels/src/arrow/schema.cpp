@@ -98,6 +98,22 @@ std::optional<std::string> unit_format(const Table& type, const char* prefix, in
     return std::string(prefix) + kUnits[unit];
 }
 
+std::optional<std::string> decimal_format(const Table& type) {
+    int32_t precision, scale, bits;
+    if (!type.number(0, precision) || !type.number(1, scale) || !type.number(2, bits, 128)) return {};
+    std::string found = "d:" + str(int64_t{precision}) + "," + str(int64_t{scale});
+    return bits == 128 ? found : found + "," + str(int64_t{bits});
+}
+
+std::optional<std::string> timestamp_format(const Table& type) {
+    auto found = unit_format(type, "ts", 0);
+    std::string_view zone;
+    if (!found || !type.text(1, zone) || zone.size() > 64) return {};
+    for (const char c : zone)
+        if (c < ' ' || c > '~') return {};
+    return *found + ":" + std::string(zone);
+}
+
 // The format of the C data interface; none for types with children, and for what does not fit.
 std::optional<std::string> format_of(uint8_t kind, const Table& type) {
     switch (kind) {
@@ -115,12 +131,7 @@ std::optional<std::string> format_of(uint8_t kind, const Table& type) {
             if (!type.number(0, precision) || precision < 0 || precision > 2) return {};
             return std::string(1, "efg"[precision]);
         }
-        case 7: {
-            int32_t precision, scale, bits;
-            if (!type.number(0, precision) || !type.number(1, scale) || !type.number(2, bits, 128)) return {};
-            std::string found = "d:" + str(int64_t{precision}) + "," + str(int64_t{scale});
-            return bits == 128 ? found : found + "," + str(int64_t{bits});
-        }
+        case 7: return decimal_format(type);
         case 8: {
             int16_t unit;
             if (!type.number(0, unit, int16_t{1})) return {};
@@ -128,14 +139,7 @@ std::optional<std::string> format_of(uint8_t kind, const Table& type) {
         }
         case 9: return unit_format(type, "tt", 1);
         case 18: return unit_format(type, "tD", 1);
-        case 10: {
-            auto found = unit_format(type, "ts", 0);
-            std::string_view zone;
-            if (!found || !type.text(1, zone) || zone.size() > 64) return {};
-            for (const char c : zone)
-                if (c < ' ' || c > '~') return {};
-            return *found + ":" + std::string(zone);
-        }
+        case 10: return timestamp_format(type);
         case 15: {
             int32_t width;
             if (!type.number(0, width)) return {};

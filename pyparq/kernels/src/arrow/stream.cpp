@@ -34,7 +34,7 @@ namespace {
 
 void close_streams() {
     gone = true;
-    nb::gil_scoped_release nogil;
+    const NoGil nogil;
     const auto until = std::chrono::steady_clock::now() + LONGEST_WAIT;
     while (inside > 0 && std::chrono::steady_clock::now() < until)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -7,8 +7,8 @@
 namespace pyparq {
 namespace {
 
-constexpr size_t kView = 16;     // bytes of a view: length, then the value itself or (prefix, buffer, offset)
-constexpr int32_t kInline = 12;  // longest value that a view holds itself
+constexpr size_t kView = 16;         // bytes of a view: length, then the value itself or (prefix, buffer, offset)
+constexpr int32_t kMostInside = 12;  // longest value that a view holds itself
 
 struct Source {
     const uint8_t *begin, *end;
@@ -16,7 +16,7 @@ struct Source {
 
 // Where the bytes of a view are.
 Source source_of(const uint8_t* view, int32_t length, const Source& views, const std::vector<Source>& buffers) {
-    if (length <= kInline) return {view + 4, views.end};
+    if (length <= kMostInside) return {view + 4, views.end};
     const auto buffer = load<int32_t>(view + 8), offset = load<int32_t>(view + 12);
     if (buffer < 0 || static_cast<size_t>(buffer) >= buffers.size()) fail("a string view points into a buffer that does not exist");
     const Source& found = buffers[static_cast<size_t>(buffer)];

@@ -29,7 +29,7 @@ void bind_workers(nb::module_& m) {
                R"(`run(k)` for each k below `tasks`, on this thread and up to `threads - 1` others that are not Python's. The
 first error ends the work and is raised, when no call is under way any more.)");
     probes.def("stop_requested", [] {
-        const nb::gil_scoped_release nogil;
+        const NoGil nogil;
         return stop_requested();
     }, "Within such a call: whether its result is of no use any more.");
 }

@@ -61,7 +61,7 @@ inline uint32_t unpack_one(const uint8_t* src, size_t bytes, unsigned w, size_t 
     return static_cast<uint32_t>(x >> (bit & 7)) & static_cast<uint32_t>((1ull << w) - 1);
 }
 
-#ifdef PYPARQ_AVX2
+#if defined(PYPARQ_AVX2) || defined(PYPARQ_NEON)
 // Where the eight values of a group lie: for each 32-bit lane the four bytes that hold its value, and how far
 // down to shift them. The upper four lanes count from byte w / 2.
 struct GroupLayout {
@@ -81,9 +81,11 @@ constexpr std::array<GroupLayout, 26> group_layouts() {
     return all;
 }
 inline constexpr std::array<GroupLayout, 26> kGroupLayouts = group_layouts();
+#endif
 
 // Groups of eight values of w <= 25 bits; each group reads 16 bytes at p and at p + w / 2. Returns how many
 // groups it could do without reading beyond the end; `top` takes the maximum.
+#if defined(PYPARQ_AVX2)
 PYPARQ_TARGET_AVX2 inline size_t unpack_u32_avx2(const uint8_t* src, size_t bytes, unsigned w, size_t groups,
                                                  uint32_t* out, uint32_t& top) {
     const GroupLayout& layout = kGroupLayouts[w];
@@ -107,14 +109,40 @@ PYPARQ_TARGET_AVX2 inline size_t unpack_u32_avx2(const uint8_t* src, size_t byte
     top = std::max(top, static_cast<uint32_t>(_mm_cvtsi128_si32(m)));
     return g;
 }
+#elif defined(PYPARQ_NEON)
+inline size_t unpack_u32_neon(const uint8_t* src, size_t bytes, unsigned w, size_t groups, uint32_t* out, uint32_t& top) {
+    const GroupLayout& layout = kGroupLayouts[w];
+    const uint32x4_t mask = vdupq_n_u32((1u << w) - 1);
+    uint8x16_t control[2];
+    int32x4_t shifts[2];
+    for (size_t k = 0; k < 2; ++k) {
+        control[k] = vld1q_u8(layout.bytes + 16 * k);
+        shifts[k] = vnegq_s32(vreinterpretq_s32_u32(vld1q_u32(layout.shift + 4 * k)));  // to the right
+    }
+    uint32x4_t most = vdupq_n_u32(0);
+    const size_t reach = w / 2 + 16;
+    size_t g = 0;
+    for (; g < groups && g * w + reach <= bytes; ++g) {
+        for (size_t k = 0; k < 2; ++k) {
+            const uint8x16_t bits = vqtbl1q_u8(vld1q_u8(src + g * w + k * (w / 2)), control[k]);
+            const uint32x4_t x = vandq_u32(vshlq_u32(vreinterpretq_u32_u8(bits), shifts[k]), mask);
+            most = vmaxq_u32(most, x);
+            vst1q_u32(out + 8 * g + 4 * k, x);
+        }
+    }
+    top = std::max(top, vmaxvq_u32(most));
+    return g;
+}
 #endif
 
 // n values of w <= 32 bits; returns the largest. The caller has checked that bytes >= ceil(n * w / 8).
 inline uint32_t unpack_u32(const uint8_t* src, size_t bytes, unsigned w, size_t n, uint32_t* out) {
     uint32_t top = 0;
     size_t i = 0;
-#ifdef PYPARQ_AVX2
+#if defined(PYPARQ_AVX2)
     if (w <= 25 && have_avx2()) i = 8 * unpack_u32_avx2(src, bytes, w, n / 8, out, top);
+#elif defined(PYPARQ_NEON)
+    if (w <= 25) i = 8 * unpack_u32_neon(src, bytes, w, n / 8, out, top);
 #endif
     const uint64_t mask = (1ull << w) - 1;
     for (; i + 8 <= n && ((i + 7) * w >> 3) + 8 <= bytes; i += 8) {

@@ -15,14 +15,12 @@
 #include <type_traits>
 #include <utility>
 
-#if defined(__GLIBC__)
-#include <cxxabi.h>
-#include <unistd.h>
-#endif
-
 #if defined(__SSE2__) && !defined(PYPARQ_NO_SIMD)
 #define PYPARQ_SSE2 1
 #include <emmintrin.h>
+#elif defined(__aarch64__) && defined(__GNUC__) && !defined(PYPARQ_NO_SIMD)
+#define PYPARQ_NEON 1  // every 64-bit ARM has it
+#include <arm_neon.h>
 #endif
 
 static_assert(std::endian::native == std::endian::little,
@@ -39,8 +37,11 @@ struct KernelError : std::runtime_error {
 
 [[noreturn]] inline void fail(const std::string& what) { throw KernelError(what); }
 
-inline std::string str(uint64_t v) { return std::to_string(v); }
-inline std::string str(int64_t v) { return std::to_string(v); }
+template <class T>
+    requires std::is_integral_v<T>
+std::string str(T v) {
+    return std::to_string(v);
+}
 
 inline size_t checked_mul(size_t a, size_t b) {
     size_t r;
@@ -300,23 +301,14 @@ class Scratch {
 // Array cut to its first n items; a copy when the rest would be dead weight.
 nb::object first_items(nb::object array, size_t have, size_t n);
 
-// Takes the GIL back. While the interpreter exits, it ends threads that ask for it, by unwinding their stack; what would be
-// let go of then needs the GIL, and destructors must not be left like that: such a thread waits for the end instead.
-inline void take_gil(PyThreadState* state) {
-#if defined(__GLIBC__)
-    try {
-        PyEval_RestoreThread(state);
-    } catch (const abi::__forced_unwind&) {
-        while (true) pause();
-    }
-#else
-    PyEval_RestoreThread(state);
-#endif
-}
+// Takes the GIL back. A thread that the interpreter ends instead, because it exits, waits for the end of the process.
+void take_gil(PyThreadState* state) noexcept;
 
-// Releases the GIL when the work is worth the switch: tiny calls from many threads would only queue for it.
+// Releases the GIL. Where the bytes of work are given, only if they are worth the switch: tiny calls from many threads would
+// only queue for it.
 class NoGil {
   public:
+    NoGil() : state_(PyEval_SaveThread()) {}
     explicit NoGil(size_t bytes_of_work) : state_(bytes_of_work >= 8192 ? PyEval_SaveThread() : nullptr) {}
     NoGil(const NoGil&) = delete;
     NoGil& operator=(const NoGil&) = delete;

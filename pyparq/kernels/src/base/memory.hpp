@@ -8,7 +8,7 @@
 
 namespace pyparq {
 
-// Some memory. Whoever has it gives it back, or has an array do that.
+// Some memory. The owner gives it back, or hands it to an array that does.
 struct Area {
     uint8_t* data = nullptr;
     size_t room = 0;  // bytes that it has, at least as many as were asked for
@@ -19,11 +19,11 @@ struct Area {
 // At least `size` bytes of anything, aligned for every type. Throws std::bad_alloc.
 Area take_area(size_t size);
 
-// At least `size` bytes, of which the first `used` are what they were; what `area` had is no longer there. Where it throws
+// Grows to at least `size` bytes and keeps the first `used`. The old memory of `area` is freed. Where it throws
 // std::bad_alloc, all is as before.
 void grow_area(Area& area, size_t used, size_t size);
 
-// Lets go of what is behind the first `used` bytes, where that is worth it.
+// Frees the memory behind the first `used` bytes, where that is worth it.
 void trim_area(Area& area, size_t used);
 
 void give_area(Area area) noexcept;

@@ -151,7 +151,7 @@ class WithoutGil {
     WithoutGil(const WithoutGil&) = delete;
     WithoutGil& operator=(const WithoutGil&) = delete;
     ~WithoutGil() {
-        if (state_ != nullptr) PyEval_RestoreThread(state_);
+        if (state_ != nullptr) take_gil(state_);
     }
 
   private:
@@ -215,7 +215,7 @@ void close_pool() {
         }
     }
     pool->work.notify_all();
-    const nb::gil_scoped_release nogil;  // their tasks may need it
+    const NoGil nogil;  // their tasks may need it
     for (std::thread& thread : threads) thread.join();
     // A caller that asks for the GIL after the exit would be ended in the middle of C++, and the process aborted with it.
     const auto until = Clock::now() + LONGEST_WAIT;

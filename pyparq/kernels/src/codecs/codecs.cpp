@@ -3,6 +3,7 @@
 #include "base/common.hpp"
 #include "codecs/library_codecs.hpp"
 #include "codecs/lz4.hpp"
+#include "codecs/lzo.hpp"
 #include "codecs/snappy.hpp"
 
 namespace pyparq {
@@ -30,6 +31,7 @@ bool codec_is_native(int codec) {
     switch (codec) {
         case UNCOMPRESSED:
         case SNAPPY:
+        case LZO:
         case LZ4:
         case LZ4_RAW: return true;
         case GZIP: return zlib() != nullptr;
@@ -43,6 +45,7 @@ int64_t inflate_native(int codec, const uint8_t* in, size_t n, uint8_t* out, siz
     switch (codec) {
         case UNCOMPRESSED: return copy_all(in, n, out, room);
         case SNAPPY: return snappy_inflate(in, n, out, room, wanted);
+        case LZO: return lzo_hadoop_inflate(in, n, out, room);
         case LZ4: return lz4_hadoop_inflate(in, n, out, room);
         case LZ4_RAW: return lz4_inflate(in, n, out, room, wanted);
         case GZIP: return zlib() == nullptr ? -1 : gzip_inflate(*zlib(), in, n, out, room, wanted);
@@ -55,7 +58,7 @@ int64_t inflate_native(int codec, const uint8_t* in, size_t n, uint8_t* out, siz
 size_t deflate_bound(int codec, size_t n) {
     switch (codec) {
         case SNAPPY: return 32 + n + n / 6;
-        case GZIP: return n + n / 1000 + n / 16384 * 5 + 64;
+        case GZIP: return n + n / 8 + n / 64 + 64;  // zlib needs less, zlib-ng spends up to 9 bits on a byte
         case BROTLI: return n + n / 1024 + 1024;
         case ZSTD: return n + n / 256 + (n < size_t{128} << 10 ? ((size_t{128} << 10) - n) / 2048 : 0) + 64;
         case LZ4_RAW: return n + n / 255 + 16;

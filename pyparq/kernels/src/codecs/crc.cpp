@@ -1,10 +1,16 @@
 // CRC-32 (that of zlib and of pages) by carry-less multiplication, 64 bytes at a time: "Fast CRC Computation for Generic
-// Polynomials Using PCLMULQDQ Instruction", Intel, 2009. The constants are those of its reflected form.
+// Polynomials Using PCLMULQDQ Instruction", Intel, 2009. The constants are those of its reflected form. ARM has instructions for it.
 #include "codecs/calls.hpp"
 #include "codecs/crc.hpp"
 
-#ifdef PYPARQ_AVX2
+#if defined(PYPARQ_AVX2)
 #include <immintrin.h>
+#elif defined(PYPARQ_NEON)
+#include <arm_acle.h>
+#if defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 #endif
 
 namespace pyparq {
@@ -60,6 +66,39 @@ size_t fold_crc(uint32_t& crc, const uint8_t* data, size_t size) {
     const size_t whole = size & ~size_t{15};
     if (whole < 64 || !folds_crc()) return 0;
     crc = ~fold_all(~crc, data, whole);
+    return whole;
+}
+#elif defined(PYPARQ_NEON)
+namespace {
+
+#if defined(__clang__)
+#define PYPARQ_TARGET_CRC __attribute__((target("crc")))
+#else
+#define PYPARQ_TARGET_CRC __attribute__((target("+crc")))
+#endif
+
+bool have_crc() {
+#if defined(__APPLE__)
+    return true;
+#elif defined(__linux__)
+    static const bool yes = (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+    return yes;
+#else
+    return false;
+#endif
+}
+
+PYPARQ_TARGET_CRC uint32_t crc_of_eights(uint32_t crc, const uint8_t* p, size_t size) {
+    for (size_t i = 0; i < size; i += 8) crc = __crc32d(crc, load<uint64_t>(p + i));
+    return crc;
+}
+
+}  // namespace
+
+size_t fold_crc(uint32_t& crc, const uint8_t* data, size_t size) {
+    const size_t whole = size & ~size_t{7};
+    if (!have_crc()) return 0;
+    crc = ~crc_of_eights(~crc, data, whole);
     return whole;
 }
 #else

@@ -71,8 +71,8 @@ class Library {
             const nb::module_ finder = nb::module_::import_("pyparq.kernels.libraries");
             if (nb::cast<bool>(finder.attr("is_switched_off")(Functions::kLibrary)))
                 answer->outcome.state = "switched off";
-            else if (libraries_are_linked())
-                link(*answer);
+            else if (link_functions(answer->functions))
+                try_functions(*answer, "linked");
             else
                 search(*answer, finder.attr("files_of")(Functions::kLibrary));
             return publish(std::move(answer));
@@ -83,11 +83,6 @@ class Library {
             answer->outcome.reason = std::string("looking for it failed: ") + error.what();
             return publish(std::move(answer));
         }
-    }
-
-    static void link(Answer& answer) {
-        link_functions(answer.functions);
-        try_functions(answer, "linked");
     }
 
     static void search(Answer& answer, const nb::object& files) {

@@ -48,7 +48,7 @@ Version version_of(const Crypto& crypto) {
     return {major, static_cast<unsigned>(v >> 20 & 0xff), static_cast<unsigned>((major >= 3 ? v >> 4 : v >> 12) & 0xff)};
 }
 
-// The first version that has all functions, and the first of which nobody knows whether they still mean the same.
+// The first version that has all functions, and the first one that is too new to be trusted with them.
 struct Range {
     Version from, before;
 };

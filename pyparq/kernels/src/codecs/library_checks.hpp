@@ -1,4 +1,4 @@
-// What is checked of a library before it is believed: its version, and what its functions make of a few known bytes.
+// Checks of a library before it is used: its version, and what its functions make of a few known bytes.
 #pragma once
 #include "codecs/libraries.hpp"
 

@@ -82,7 +82,7 @@ int64_t inflate_whole(const Zlib& zlib, const uint8_t* in, size_t n, uint8_t* ou
     return static_cast<int64_t>(written);
 }
 
-// One member, from `in` to `out`, both of which it moves on. What zlib says of it.
+// Inflates one gzip member, and moves `in` and `out` behind it. Returns zlib's result.
 int inflate_member(const Zlib& zlib, const uint8_t*& in, const uint8_t* in_end, uint8_t*& out, uint8_t* end) {
     ZStream& stream = inflating.stream;
     for (;;) {

@@ -6,12 +6,11 @@
 
 namespace pyparq {
 
-// Whether this build is linked to the libraries (PYPARQ_SYSTEM_LIBS). Then each of these gives their functions.
-bool libraries_are_linked();
-void link_functions(Zlib& zlib);
-void link_functions(Zstd& zstd);
-void link_functions(Brotli& brotli);
-void link_functions(Crypto& crypto);
+// Takes the functions of a library that this build is linked to; false where it is not.
+bool link_functions(Zlib& zlib);
+bool link_functions(Zstd& zstd);
+bool link_functions(Brotli& brotli);
+bool link_functions(Crypto& crypto);
 
 // A shared library at run time. It stays loaded while an object has it, and for good after `keep()`.
 class OpenLibrary {

@@ -1,19 +1,37 @@
-// Functions of the libraries that the build linked (PYPARQ_SYSTEM_LIBS), and proof that libraries.hpp repeats their headers
-// rightly.
+// Functions of the libraries that the build linked, and proof that libraries.hpp repeats their headers rightly.
+// PYPARQ_SYSTEM_LIBS links all of them, PYPARQ_CODEC_SOURCES all but libcrypto.
 #include "codecs/library_sources.hpp"
 
-#ifdef PYPARQ_SYSTEM_LIBS
+#ifdef PYPARQ_LINKED_CODECS
 #include <brotli/decode.h>
 #include <brotli/encode.h>
-#include <openssl/crypto.h>
-#include <openssl/err.h>
-#include <openssl/evp.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #ifdef PYPARQ_LIBDEFLATE
 #include <libdeflate.h>
 #endif
+#endif
+
+#ifdef PYPARQ_LINKED_CRYPTO
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#endif
+
+#if defined(PYPARQ_LINKED_CODECS) || defined(PYPARQ_LINKED_CRYPTO)
+namespace {
+
+// The same function, with the types of libraries.hpp in place of the library's own.
+template <class To, class From>
+void set(To*& to, From* from) {
+    to = reinterpret_cast<To*>(reinterpret_cast<void (*)()>(from));
+}
+
+}  // namespace
+#endif
+
+#ifdef PYPARQ_LINKED_CODECS
 
 // zstd exports these, but declares them for static linking only. Weak: a build of zstd may leave them out.
 #ifdef __ELF__
@@ -52,19 +70,9 @@ static_assert(Zstd::kContinue == ZSTD_e_continue && Zstd::kEnd == ZSTD_e_end);
 static_assert(Brotli::kSuccess == BROTLI_DECODER_RESULT_SUCCESS && Brotli::kGeneric == BROTLI_MODE_GENERIC);
 static_assert(sizeof(BROTLI_BOOL) == sizeof(int) && sizeof(BrotliDecoderResult) == sizeof(int));
 
-static_assert(Crypto::kGetTag == EVP_CTRL_AEAD_GET_TAG && Crypto::kSetTag == EVP_CTRL_AEAD_SET_TAG);
-
-// The same function, with the types of libraries.hpp in place of the library's own.
-template <class To, class From>
-void set(To*& to, From* from) {
-    to = reinterpret_cast<To*>(reinterpret_cast<void (*)()>(from));
-}
-
 }  // namespace
 
-bool libraries_are_linked() { return true; }
-
-void link_functions(Zlib& z) {
+bool link_functions(Zlib& z) {
     set(z.version, &::zlibVersion);
     set(z.inflateInit2_, &::inflateInit2_);
     set(z.inflateReset2, &::inflateReset2);
@@ -81,9 +89,10 @@ void link_functions(Zlib& z) {
     set(z.freeInflater, &::libdeflate_free_decompressor);
     set(z.inflateGzip, &::libdeflate_gzip_decompress_ex);
 #endif
+    return true;
 }
 
-void link_functions(Zstd& z) {
+bool link_functions(Zstd& z) {
     set(z.version, &::ZSTD_versionNumber);
     set(z.isError, &::ZSTD_isError);
     set(z.createDCtx, &::ZSTD_createDCtx);
@@ -101,15 +110,33 @@ void link_functions(Zstd& z) {
     set(z.decompressBegin, &::ZSTD_decompressBegin);
     if (z.nextSrcSizeToDecompress == nullptr || z.decompressContinue == nullptr) z.decompressBegin = nullptr;
 #endif
+    return true;
 }
 
-void link_functions(Brotli& b) {
+bool link_functions(Brotli& b) {
     set(b.version, &::BrotliDecoderVersion);
     set(b.decompress, &::BrotliDecoderDecompress);
     set(b.compress, &::BrotliEncoderCompress);
+    return true;
 }
 
-void link_functions(Crypto& c) {
+}  // namespace pyparq
+#else
+namespace pyparq {
+
+bool link_functions(Zlib&) { return false; }
+bool link_functions(Zstd&) { return false; }
+bool link_functions(Brotli&) { return false; }
+
+}  // namespace pyparq
+#endif
+
+#ifdef PYPARQ_LINKED_CRYPTO
+namespace pyparq {
+
+static_assert(Crypto::kGetTag == EVP_CTRL_AEAD_GET_TAG && Crypto::kSetTag == EVP_CTRL_AEAD_SET_TAG);
+
+bool link_functions(Crypto& c) {
     set(c.version, &::OpenSSL_version_num);
     set(c.CTX_new, &::EVP_CIPHER_CTX_new);
     set(c.CTX_free, &::EVP_CIPHER_CTX_free);
@@ -127,19 +154,14 @@ void link_functions(Crypto& c) {
 #if OPENSSL_VERSION_NUMBER >= 0x30000000L
     set(c.fetch, &::EVP_CIPHER_fetch);
 #endif
+    return true;
 }
 
 }  // namespace pyparq
-
 #else
-
 namespace pyparq {
 
-bool libraries_are_linked() { return false; }
-void link_functions(Zlib&) {}
-void link_functions(Zstd&) {}
-void link_functions(Brotli&) {}
-void link_functions(Crypto&) {}
+bool link_functions(Crypto&) { return false; }
 
 }  // namespace pyparq
 #endif

@@ -1,5 +1,6 @@
 #include "codecs/lz4.hpp"
 
+#include "codecs/hadoop_frames.hpp"
 #include "codecs/overlap.hpp"
 
 namespace pyparq {
@@ -31,6 +32,21 @@ struct Place {
     size_t room() const { return static_cast<size_t>(end - at); }
 };
 
+// At most 32 bytes that stand `offset` bytes before; as many are written.
+inline void copy_short_match(uint8_t* to, size_t offset, size_t length) {
+    if (offset >= 16) [[likely]] {
+        copy_16(to, to - offset);
+        copy_16(to + 16, to + 16 - offset);
+    } else {
+        repeat(to, offset, length);
+    }
+}
+
+inline void copy_long_match(uint8_t* to, size_t offset, size_t length) {
+    if (offset < 32) return copy_back(to, offset, length);
+    for (size_t done = 0; done < length; done += 32) copy_32(to + done, to + done - offset);
+}
+
 // Decodes sequences as long as no wide copy can go wrong, and no further than `stop`; false where one is malformed.
 bool decode_most(Place& place, const uint8_t* stop) {
     // Of a sequence whose lengths stand in its token, and what others are made sure of that have longer ones.
@@ -55,23 +71,14 @@ bool decode_most(Place& place, const uint8_t* stop) {
         }
         size_t length = (token & 15) + kShortestMatch;
         if (length < 15 + kShortestMatch) {
-            if (offset >= 16) [[likely]] {
-                copy_16(to, to - offset);
-                copy_16(to + 16, to + 16 - offset);
-            } else {
-                repeat(to, offset, length);
-            }
+            copy_short_match(to, offset, length);
         } else {
             if (!more_length(behind, place.in_end, length)) {
                 right = false;
                 break;
             }
             if (length + kSlack > static_cast<size_t>(place.end - to)) break;
-            if (offset >= 32) {
-                for (size_t done = 0; done < length; done += 32) copy_32(to + done, to + done - offset);
-            } else {
-                copy_back(to, offset, length);
-            }
+            copy_long_match(to, offset, length);
         }
         in = behind, at = to + length;
     }
@@ -79,29 +86,29 @@ bool decode_most(Place& place, const uint8_t* stop) {
     return right;
 }
 
-enum class Found { More,
-                   End,
-                   Wrong };
+enum class Step { More,
+                  End,
+                  Wrong };
 
 // Decodes one sequence.
-Found decode_one(Place& place) {
-    if (place.left() == 0) return Found::Wrong;
+Step decode_one(Place& place) {
+    if (place.left() == 0) return Step::Wrong;
     const size_t token = *place.in++;
     size_t literals = token >> 4, length = (token & 15) + kShortestMatch;
-    if (literals == 15 && !more_length(place.in, place.in_end, literals)) return Found::Wrong;
-    if (literals > place.left() || literals > place.room()) return Found::Wrong;
+    if (literals == 15 && !more_length(place.in, place.in_end, literals)) return Step::Wrong;
+    if (literals > place.left() || literals > place.room()) return Step::Wrong;
     if (literals > 0) std::memcpy(place.at, place.in, literals);
     place.in += literals, place.at += literals;
-    if (place.left() == 0) return Found::End;
-    if (place.left() < 3 + kLastLiterals || place.room() < kLastMatch) return Found::Wrong;
+    if (place.left() == 0) return Step::End;
+    if (place.left() < 3 + kLastLiterals || place.room() < kLastMatch) return Step::Wrong;
     const size_t offset = load<uint16_t>(place.in);
     place.in += 2;
-    if (length == 15 + kShortestMatch && !more_length(place.in, place.in_end, length)) return Found::Wrong;
-    if (offset - 1 >= static_cast<size_t>(place.at - place.begin)) return Found::Wrong;
-    if (length > place.room() || place.room() - length < kLastLiterals) return Found::Wrong;
+    if (length == 15 + kShortestMatch && !more_length(place.in, place.in_end, length)) return Step::Wrong;
+    if (offset - 1 >= static_cast<size_t>(place.at - place.begin)) return Step::Wrong;
+    if (length > place.room() || place.room() - length < kLastLiterals) return Step::Wrong;
     copy_back_exactly(place.at, offset, length);
     place.at += length;
-    return Found::More;
+    return Step::More;
 }
 
 // Decodes until there is enough, or the block ends; false where it is malformed.
@@ -109,8 +116,8 @@ bool decode(Place& place, const uint8_t* stop) {
     while (place.at < stop || stop == place.end) {
         if (!decode_most(place, stop)) return false;
         if (place.at >= stop && stop < place.end) return true;
-        const Found found = decode_one(place);
-        if (found != Found::More) return found == Found::End;
+        const Step found = decode_one(place);
+        if (found != Step::More) return found == Step::End;
     }
     return true;
 }
@@ -124,38 +131,9 @@ int64_t lz4_inflate(const uint8_t* in, size_t n, uint8_t* out, size_t room, size
     return right ? place.at - out : -1;
 }
 
-namespace {
-
-// A big-endian number of four bytes; of fewer where the input ends.
-uint32_t frame_number(const uint8_t* in, size_t n, size_t& at) {
-    uint32_t number = 0;
-    for (size_t i = 0; i < 4 && at < n; ++i) number = number << 8 | in[at++];
-    return number;
-}
-
-// Frames of the size that they inflate to and, until that many bytes are there, blocks each behind the size that they are
-// stored in: Hadoop cuts what does not fit its buffer, so a large page has several blocks in one frame.
-int64_t hadoop_frames(const uint8_t* in, size_t n, uint8_t* out, size_t room) {
-    size_t at = 0, written = 0;
-    while (at < n) {
-        const size_t frame = frame_number(in, n, at);
-        if (frame > room - written) return -1;
-        const size_t frame_end = written + frame;
-        while (written < frame_end) {
-            const size_t stored = frame_number(in, n, at);
-            if (stored == 0 || stored > n - at) return -1;
-            const int64_t found = lz4_inflate(in + at, stored, out + written, frame_end - written, SIZE_MAX);
-            if (found < 0) return -1;
-            written += static_cast<size_t>(found), at += stored;
-        }
-    }
-    return static_cast<int64_t>(written);
-}
-
-}  // namespace
-
 int64_t lz4_hadoop_inflate(const uint8_t* in, size_t n, uint8_t* out, size_t room) {
-    const int64_t found = hadoop_frames(in, n, out, room);
+    const auto block = [](const uint8_t* from, size_t stored, uint8_t* to, size_t left) { return lz4_inflate(from, stored, to, left, SIZE_MAX); };
+    const int64_t found = hadoop_frames(in, n, out, room, block);
     return found == static_cast<int64_t>(room) ? found : lz4_inflate(in, n, out, room, SIZE_MAX);
 }
 

@@ -12,7 +12,7 @@
 
 namespace pyparq {
 
-constexpr size_t kSlack = 32;  // bytes behind what they are asked for that wide copies may overwrite
+constexpr size_t kSlack = 32;  // bytes that wide copies may overwrite behind their end
 
 PYPARQ_ALWAYS_INLINE void copy_16(uint8_t* to, const uint8_t* from) {
     uint8_t block[16];
@@ -75,7 +75,8 @@ inline void copy_back_exactly(uint8_t* to, size_t distance, size_t n) {
         copy_back(to, distance, most);
         to += most, n -= most;
     }
-    for (size_t i = 0; i < n; ++i) to[i] = to[i - distance];
+    const uint8_t* const from = to - distance;
+    for (size_t i = 0; i < n; ++i) to[i] = from[i];
 }
 
 }  // namespace pyparq

@@ -10,7 +10,7 @@ namespace {
 // What an element's tag says.
 struct Tag {
     uint8_t length = 0;    // 1 to 64, or kBehind
-    uint16_t distant = 0;  // what is to be added to the bytes behind the tag for the offset
+    uint16_t distant = 0;  // added to the bytes behind the tag, it gives the offset
 };
 
 constexpr uint8_t kBehind = 255;  // the length of a literal stands behind the tag

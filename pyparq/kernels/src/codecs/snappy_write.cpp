@@ -65,15 +65,20 @@ size_t match_length(const uint8_t* a, const uint8_t* b, const uint8_t* end) {
     return static_cast<size_t>(b - start);
 }
 
-// One block of at most 64 KiB; copies look back within it only.
-uint8_t* put_block(const uint8_t* in, size_t n, uint8_t* out, uint16_t* table) {
-    const uint8_t *const end = in + n, *emitted = in;
-    if (n < kMargin + 2) return put_last_literal(out, in, n);
+// Clears as much of the table as a block of n bytes needs; returns how far hashes are shifted for that.
+int clear_table(uint16_t* table, size_t n) {
     size_t size = 256;
     int shift = 32 - 8;
     for (; size < kTable && size < n; size *= 2) --shift;
     std::fill_n(table, size, uint16_t{0});
-    const auto hash = [shift](uint32_t v) { return (v * 0x1e35a7bdu) >> shift; };
+    return shift;
+}
+
+// One block of at most 64 KiB; copies look back within it only.
+uint8_t* put_block(const uint8_t* in, size_t n, uint8_t* out, uint16_t* table) {
+    const uint8_t *const end = in + n, *emitted = in;
+    if (n < kMargin + 2) return put_last_literal(out, in, n);
+    const auto hash = [shift = clear_table(table, n)](uint32_t v) { return (v * 0x1e35a7bdu) >> shift; };
     const uint8_t *const limit = end - kMargin, *at = in + 1;
     uint32_t next_hash = hash(load<uint32_t>(at));
     while (true) {

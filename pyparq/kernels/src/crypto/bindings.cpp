@@ -40,7 +40,7 @@ void bind_seal(nb::module_& m) {
              nb::sig("def take(self, most: int) -> bytes | None"),
              "A nonce for one more encryption; None where `most` were given.")
         .def("forget", &Nonces::forget,
-             "Give none of those that are drawn already: a forked process has the same ones as its parent.")
+             "Drop the nonces that are drawn already. A forked process must not use those of its parent.")
         .def_ro("used", &Nonces::used);
     nb::class_<NativeSealer>(m, "NativeSealer", "Encrypts the pages of a column chunk by libcrypto, on any thread of native code.")
         .def(nb::init<nb::object, int64_t, nb::object, bool, nb::sequence, nb::object>(), "nonces"_a, "invocations"_a, "key"_a,

@@ -28,14 +28,14 @@ AesKey::~AesKey() { forget(bytes_); }
 bool aes_is_native() { return crypto() != nullptr; }
 
 AesContext::~AesContext() {
-    for (const One& one : by_mode_)
+    for (const KeyedContext& one : by_mode_)
         if (one.context != nullptr) crypto()->CTX_free(one.context);
 }
 
 // Readies the context of a mode for the bytes behind `start`: GCM's nonce, or CTR's first counter.
 bool AesContext::begin(bool ctr, const AesKey& key, const uint8_t* start, bool encrypts) {
     const Crypto& c = *crypto();
-    One& one = by_mode_[ctr];
+    KeyedContext& one = by_mode_[ctr];
     if (one.context == nullptr) one.context = c.CTX_new();
     if (one.context == nullptr) return false;
     if (one.key == key.number()) return c.CipherInit_ex(one.context, nullptr, nullptr, nullptr, start, encrypts) == 1;

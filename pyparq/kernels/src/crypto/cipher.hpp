@@ -55,7 +55,7 @@ class AesContext {
     bool seal_ctr(const AesKey& key, const uint8_t* nonce, const TextPart* parts, size_t count, uint8_t* out);
 
   private:
-    struct One {
+    struct KeyedContext {
         void* context = nullptr;
         uint64_t key = 0;
     };
@@ -65,7 +65,7 @@ class AesContext {
     bool put_aad(const std::string& aad, const uint8_t* number, size_t number_size);
     bool put_parts(bool ctr, const TextPart* parts, size_t count, uint8_t* out);
     bool finish(bool fine);
-    One by_mode_[2];  // GCM, CTR
+    KeyedContext by_mode_[2];  // GCM, CTR
 };
 
 }  // namespace pyparq

@@ -55,7 +55,7 @@ void init_limits(PageLimits* self, int64_t max_page, int64_t max_expansion, int6
 namespace {
 
 // A dictionary that is known: (entries, offsets or None, bytes).
-Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, Held& held, Budget& budget) {
+Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, InputBuffers& held, Budget& budget) {
     Dictionary dictionary;
     const auto count = number(given, 0);
     if (count < 0) fail("a dictionary of a negative size");
@@ -89,8 +89,8 @@ Dictionary read_known(const nb::handle& given, const LeafSpec& leaf, Held& held,
 
 namespace {
 
-// Pages that are told apart, and the numbers of their rows.
-void read_pages(const PieceSpec& given, Held& held, Piece& piece) {
+// A list of single pages, and the numbers of their rows.
+void read_pages(const PieceSpec& given, InputBuffers& held, Piece& piece) {
     const Py_ssize_t n = PySequence_Size(given.data.ptr());
     if (n < 0) throw nb::python_error();
     for (Py_ssize_t k = 0; k < n; ++k) {
@@ -108,7 +108,7 @@ void read_pages(const PieceSpec& given, Held& held, Piece& piece) {
     if (a != pages || b != pages || c != pages) fail("a number per page is due");
 }
 
-RowSelection read_rows(const nb::object& given, int64_t num_rows, Held& held) {
+RowSelection read_rows(const nb::object& given, int64_t num_rows, InputBuffers& held) {
     RowSelection rows;
     if (given.is_none()) return rows;
     if (!PyTuple_Check(given.ptr())) {
@@ -132,7 +132,7 @@ RowSelection read_rows(const nb::object& given, int64_t num_rows, Held& held) {
 
 }  // namespace
 
-void read_piece(const PieceSpec& given, const LeafSpec& leaf, Held& held, Budget& budget, Piece& piece) {
+void read_piece(const PieceSpec& given, const LeafSpec& leaf, InputBuffers& held, Budget& budget, Piece& piece) {
     piece.codec = given.codec, piece.num_values = given.num_values, piece.num_rows = given.num_rows;
     piece.first_is_dictionary = given.first_is_dictionary, piece.cipher = given.cipher;
     piece.whole = given.ordinals.is_none();

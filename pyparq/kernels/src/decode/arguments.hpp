@@ -7,7 +7,7 @@
 namespace pyparq {
 
 // What keeps the bytes of pieces alive.
-struct Held {
+struct InputBuffers {
     std::deque<Buffer> buffers;
 
     Bytes bytes(const nb::handle& source) {
@@ -50,6 +50,6 @@ void init_piece(PieceSpec* self, int64_t codec, int64_t num_values, int64_t num_
                 nb::object ordinals, nb::object first_rows, nb::object page_rows, bool dictionary_apart, nb::object rows,
                 nb::object cipher, nb::object dictionary);
 
-void read_piece(const PieceSpec& given, const LeafSpec& leaf, Held& held, Budget& budget, Piece& piece);
+void read_piece(const PieceSpec& given, const LeafSpec& leaf, InputBuffers& held, Budget& budget, Piece& piece);
 
 }  // namespace pyparq

@@ -42,15 +42,14 @@ delta::Prefixed read_prefixes(const PageValues& page, Budget& budget) {
         return delta::read_prefixed({page.data.data, page.data.data + page.data.size}, page.present, most);
     } catch (const KernelError& error) {
         if (most < kMostPage && std::string(error.what()).find("bytes allowed") != std::string::npos)
-            throw Refused{"memory", static_cast<int64_t>(most)};
+            throw PageRefusal{"memory", static_cast<int64_t>(most)};
         throw;
     }
 }
 
 void not_of_byte_arrays(int encoding, const LeafSpec& leaf) {
-    const bool known = encoding == kRle || encoding == kDelta || encoding == kByteStreamSplit || encoding == kAlp;
-    if (known) check_type(false, encoding, leaf);
-    throw Refused{"encoding", encoding};
+    if (is_encoding(encoding)) check_type(false, encoding, leaf);
+    throw PageRefusal{"encoding", encoding};
 }
 
 template <class O>
@@ -85,7 +84,7 @@ void BinarySink<O>::foresee(const PageValues& page, size_t n, Budget& budget) {
 template <class O>
 O* BinarySink<O>::next(size_t more, Budget& budget) {
     if (place_ != nullptr) {
-        if (more > room_ - slots) throw Refused{"too_many_values"};
+        if (more > room_ - slots) throw PageRefusal{"too_many_values"};
         return place_ + slots;
     }
     const size_t needed = checked_mul(slots + more + 1, sizeof(O));
@@ -238,24 +237,28 @@ void BinarySink<O>::shared_prefixes(const PageValues& page, const uint8_t* valid
     });
 }
 
+// Entries that all are short are kept side by side, each in as much room as the longest.
+template <class O>
+void BinarySink<O>::short_entries(const PageValues& page, const uint8_t* valid, size_t n, O* offsets, const Dictionary& from,
+                                  PageScratch& scratch, Budget& budget) {
+    from.entries.visit([&](const auto& entries) {
+        each_block(page, valid, n, from.count, scratch, budget,
+                   [&](const uint32_t* block, size_t values, const uint8_t* present, size_t m) {
+            reserve(from.entries.room(values), budget);
+            Spot<O> at{offsets, base(), data_ + used};
+            if (values == 0) std::fill_n(offsets, m, at.end);
+            else if (present == nullptr) entries.put(block, m, at);
+            else entries.put_present(block, values, present, m, at);
+            used = static_cast<size_t>(at.out - data_);
+            offsets += m;
+        });
+    });
+}
+
 template <class O>
 void BinarySink<O>::indices(const PageValues& page, const uint8_t* valid, size_t n, O* offsets, const Dictionary& from,
                             PageScratch& scratch, Budget& budget) {
-    if (from.is_short) {
-        from.entries.visit([&](const auto& entries) {
-            each_block(page, valid, n, from.count, scratch, budget,
-                       [&](const uint32_t* block, size_t values, const uint8_t* present, size_t m) {
-                reserve(from.entries.room(values), budget);
-                Spot<O> at{offsets, base(), data_ + used};
-                if (values == 0) std::fill_n(offsets, m, at.end);
-                else if (present == nullptr) entries.put(block, m, at);
-                else entries.put_present(block, values, present, m, at);
-                used = static_cast<size_t>(at.out - data_);
-                offsets += m;
-            });
-        });
-        return;
-    }
+    if (from.is_short) return short_entries(page, valid, n, offsets, from, scratch, budget);
     const int64_t* const d = from.offsets.data();
     const uint8_t* const data = from.bytes.data();
     const uint8_t* const end = data + from.bytes.size();
@@ -268,13 +271,11 @@ void BinarySink<O>::indices(const PageValues& page, const uint8_t* valid, size_t
         const uint8_t* const first = data_;
         size_t k = 0;
         for (size_t i = 0; i < m; ++i) {
-            if (present == nullptr || present[i] != 0) {
-                if (values > 0) {
-                    const size_t length = static_cast<size_t>(d[block[k] + 1] - d[block[k]]);
-                    copy_short(w, w_end, data + d[block[k]], end, length);
-                    w += length;
-                    ++k;
-                }
+            if ((present == nullptr || present[i] != 0) && values > 0) {
+                const size_t length = static_cast<size_t>(d[block[k] + 1] - d[block[k]]);
+                copy_short(w, w_end, data + d[block[k]], end, length);
+                w += length;
+                ++k;
             }
             offsets[i] = static_cast<O>(w - first);
         }

@@ -45,7 +45,7 @@ void keep(ColumnJob& job, Segment& segment, const PageSlots& found, size_t slot,
     segment.levels += found.levels;
 }
 
-bool is_limit(const Refused& refused) {
+bool is_limit(const PageRefusal& refused) {
     const std::string_view name = refused.name;
     return name == "memory" || name == "max_column";
 }
@@ -67,7 +67,7 @@ void decode_page(ColumnJob& job, Segment& segment, Piece& piece, const ListedPag
     row = next;
 }
 
-// Decodes a page of which only the beginning is inflated, if that is enough. False: all of it is needed.
+// Decodes a page after inflating only its beginning. False where the whole page is needed.
 bool decode_beginning(ColumnJob& job, Segment& segment, Piece& piece, const ListedPage& page, int64_t& row,
                       const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     const int64_t limit = values_needed(job.leaf, piece, page);
@@ -76,7 +76,7 @@ bool decode_beginning(ColumnJob& job, Segment& segment, Piece& piece, const List
         decode_page(job, segment, piece, page, row, limit, limits, scratch, budget);
         return true;
     } catch (const NeedsAll&) {
-    } catch (const Refused& refused) {  // perhaps only because the page ends early
+    } catch (const PageRefusal& refused) {  // perhaps only because the page ends early
         if (is_limit(refused)) throw;
     } catch (const KernelError&) {
     }
@@ -105,7 +105,7 @@ size_t bytes_expected(const ColumnJob& job, const Segment& segment) {
     return expected;
 }
 
-// Bytes of levels before the values of a page none of whose values is null.
+// Bytes of levels before the values of a page without nulls.
 int64_t level_bytes(const LeafSpec& leaf, const PageHead& head) {
     if (head.is_v2()) return head.def + head.rep;
     if (leaf.max_def == 0) return 0;
@@ -166,7 +166,7 @@ std::optional<Foreseen> foreseen(const ColumnJob& job, const Segment& segment, c
     return found;
 }
 
-// Segments of byte arrays go side by side into one block, where it can be told how much each of them takes.
+// Puts the bytes of all segments side by side into one block, where their sizes are known before they are decoded.
 void plan_joint(ColumnJob& job, const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     job.binary.joint.clear(budget);
     if (!job.leaf.is_binary() || !job.in_place() || job.segments.size() < 2) return;
@@ -180,7 +180,7 @@ void plan_joint(ColumnJob& job, const PageLimits& limits, PageScratch& scratch, 
             if (!found) return;
             segments.push_back(*found);
         }
-    } catch (const Refused&) {  // it will be found again, and told, when its page's turn comes
+    } catch (const PageRefusal&) {  // it will be found again, and told, when its page's turn comes
         return;
     } catch (const KernelError&) {
         return;
@@ -255,7 +255,7 @@ void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits&
     const size_t width = job.leaf.is_binary() ? job.binary.offset_width() : job.leaf.out_width();
     const size_t size = checked_mul(job.slots + (job.leaf.is_binary() ? 1 : 0), width);
     if (static_cast<double>(size) > static_cast<double>(limits.max_column))
-        throw Refused{"max_column", static_cast<int64_t>(size), limits.max_column};
+        throw PageRefusal{"max_column", static_cast<int64_t>(size), limits.max_column};
     Block& block = job.leaf.is_binary() ? job.binary.offsets : job.values;
     if (size > block.size()) {
         budget.take(size - block.size());
@@ -286,7 +286,7 @@ void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, 
             piece.pages_read += read;
         }
         if (job.leaf.max_rep > 0 && !piece.rows.all() && piece.whole && row != piece.num_rows)
-            throw Refused{"rows_held", row, piece.num_rows};
+            throw PageRefusal{"rows_held", row, piece.num_rows};
     }
 }
 

@@ -25,7 +25,7 @@ struct Place {
     int64_t piece = -1, page = -1;
 };
 
-// What is wanted of one column chunk: all of its pages, or some that are told apart.
+// The wanted part of one column chunk: the chunk as a whole, or a list of single pages.
 struct Piece {
     // As Python gives it.
     int codec = 0;
@@ -103,7 +103,7 @@ struct ColumnJob {
     uint8_t* bytes_of_slots(std::optional<Block>& block, int fill, Budget& budget);
 };
 
-// What has come by of the pages of a whole chunk.
+// What has been found so far in the pages of a whole chunk.
 struct PageWalk {
     int64_t values = 0;
     bool has_dictionary = false;
@@ -118,7 +118,7 @@ void next_page(const LeafSpec& leaf, Piece& piece, PageWalk& walk, const PageLim
 // Reads the page headers of a piece and its dictionary.
 void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at);
 
-// Cuts a column into segments of about `target` bytes and makes room for what is known of it. With `split`, a piece may be in
+// Cuts a column into segments of about `target` bytes and allocates what has a known size. With `split`, a piece may be in
 // several segments.
 void plan_segments(ColumnJob& job, int64_t target, bool split, const PageLimits& limits, PageScratch& scratch, Budget& budget);
 

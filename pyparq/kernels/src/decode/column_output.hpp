@@ -91,8 +91,8 @@ struct Dictionary {
     std::vector<int64_t> offsets;
     ShortEntries entries;
     bool is_short = false;
-    bool any_long = false;   // among views: of those that are not inline
-    bool is_copied = false;  // such views are to look at copies
+    bool any_long = false;   // some entries are too long to be inline in a view
+    bool is_copied = false;  // views of long entries point to copies
 
     // From the PLAIN bytes of a dictionary page; `uses` values will be looked up, none of them behind the first `known`
     // entries. Throws NeedsAll where these are not all of them, and the bytes do not hold so many.
@@ -136,8 +136,8 @@ class Sink {
     // `valid` has a byte per slot; null: all `slots` are present.
     virtual void append(const PageValues& page, const uint8_t* valid, size_t slots, const Dictionary& dictionary,
                         PageScratch& scratch, Budget& budget) = 0;
-    virtual size_t held() const = 0;  // bytes of its own
-    // Where the bytes of a page are to be inflated, all of whose values are wanted; null: anywhere.
+    virtual size_t held() const = 0;  // bytes of memory that it owns
+    // Where to inflate a page all of whose values are wanted; null: anywhere.
     virtual uint8_t* page_room(const PageHead&, Budget&) { return nullptr; }
     size_t slots = 0;  // so far
 };
@@ -157,6 +157,12 @@ class FixedSink : public Sink {
     const LeafSpec& leaf_;
 
   private:
+    void append_entries(const PageValues& page, const uint8_t* valid, size_t n, const Dictionary& from, uint8_t* out,
+                        PageScratch& scratch, Budget& budget);
+    void append_values(const PageValues& page, const uint8_t* valid, size_t n, uint8_t* out, PageScratch& scratch,
+                       Budget& budget);
+    const uint8_t* convert_wanted(PageValues& page, const uint8_t* values, PageScratch& scratch, Budget& budget) const;
+
     size_t width_;  // of the output
     uint8_t* place_;
     size_t room_;  // slots
@@ -199,7 +205,7 @@ class BinarySink final : public Sink {
   public:
     // `place` is for the offset behind the first slot.
     BinarySink(const LeafSpec& leaf, O* place, size_t room, size_t bytes_expected, Budget& budget, const PageLimits& limits);
-    // `joint`: of all segments, of which this is one.
+    // `joint`: the bytes of all segments. This sink is for one of them.
     void share(JointBytes& joint, size_t segment) { joint_ = &joint, segment_ = segment; }
     bool shares() const { return used == 0 || data_ != bytes.data(); }
     const uint8_t* data() const { return data_; }
@@ -226,13 +232,15 @@ class BinarySink final : public Sink {
                          Budget& budget);
     void indices(const PageValues& page, const uint8_t* valid, size_t slots, O* offsets, const Dictionary& dictionary,
                  PageScratch& scratch, Budget& budget);
+    void short_entries(const PageValues& page, const uint8_t* valid, size_t slots, O* offsets, const Dictionary& dictionary,
+                       PageScratch& scratch, Budget& budget);
     void check_all_text(const PageValues& page, const uint8_t* valid, const O* offsets, size_t slots, size_t from) const;
 
     const LeafSpec& leaf_;
     O* place_;
     size_t room_;
     const PageLimits& limits_;
-    size_t expected_;  // bytes, of which there is no room yet
+    size_t expected_;  // bytes for which there is no room yet
     JointBytes* joint_ = nullptr;
     size_t segment_ = 0;
     uint8_t* data_ = nullptr;  // in `bytes`, or in what is shared

@@ -196,11 +196,11 @@ std::vector<uint8_t> misfits(const LeafSpec& leaf, const uint8_t* in, size_t n) 
 
 void does_not_fit(const LeafSpec& leaf) {
     switch (leaf.convert) {
-        case Convert::kInt8: throw Refused{"integer_bits", 8, 1};
-        case Convert::kInt16: throw Refused{"integer_bits", 16, 1};
-        case Convert::kUint8: throw Refused{"integer_bits", 8, 0};
-        case Convert::kUint16: throw Refused{"integer_bits", 16, 0};
-        default: throw Refused{"decimal_digits", leaf.digits};
+        case Convert::kInt8: throw PageRefusal{"integer_bits", 8, 1};
+        case Convert::kInt16: throw PageRefusal{"integer_bits", 16, 1};
+        case Convert::kUint8: throw PageRefusal{"integer_bits", 8, 0};
+        case Convert::kUint16: throw PageRefusal{"integer_bits", 16, 0};
+        default: throw PageRefusal{"decimal_digits", leaf.digits};
     }
 }
 

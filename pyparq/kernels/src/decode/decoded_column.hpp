@@ -1,5 +1,4 @@
-// A decoded column as it leaves the decoder: memory that arrays of numpy and of Arrow share, made into either when somebody
-// asks.
+// A decoded column as it leaves the decoder. Arrays of numpy and of Arrow share its memory. They are made on demand.
 #pragma once
 #include "base/memory.hpp"
 
@@ -7,11 +6,11 @@
 
 namespace pyparq {
 
-// Some bytes, for as long as anybody refers to them. May be let go of on any thread, with the GIL or without it.
+// Bytes with a reference count. The last reference may go on any thread, with the GIL or without it.
 class SharedBytes {
   public:
     SharedBytes() = default;
-    // Takes the area over, of which the first `size` bytes mean something. Needs the GIL.
+    // Takes over an area whose first `size` bytes are in use. Needs the GIL.
     SharedBytes(Area area, size_t size);
 
     explicit operator bool() const { return owner_ != nullptr; }

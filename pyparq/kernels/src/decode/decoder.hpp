@@ -1,4 +1,5 @@
-// Many column chunks decoded in one call, on several threads: what is shared out, and which of several faults is told.
+// Many column chunks decoded in one call, on several threads: how the work is divided, and which of several faults is
+// reported.
 #pragma once
 #include "base/workers.hpp"
 #include "decode/arguments.hpp"
@@ -14,14 +15,14 @@ struct Fault {
     bool any = false;
     size_t job = 0;
     Place place;
-    Refused refused{""};
+    PageRefusal refused{""};
     PyObject* error = nullptr;  // an exception of Python's
     bool memory = false;
 };
 
 class Faults {
   public:
-    void note(size_t job, const Place& place, const Refused& refused) {
+    void note(size_t job, const Place& place, const PageRefusal& refused) {
         const std::lock_guard lock(mutex_);
         if (!earlier(job, place)) return;
         first.any = true, first.job = job, first.place = place, first.refused = refused;
@@ -126,7 +127,7 @@ class Decoder {
         for (const size_t j : numbers) {
             try {
                 plan_job(jobs[j], all, threads, *scratch);
-            } catch (const Refused& refused) {
+            } catch (const PageRefusal& refused) {
                 faults.note(j, {}, refused);
                 return {};
             }
@@ -175,7 +176,7 @@ class Decoder {
             std::unique_ptr<PageScratch> scratch = take_scratch();
             try {
                 run(k, *scratch, at);
-            } catch (const Refused& refused) {
+            } catch (const PageRefusal& refused) {
                 faults.note(job_of(k), at, refused);
             } catch (const KernelError& error) {
                 faults.note(job_of(k), at, {"kernel", 0, 0, 0, error.what()});
@@ -227,7 +228,7 @@ struct ChunkTotals {
     size_t ended_early = 0;  // chunks whose pages end before their bytes do
 };
 
-// A DecodeRefusal, or None where nothing is wrong. Needs the GIL, and is to be called once, whatever became of the decoder.
+// A DecodeRefusal, or None where nothing is wrong. Needs the GIL. To be called once, also after an exception.
 nb::object refusal_of(Faults& faults);
 
 // A column of values. Needs the GIL; nothing is left in the job.

@@ -122,7 +122,7 @@ inline std::unique_ptr<uint32_t[]> decode_lengths(Reader& in, size_t count, cons
     return lengths;
 }
 
-// Byte arrays of DELTA_BYTE_ARRAY: how much each has of the one before it and of its own, and where the latter lie.
+// Byte arrays of DELTA_BYTE_ARRAY: how many bytes each shares with the one before it, how many follow, and where these lie.
 struct Prefixed {
     std::unique_ptr<uint32_t[]> prefix, suffix;
     uint64_t total = 0;  // bytes of all of them

@@ -30,7 +30,7 @@ void Dictionary::load_fixed(const Bytes& plain, size_t known, const LeafSpec& le
     const size_t needed = checked_mul(known, leaf.width);
     if (known < count && needed > plain.size) throw NeedsAll{};
     if (count > 0 && needed > plain.size)
-        throw Refused{"dictionary_size", static_cast<int64_t>(count), static_cast<int64_t>(plain.size)};
+        throw PageRefusal{"dictionary_size", static_cast<int64_t>(count), static_cast<int64_t>(plain.size)};
     const PageValues page{kPlain, known < count ? Bytes{plain.data, needed} : plain, known};
     budget.take(count * leaf.out_width());
     fixed.resize(count * leaf.out_width());
@@ -55,7 +55,7 @@ void Dictionary::load_fixed(const Bytes& plain, size_t known, const LeafSpec& le
 void Dictionary::load_bytes(const Bytes& plain, size_t known, const LeafSpec& leaf, Budget& budget) {
     if (known < count && known * 4 > plain.size) throw NeedsAll{};
     if (known * 4 > plain.size)
-        throw Refused{"plain_byte_arrays", static_cast<int64_t>(plain.size), static_cast<int64_t>(count)};
+        throw PageRefusal{"plain_byte_arrays", static_cast<int64_t>(plain.size), static_cast<int64_t>(count)};
     budget.take(plain.size + 8 * count);
     offsets.resize(count + 1);
     bytes.grow(plain.size - 4 * known + 16);
@@ -78,7 +78,7 @@ void Dictionary::load_bytes(const Bytes& plain, size_t known, const LeafSpec& le
             budget.give(plain.size + 8 * count);
             throw NeedsAll{};
         }
-        throw Refused{"dictionary_values", 0, 0, 0, error.what()};
+        throw PageRefusal{"dictionary_values", 0, 0, 0, error.what()};
     }
     bytes_used = static_cast<size_t>(w - bytes.data());
     std::fill(offsets.begin() + static_cast<std::ptrdiff_t>(known) + 1, offsets.end(), offsets[known]);

@@ -136,7 +136,7 @@ nb::object refusal_of(Faults& faults) {
 }
 
 nb::tuple decode_columns(const nb::list& given, const PageLimits& limits, size_t threads, int64_t room) {
-    Held held;
+    InputBuffers held;
     Decoder decoder(limits, std::max<size_t>(threads, 1), room);
     const Py_ssize_t count = PyList_Size(given.ptr());
     try {
@@ -152,7 +152,7 @@ nb::tuple decode_columns(const nb::list& given, const PageLimits& limits, size_t
                            job.pieces[static_cast<size_t>(p)]);
         }
         decoder.run();
-    } catch (const Refused& refused) {
+    } catch (const PageRefusal& refused) {
         decoder.faults.note(decoder.jobs.empty() ? 0 : decoder.jobs.size() - 1, {}, refused);
     }
     if (stop_requested()) fail("the task was stopped");

@@ -3,10 +3,9 @@
 
 #include "decode/delta_binary_packed.hpp"
 #include "values/alp.hpp"
+#include "values/byte_stream_split.hpp"
 
 namespace pyparq {
-
-void join_streams(const uint8_t* streams, size_t n, size_t width, uint8_t* out);
 
 size_t LeafSpec::out_width() const {
     if (is_codes()) return 4;
@@ -70,10 +69,10 @@ const uint8_t* plain_fixed(const PageValues& page, const LeafSpec& leaf, size_t 
     if (leaf.physical == Physical::kBoolean) {
         if (data.size < (n + 7) / 8) {
             if (page.partly) throw NeedsAll{};
-            throw Refused{"plain_booleans", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present)};
+            throw PageRefusal{"plain_booleans", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present)};
         }
         if (!page.partly && data.size < (page.present + 7) / 8)
-            throw Refused{"plain_booleans", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present)};
+            throw PageRefusal{"plain_booleans", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present)};
         uint8_t* const out = room.take((n + 7) / 8 * 8, budget);
         for (size_t i = 0; i < n; i += 8) {
             const uint64_t bits = data.data[i / 8] * 0x0101010101010101ull & 0x8040201008040201ull;  // one in each byte
@@ -82,16 +81,17 @@ const uint8_t* plain_fixed(const PageValues& page, const LeafSpec& leaf, size_t 
         return out;
     }
     const size_t needed = checked_mul(n, leaf.width), all = checked_mul(page.present, leaf.width);
+    // The width of a FIXED_LEN_BYTE_ARRAY stands in the schema alone: nothing else would show one that is too small. Such
+    // a page has a byte per value too many, or more. Fewer are no part of a value (fastparquet pads pages by 8 bytes).
     const bool fixed = leaf.physical == Physical::kFixed;
+    const bool narrow = fixed && data.size > all && data.size - all >= page.present;
     if (page.partly) {
-        if (data.size < needed) throw NeedsAll{};
-        if (fixed && data.size > all) throw NeedsAll{};
+        if (data.size < needed || narrow) throw NeedsAll{};
         return data.data;
     }
-    // The width of a FIXED_LEN_BYTE_ARRAY stands in the schema alone: nothing else would show one that is too small.
-    if (data.size < all || (fixed && data.size > all))
-        throw Refused{"plain_size", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present),
-                      static_cast<int64_t>(leaf.width)};
+    if (data.size < all || narrow)
+        throw PageRefusal{"plain_size", static_cast<int64_t>(data.size), static_cast<int64_t>(page.present),
+                          static_cast<int64_t>(leaf.width)};
     return data.data;
 }
 
@@ -99,9 +99,9 @@ namespace {
 
 void rle_booleans(const PageValues& page, size_t n, uint8_t* out) {
     const Bytes& data = page.data;
-    if (data.size < 4) throw Refused{"rle_length"};
+    if (data.size < 4) throw PageRefusal{"rle_length"};
     const size_t size = load<uint32_t>(data.data);
-    if (size > data.size - 4) throw Refused{"rle_size", static_cast<int64_t>(size), static_cast<int64_t>(data.size - 4)};
+    if (size > data.size - 4) throw PageRefusal{"rle_size", static_cast<int64_t>(size), static_cast<int64_t>(data.size - 4)};
     decode_hybrid_u8(data.data + 4, size, 1, n, out, 1);
 }
 
@@ -131,7 +131,7 @@ const uint8_t* prefixed_fixed(const PageValues& page, const LeafSpec& leaf, Pass
                                             checked_mul(page.present, leaf.width));
     for (size_t i = 0; i < page.present; ++i)
         if (uint64_t{found.prefix[i]} + found.suffix[i] != leaf.width)
-            throw Refused{"fixed_length", static_cast<int64_t>(leaf.width)};
+            throw PageRefusal{"fixed_length", static_cast<int64_t>(leaf.width)};
     uint8_t* const out = room.take(found.total, budget);
     delta::spell_prefixed(found, page.present, out);
     return out;
@@ -150,7 +150,7 @@ const uint8_t* decode_fixed(const PageValues& page, const LeafSpec& leaf, size_t
             rle_booleans(page, page.present, to);
             return to;
         }
-        case kDelta: {
+        case kDeltaBinaryPacked: {
             check_type(leaf.physical == Physical::kInt32 || leaf.physical == Physical::kInt64, page.encoding, leaf);
             uint8_t* const to = out();
             delta_fixed(page, leaf, to, scratch.indices, budget);
@@ -160,8 +160,8 @@ const uint8_t* decode_fixed(const PageValues& page, const LeafSpec& leaf, size_t
             check_type(leaf.physical != Physical::kBoolean && leaf.physical != Physical::kInt96, page.encoding, leaf);
             // The streams are as long as the page is: a padded page would be read wrong.
             if (page.data.size != checked_mul(page.present, leaf.width))
-                throw Refused{"split_size", static_cast<int64_t>(page.data.size), static_cast<int64_t>(page.present),
-                              static_cast<int64_t>(leaf.width)};
+                throw PageRefusal{"split_size", static_cast<int64_t>(page.data.size), static_cast<int64_t>(page.present),
+                                  static_cast<int64_t>(leaf.width)};
             uint8_t* const to = out();
             join_streams(page.data.data, page.present, leaf.width, to);
             return to;
@@ -176,7 +176,7 @@ const uint8_t* decode_fixed(const PageValues& page, const LeafSpec& leaf, size_t
             check_type(leaf.physical == Physical::kFixed, page.encoding, leaf);
             return prefixed_fixed(page, leaf, scratch.values, budget);
         case kDeltaLength: check_type(false, page.encoding, leaf); return nullptr;
-        default: throw Refused{"encoding", page.encoding};
+        default: throw PageRefusal{"encoding", page.encoding};
     }
 }
 
@@ -216,7 +216,7 @@ FixedSink::FixedSink(const LeafSpec& leaf, uint8_t* place, size_t room, const Pa
 
 uint8_t* FixedSink::next(size_t more, Budget& budget) {
     if (place_ != nullptr) {
-        if (more > room_ - slots) throw Refused{"too_many_values"};
+        if (more > room_ - slots) throw PageRefusal{"too_many_values"};
         return place_ + slots * width_;
     }
     const size_t needed = checked_mul(slots + more, width_);
@@ -231,56 +231,61 @@ uint8_t* FixedSink::next(size_t more, Budget& budget) {
 
 void FixedSink::append(const PageValues& page, const uint8_t* valid, size_t n, const Dictionary& dictionary,
                        PageScratch& scratch, Budget& budget) {
-    uint8_t* out = next(n, budget);
-    const size_t width = width_;
+    uint8_t* const out = next(n, budget);
     try {
-        if (is_dictionary(page.encoding)) {
-            const Dictionary& from = there(dictionary);
-            if (leaf_.is_codes() && valid == nullptr && page.picks == nullptr && n > 0) {
-                if (page.data.size == 0) throw Refused{"no_indices"};
-                IndexReader(page.data.data, page.data.size, from.count).read(n, reinterpret_cast<uint32_t*>(out));
-                slots += n;
-                return;
-            }
-            each_block(page, valid, n, from.count, scratch, budget,
-                       [&](const uint32_t* block, size_t values, const uint8_t* present, size_t m) {
-                if (!from.beyond.empty()) check_used(from, block, values);
-                if (values == 0) std::memset(out, 0, m * width);
-                else by_width(width, [&](auto tag) { pick<decltype(tag)>(from.fixed.data(), block, present, m, width, out); });
-                out += m * width;
-            });
-        } else if (!leaf_.is_values()) {
-            throw OtherForm{};
-        } else {
-            const bool in_order = page.picks == nullptr && (valid == nullptr || page.present == n);
-            const bool direct = in_order && leaf_.convert == Convert::kNone;
-            const size_t needed = page.needed();
-            PageValues kept = page;
-            const uint8_t* values = decode_fixed(page, leaf_, needed, direct ? out : nullptr, scratch, budget);
-            if (leaf_.convert != Convert::kNone) {
-                if (in_order) {
-                    if (!convert(leaf_, values, n, out)) does_not_fit(leaf_);
-                    values = out;
-                } else {  // of the values only those that are wanted
-                    const size_t wanted = kept.wanted();
-                    const size_t stored = page.picks == nullptr ? 0 : wanted * leaf_.width;
-                    uint8_t* const made = scratch.spelled.take(stored + wanted * width + 1, budget);
-                    if (page.picks != nullptr) {
-                        place_values(values, leaf_.width, page, nullptr, wanted, made);
-                        values = made;
-                    }
-                    if (!convert(leaf_, values, wanted, made + stored)) does_not_fit(leaf_);
-                    values = made + stored;
-                    kept.picks = nullptr, kept.present = wanted;
-                }
-            }
-            if (values != out) place_values(values, width, kept, valid, n, out);
-        }
+        if (is_dictionary(page.encoding)) append_entries(page, valid, n, there(dictionary), out, scratch, budget);
+        else if (!leaf_.is_values()) throw OtherForm{};
+        else append_values(page, valid, n, out, scratch, budget);
     } catch (const KernelError& error) {
         if (page.partly) throw NeedsAll{};
         bad_values(page.encoding, error);
     }
     slots += n;
+}
+
+void FixedSink::append_entries(const PageValues& page, const uint8_t* valid, size_t n, const Dictionary& from, uint8_t* out,
+                               PageScratch& scratch, Budget& budget) {
+    if (leaf_.is_codes() && valid == nullptr && page.picks == nullptr && n > 0) {
+        if (page.data.size == 0) throw PageRefusal{"no_indices"};
+        return IndexReader(page.data.data, page.data.size, from.count).read(n, reinterpret_cast<uint32_t*>(out));
+    }
+    const size_t width = width_;
+    each_block(page, valid, n, from.count, scratch, budget,
+               [&](const uint32_t* block, size_t values, const uint8_t* present, size_t m) {
+        if (!from.beyond.empty()) check_used(from, block, values);
+        if (values == 0) std::memset(out, 0, m * width);
+        else by_width(width, [&](auto tag) { pick<decltype(tag)>(from.fixed.data(), block, present, m, width, out); });
+        out += m * width;
+    });
+}
+
+void FixedSink::append_values(const PageValues& page, const uint8_t* valid, size_t n, uint8_t* out, PageScratch& scratch,
+                              Budget& budget) {
+    const bool in_order = page.picks == nullptr && (valid == nullptr || page.present == n);
+    const bool converts = leaf_.convert != Convert::kNone;
+    PageValues kept = page;
+    const uint8_t* values = decode_fixed(page, leaf_, page.needed(), in_order && !converts ? out : nullptr, scratch, budget);
+    if (converts && in_order) {
+        if (!convert(leaf_, values, n, out)) does_not_fit(leaf_);
+        values = out;
+    } else if (converts) {
+        values = convert_wanted(kept, values, scratch, budget);
+    }
+    if (values != out) place_values(values, width_, kept, valid, n, out);
+}
+
+// Of the stored values only those that are wanted, converted; `page` then has no others.
+const uint8_t* FixedSink::convert_wanted(PageValues& page, const uint8_t* values, PageScratch& scratch, Budget& budget) const {
+    const size_t wanted = page.wanted();
+    const size_t stored = page.picks == nullptr ? 0 : wanted * leaf_.width;
+    uint8_t* const made = scratch.spelled.take(stored + wanted * width_ + 1, budget);
+    if (page.picks != nullptr) {
+        place_values(values, leaf_.width, page, nullptr, wanted, made);
+        values = made;
+    }
+    if (!convert(leaf_, values, wanted, made + stored)) does_not_fit(leaf_);
+    page.picks = nullptr, page.present = wanted;
+    return made + stored;
 }
 
 }  // namespace pyparq

@@ -124,7 +124,7 @@ size_t slots_of(const Segment& segment) { return segment.sink->slots; }
 void join_bytes(ColumnJob& job, std::optional<Block> Segment::* part, size_t (*size)(const Segment&), int fill, Block& out,
                 Budget& budget) {
     if (job.segments.size() == 1) {
-        if (job.segments[0].*part) out = std::move(*(job.segments[0].*part));
+        if (std::optional<Block>& only = job.segments[0].*part) out = std::move(*only);
         return;
     }
     size_t total = 0;

@@ -10,7 +10,7 @@
 namespace pyparq {
 
 // What is wrong with a file, for Python to put into words (pyparq/read/decode/refusals.py): a name and its numbers.
-struct Refused {
+struct PageRefusal {
     const char* name;
     int64_t a = 0, b = 0, c = 0;
     std::string text = {};
@@ -29,7 +29,7 @@ class Budget {
         int64_t left = left_.load();
         do {
             while (left < needed) {
-                if (!more_) throw Refused{"memory", needed};
+                if (!more_) throw PageRefusal{"memory", needed};
                 const auto [added, beyond] = more_(needed - left);
                 left = left_.fetch_add(added) + added;
                 beyond_ = beyond;
@@ -85,7 +85,7 @@ class Block {
         size_ = size;
     }
 
-    // The first n bytes, for whoever asks. Needs the GIL; nothing is here afterwards.
+    // Gives the first n bytes away. Needs the GIL. The block is empty afterwards.
     SharedBytes share(size_t n);
 
   private:

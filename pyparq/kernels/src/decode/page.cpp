@@ -112,6 +112,7 @@ int64_t most_per_byte(int codec) {
         case 0: return 1;
         case 1: return 22;
         case 2: return 1032;
+        case 3:
         case 7: return 255;
         case 6: return int64_t{1} << 15;
         default: return int64_t{1} << 31;
@@ -126,7 +127,7 @@ Bytes inflate(int codec, const Bytes& stored, int64_t size, int64_t wanted, uint
     partly = false;
     if (codec == kUncompressed) {
         if (static_cast<int64_t>(stored.size) != size)
-            throw Refused{"uncompressed_size", size, static_cast<int64_t>(stored.size)};
+            throw PageRefusal{"uncompressed_size", size, static_cast<int64_t>(stored.size)};
         return stored;
     }
     if (size == 0) return {};
@@ -134,7 +135,7 @@ Bytes inflate(int codec, const Bytes& stored, int64_t size, int64_t wanted, uint
     const int64_t found = inflate_page(codec, stored.data, stored.size, out, static_cast<size_t>(size),
                                        static_cast<size_t>(std::min(wanted, size)));
     if (found < std::min(wanted, size) || (wanted >= size && found != size))
-        throw Refused{"inflated_size", codec, found, size};
+        throw PageRefusal{"inflated_size", codec, found, size};
     partly = found < size;
     return {out, static_cast<size_t>(found)};
 }
@@ -152,12 +153,12 @@ Bytes stored_levels(Bytes& rest, int64_t count, int maximum, int encoding) {
     if (encoding == kBitPackedLevels) {
         size = (static_cast<size_t>(count) * std::bit_width(static_cast<unsigned>(maximum)) + 7) / 8;
     } else {
-        if (rest.size < 4) throw Refused{"ends_before_levels"};
+        if (rest.size < 4) throw PageRefusal{"ends_before_levels"};
         size = load<uint32_t>(rest.data);
         rest = {rest.data + 4, rest.size - 4};
     }
     if (size > rest.size)
-        throw Refused{"levels_size", static_cast<int64_t>(size), static_cast<int64_t>(rest.size)};
+        throw PageRefusal{"levels_size", static_cast<int64_t>(size), static_cast<int64_t>(rest.size)};
     const Bytes found{rest.data, size};
     rest = {rest.data + size, rest.size - size};
     return found;
@@ -177,7 +178,7 @@ PageHead read_page_head(const Bytes& data, size_t& at, int codec, const PageLimi
     try {
         head = parse_page_head(data.data, data.size, at);
     } catch (const KernelError& error) {
-        throw Refused{"page_header", static_cast<int64_t>(at), 0, 0, error.what()};
+        throw PageRefusal{"page_header", static_cast<int64_t>(at), 0, 0, error.what()};
     }
     check_page_head(head, data.size - at, codec, limits);
     return head;
@@ -186,18 +187,18 @@ PageHead read_page_head(const Bytes& data, size_t& at, int codec, const PageLimi
 void check_page_head(const PageHead& head, size_t room, int codec, const PageLimits& limits) {
     const int64_t size = head.size, stored = head.stored;
     if (stored < 0 || static_cast<uint64_t>(stored) > room)
-        throw Refused{"stored_size", stored, static_cast<int64_t>(room)};
-    if (size < 0) throw Refused{"negative_size", size};
-    if (size > limits.max_page) throw Refused{"max_page", stored, size, limits.max_page};
+        throw PageRefusal{"stored_size", stored, static_cast<int64_t>(room)};
+    if (size < 0) throw PageRefusal{"negative_size", size};
+    if (size > limits.max_page) throw PageRefusal{"max_page", stored, size, limits.max_page};
     if (size > limits.expansion_floor && static_cast<double>(size) > times(stored, limits.max_expansion))
-        throw Refused{"max_expansion", stored, size, limits.max_expansion};
+        throw PageRefusal{"max_expansion", stored, size, limits.max_expansion};
     if (static_cast<double>(size) > times(stored, most_per_byte(codec)) + 64)
-        throw Refused{"impossible_size", stored, size};
+        throw PageRefusal{"impossible_size", stored, size};
 }
 
 int64_t declared_values(const PageHead& head) {
-    if (!(head.is_v2() ? head.has_v2 : head.has_v1)) throw Refused{"no_data_header"};
-    if (head.count < 0) throw Refused{"negative_values", head.count};
+    if (!(head.is_v2() ? head.has_v2 : head.has_v1)) throw PageRefusal{"no_data_header"};
+    if (head.count < 0) throw PageRefusal{"negative_values", head.count};
     return head.count;
 }
 
@@ -206,7 +207,7 @@ void check_page_crc(const PageHead& head, const Bytes& body, const PageCipher* c
     // A tag is about to prove more; of a v2 page only the values may be under one.
     if (cipher != nullptr && cipher->authenticates && !head.is_v2()) return;
     if (crc32_of(body.data, body.size) != static_cast<uint32_t>(head.crc))
-        throw Refused{"crc", static_cast<int64_t>(static_cast<uint32_t>(head.crc))};
+        throw PageRefusal{"crc", static_cast<int64_t>(static_cast<uint32_t>(head.crc))};
 }
 
 OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int codec, int max_def, int max_rep,
@@ -217,14 +218,14 @@ OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int c
     page.count = declared_values(head);
     page.encoding = static_cast<int>(head.encoding);
     if (static_cast<double>(head.count) > times(head.size + 64, limits.max_values_per_byte))
-        throw Refused{"values_per_byte", head.count, head.size};
+        throw PageRefusal{"values_per_byte", head.count, head.size};
     if (head.is_v2() && (head.rep < 0 || head.def < 0 || head.rep + head.def > std::min<int64_t>(body.size, head.size)))
-        throw Refused{"levels_v2", head.rep, head.def, static_cast<int64_t>(body.size)};
+        throw PageRefusal{"levels_v2", head.rep, head.def, static_cast<int64_t>(body.size)};
     if (cipher != nullptr) body = cipher->body(body, head, ordinal, scratch, budget);
     int64_t size = head.size;
     if (head.is_v2()) {
         const size_t rep = static_cast<size_t>(head.rep), levels = rep + static_cast<size_t>(head.def);
-        if (levels > body.size) throw Refused{"levels_v2", head.rep, head.def, static_cast<int64_t>(body.size)};
+        if (levels > body.size) throw PageRefusal{"levels_v2", head.rep, head.def, static_cast<int64_t>(body.size)};
         if (max_rep > 0) page.rep = {body.data, rep};
         if (max_def > 0) page.def = {body.data + rep, levels - rep};
         body = {body.data + levels, body.size - levels};
@@ -243,10 +244,10 @@ OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int c
 Bytes open_dictionary_page(const PageHead& head, Bytes body, int codec, const PageCipher* cipher, int64_t due,
                            const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     check_page_crc(head, body, cipher, limits);
-    if (!head.has_dictionary) throw Refused{"no_dictionary_header"};
+    if (!head.has_dictionary) throw PageRefusal{"no_dictionary_header"};
     if (head.encoding != kPlain && head.encoding != kPlainDictionary && head.encoding != kRleDictionary)
-        throw Refused{"dictionary_encoding", head.encoding};
-    if (head.count < 0) throw Refused{"negative_entries", head.count};
+        throw PageRefusal{"dictionary_encoding", head.encoding};
+    if (head.count < 0) throw PageRefusal{"negative_entries", head.count};
     if (cipher != nullptr) body = cipher->body(body, head, kDictionaryPage, scratch, budget);
     bool partly;
     return inflate(codec, body, head.size, due, nullptr, scratch.inflated, budget, partly);
@@ -263,12 +264,12 @@ size_t read_page_levels(const Bytes& stored, int encoding, size_t count, int max
         if (encoding == kBitPackedLevels) {
             unpack_old_levels(stored.data, stored.size, width, count, out);
             for (size_t i = 0; i < count; ++i)
-                if (out[i] > top) throw Refused{"level", out[i], maximum};
+                if (out[i] > top) throw PageRefusal{"level", out[i], maximum};
         } else {
             decode_hybrid_u8(stored.data, stored.size, width, count, out, top);
         }
     } catch (const KernelError& error) {
-        throw Refused{"levels", 0, 0, 0, error.what()};
+        throw PageRefusal{"levels", 0, 0, 0, error.what()};
     }
     return count_equal(out, count, top);
 }

@@ -39,8 +39,8 @@ struct Bytes {
 
 struct PageScratch;
 
-// How the modules of an encrypted chunk are opened: by libcrypto, or by Python's ChunkDecryption, whose calls need the GIL and
-// take it. What is not as usual is left to the latter, which says what it is.
+// Opens the modules of an encrypted chunk: by libcrypto, or by Python's ChunkDecryption, whose calls take the GIL. A module
+// that libcrypto cannot open goes to ChunkDecryption too, which raises the error.
 class PageCipher {
   public:
     // `key`: None where the library is not there; `aads`: of the modules 2 to 5, up to the page's number.
@@ -64,7 +64,7 @@ class PageCipher {
     const bool authenticates;  // its tags prove more than a CRC does
 };
 
-// The header at data[at]; moves `at` behind it. Refused for one that is bad, whose body is not there or too large.
+// The header at data[at]; moves `at` behind it. Throws PageRefusal for one that is bad, whose body is not there or too large.
 PageHead read_page_head(const Bytes& data, size_t& at, int codec, const PageLimits& limits);
 PageHead parse_page_head(const uint8_t* data, size_t size, size_t& at);
 void check_page_head(const PageHead& head, size_t room, int codec, const PageLimits& limits);
@@ -76,10 +76,10 @@ int64_t declared_values(const PageHead& head);
 struct PageScratch {
     Passing decrypted, inflated, def, rep, places, ranks, valid, indices, values, starts, spelled;
     AesContext aes;
-    uint8_t* into = nullptr;  // where the next data page is to be inflated, if not in `inflated`
+    uint8_t* into = nullptr;  // where to inflate the next data page; null: in `inflated`
 };
 
-// A data page, levels and values told apart, all of them still encoded.
+// A data page split into levels and values, all still encoded.
 struct OpenPage {
     int64_t count = 0;
     int encoding = 0;
@@ -93,7 +93,7 @@ OpenPage open_data_page(const PageHead& head, Bytes body, int64_t ordinal, int c
                         const PageCipher* cipher, int64_t wanted, const PageLimits& limits, PageScratch& scratch,
                         Budget& budget);
 
-// Refused unless the stored body of a page matches its CRC, where it has one that is to be looked at.
+// Throws PageRefusal unless the stored body of a page matches its CRC. Does nothing without a CRC, or where limits say not to check.
 void check_page_crc(const PageHead& head, const Bytes& body, const PageCipher* cipher, const PageLimits& limits);
 
 // The PLAIN bytes of a dictionary page, the first `due` of them at least.

@@ -24,7 +24,7 @@ PageHead next_head(const Piece& piece, const Bytes& data, size_t& at, int64_t or
         try {
             head = parse_page_head(plain.data, plain.size, used);
         } catch (const KernelError& error) {
-            throw Refused{"page_header", 0, 0, 0, error.what()};
+            throw PageRefusal{"page_header", 0, 0, 0, error.what()};
         }
         at = end;
         check_page_head(head, data.size - at, piece.codec, limits);
@@ -69,13 +69,13 @@ void list_whole(LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScra
     while (piece.num_values > walk.values) {
         if (piece.end >= piece.parts.at(0).size) {
             at.page = -1;
-            throw Refused{"pages_end", piece.num_values, walk.values};
+            throw PageRefusal{"pages_end", piece.num_values, walk.values};
         }
         at.page = static_cast<int64_t>(piece.pages.size());
         next_page(leaf, piece, walk, limits, scratch, budget);
     }
     at.page = -1;
-    if (walk.values > piece.num_values) throw Refused{"pages_hold_more", piece.num_values, walk.values};
+    if (walk.values > piece.num_values) throw PageRefusal{"pages_hold_more", piece.num_values, walk.values};
     settle_kind(leaf, piece);
     if (walk.has_dictionary && !piece.known) {
         at.page = kDictionaryPage;
@@ -97,8 +97,8 @@ void list_planned(LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageSc
         const PageHead head = next_head(piece, piece.parts[first + k], start, at.page, limits, scratch, budget, body);
         const int64_t values = declared_values(head);
         seen += values;
-        if (seen > piece.num_values) throw Refused{"more_than_declared", piece.num_values};
-        if (leaf.max_rep == 0 && values != piece.page_rows[k]) throw Refused{"page_rows", values, piece.page_rows[k]};
+        if (seen > piece.num_values) throw PageRefusal{"more_than_declared", piece.num_values};
+        if (leaf.max_rep == 0 && values != piece.page_rows[k]) throw PageRefusal{"page_rows", values, piece.page_rows[k]};
         piece.pages.push_back({head, body, at.page, piece.first_rows[k], piece.page_rows[k]});
         piece.inflated += head.size;
     }
@@ -110,8 +110,8 @@ void list_planned(LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageSc
     at.page = -1;
 }
 
-// How many entries of its dictionary the rows that are wanted of a piece look at; all of them where it would not pay to
-// find out, or something is wrong, which is said when the pages are decoded.
+// How many entries of its dictionary, from the first one on, the wanted rows of a piece use. All of them where finding out
+// would cost more than it saves, or the pages are damaged: decoding them raises the error.
 int64_t entries_needed(const LeafSpec& leaf, const Piece& piece, const PageHead& dictionary, int64_t wanted,
                        const PageLimits& limits, PageScratch& scratch, Budget& budget) {
     constexpr int64_t kLarge = int64_t{32} << 10, kFewRows = 64;
@@ -136,7 +136,7 @@ int64_t entries_needed(const LeafSpec& leaf, const Piece& piece, const PageHead&
         }
     } catch (const NeedsAll&) {
         return dictionary.count;
-    } catch (const Refused&) {
+    } catch (const PageRefusal&) {
         return dictionary.count;
     } catch (const KernelError&) {
         return dictionary.count;
@@ -184,7 +184,7 @@ void next_page(const LeafSpec& leaf, Piece& piece, PageWalk& walk, const PageLim
     Bytes body;
     const PageHead head = next_head(piece, piece.parts.at(0), end, stated, limits, scratch, budget, body);
     if (head.type == PageHead::kDictionary) {
-        if (walk.values > 0 || walk.has_dictionary) throw Refused{"dictionary_not_first"};
+        if (walk.values > 0 || walk.has_dictionary) throw PageRefusal{"dictionary_not_first"};
         walk.has_dictionary = true, walk.dictionary = head, walk.dictionary_body = body;
     } else if (head.is_data()) {
         const int64_t count = declared_values(head);
@@ -203,7 +203,7 @@ void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScra
     try {
         if (piece.whole) list_whole(leaf, piece, limits, scratch, budget, at);
         else list_planned(leaf, piece, limits, scratch, budget, at);
-    } catch (const Refused&) {
+    } catch (const PageRefusal&) {
         const Place found = at;
         check_crcs(piece, limits, at);
         at = found;

@@ -75,7 +75,7 @@ class PageReader {
                 if (piece_.pages.size() > pages) starts_.push_back(static_cast<int64_t>(start));
                 if (walk_.has_dictionary && !had_dictionary) {
                     dictionary_start_ = static_cast<int64_t>(start);
-                    if (!walk_.dictionary.has_dictionary) throw Refused{"no_dictionary_header"};
+                    if (!walk_.dictionary.has_dictionary) throw PageRefusal{"no_dictionary_header"};
                 }
                 if (stop_requested()) return;
             }
@@ -113,7 +113,7 @@ class PageReader {
             }
             used = checked_mul(count, leaf_.width);
             if (count > 0 && used > plain.size)
-                throw Refused{"dictionary_size", head.count, static_cast<int64_t>(plain.size)};
+                throw PageRefusal{"dictionary_size", head.count, static_cast<int64_t>(plain.size)};
             const PageValues page{kPlain, plain, count};
             const uint8_t* const from = plain_fixed(page, leaf_, count, scratch_.values, budget_);
             budget_.take(used);
@@ -180,7 +180,7 @@ class PageReader {
         run_parallel(1, 1, [&](size_t) {
             try {
                 run(at);
-            } catch (const Refused& refused) {
+            } catch (const PageRefusal& refused) {
                 faults.note(0, at, refused);
             } catch (const KernelError& error) {
                 faults.note(0, at, {"kernel", 0, 0, 0, error.what()});
@@ -229,9 +229,9 @@ class PageReader {
 
     void keep_codes(const OpenPage& page, size_t present, size_t k, size_t last, int64_t window, int64_t entries,
                     PageRun& run) {
-        if (entries < 0) throw Refused{"no_dictionary"};
+        if (entries < 0) throw PageRefusal{"no_dictionary"};
         if (present == 0) return;
-        if (page.values.size == 0) throw Refused{"no_indices"};
+        if (page.values.size == 0) throw PageRefusal{"no_indices"};
         size_t expected = 0;  // a flat chunk says how many there are at most; one of lists may claim anything
         if (leaf_.max_rep == 0 && run.codes.block.size() == 0)
             expected = bytes_ahead(k, last, window, true, [](const PageHead& head) { return 4 * head.count; });
@@ -302,7 +302,7 @@ class PageReader {
     PageLimits limits_;
     Budget budget_;
     nb::object piece_object_;
-    Held held_;
+    InputBuffers held_;
     Piece piece_;
     PageWalk walk_;
     PageScratch scratch_;

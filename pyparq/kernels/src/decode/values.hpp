@@ -1,5 +1,6 @@
 // What the sinks share: encodings, indices, and how values of several widths are copied.
 #pragma once
+#include "base/encodings.hpp"
 #include "base/widths.hpp"
 #include "decode/column_output.hpp"
 
@@ -8,36 +9,21 @@
 
 namespace pyparq {
 
-enum Encoding : int {
-    kPlain = 0,
-    kPlainDictionary = 2,
-    kRle = 3,
-    kBitPacked = 4,
-    kDelta = 5,
-    kDeltaLength = 6,
-    kDeltaByteArray = 7,
-    kRleDictionary = 8,
-    kByteStreamSplit = 9,
-    kAlp = 10,
-};
-
-inline bool is_dictionary(int encoding) { return encoding == kPlainDictionary || encoding == kRleDictionary; }
-
 [[noreturn]] inline void bad_values(int encoding, const KernelError& error) {
-    throw Refused{"values", encoding, 0, 0, error.what()};
+    throw PageRefusal{"values", encoding, 0, 0, error.what()};
 }
 
 inline void check_type(bool fits, int encoding, const LeafSpec& leaf) {
-    if (!fits) throw Refused{"encoding_type", encoding, static_cast<int64_t>(leaf.physical)};
+    if (!fits) throw PageRefusal{"encoding_type", encoding, static_cast<int64_t>(leaf.physical)};
 }
 
 inline void check_column(size_t size, const PageLimits& limits) {
     if (static_cast<int64_t>(size) > limits.max_column)
-        throw Refused{"max_column", static_cast<int64_t>(size), limits.max_column};
+        throw PageRefusal{"max_column", static_cast<int64_t>(size), limits.max_column};
 }
 
 inline const Dictionary& there(const Dictionary& dictionary) {
-    if (!dictionary.there) throw Refused{"no_dictionary"};
+    if (!dictionary.there) throw PageRefusal{"no_dictionary"};
     return dictionary;
 }
 
@@ -55,11 +41,11 @@ std::vector<uint8_t> misfits(const LeafSpec& leaf, const uint8_t* in, size_t n);
 
 bool ascii(const uint8_t* p, size_t n);
 
-// Refused unless a value is UTF-8; it is the `number`-th of its page or dictionary.
+// Throws PageRefusal unless a value is UTF-8; it is the `number`-th of its page or dictionary.
 inline void check_text(const Bytes& value, int64_t number) {
     if (ascii(value.data, value.size) || utf8_valid(value.data, value.size)) return;
     const auto* const shown = reinterpret_cast<const char*>(value.data);
-    throw Refused{"utf8", number, 0, 0, std::string(shown, std::min<size_t>(value.size, 24))};
+    throw PageRefusal{"utf8", number, 0, 0, std::string(shown, std::min<size_t>(value.size, 24))};
 }
 
 // ---- byte arrays ----------------------------------------------------------------------------------------
@@ -124,10 +110,10 @@ inline void each_of_lengths(const PageValues& page, const uint8_t* data, Length&
     }
 }
 
-// Refused where a page of PLAIN byte arrays is too small for so many of them.
+// Throws PageRefusal where a page of PLAIN byte arrays is too small for so many of them.
 inline void check_plain(const PageValues& page) {
     if (page.data.size / 4 < page.present && !page.partly)
-        throw Refused{"plain_byte_arrays", static_cast<int64_t>(page.data.size), static_cast<int64_t>(page.present)};
+        throw PageRefusal{"plain_byte_arrays", static_cast<int64_t>(page.data.size), static_cast<int64_t>(page.present)};
 }
 
 // Lengths of DELTA_LENGTH_BYTE_ARRAY, and where the bytes lie.
@@ -165,7 +151,7 @@ void each_block(const PageValues& page, const uint8_t* valid, size_t slots, size
             f(block, 0, valid + from, std::min(kIndexBlock, slots - from));
         return;
     }
-    if (page.data.size == 0) throw Refused{"no_indices"};
+    if (page.data.size == 0) throw PageRefusal{"no_indices"};
     IndexReader reader(page.data.data, page.data.size, entries);
     uint32_t* all = nullptr;
     if (page.picks != nullptr) {

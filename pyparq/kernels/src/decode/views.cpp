@@ -30,7 +30,7 @@ void spread(uint8_t* out, size_t values, const uint8_t* valid, size_t slots) {
     }
 }
 
-// Refused unless all values that `walk(f)` hands to f are UTF-8.
+// Throws PageRefusal unless all values that `walk(f)` hands to f are UTF-8.
 template <class Walk>
 void check_each(const PageValues& page, Walk&& walk) {
     size_t k = 0;

@@ -28,7 +28,7 @@ class Stretches {
     Bytes at(int64_t start, int64_t size) const {
         auto found = std::upper_bound(found_.begin(), found_.end(), start,
                                       [](int64_t place, const Stretch& stretch) { return place < stretch.start; });
-        // The last that begins before it; of those that overlap, one before that may reach further.
+        // The last stretch that begins before it. Stretches may overlap, so an earlier one may reach further.
         while (found != found_.begin()) {
             --found;
             const auto skipped = static_cast<uint64_t>(start - found->start);

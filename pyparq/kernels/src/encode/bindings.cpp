@@ -23,14 +23,15 @@ void bind_rules(nb::module_& m) {
     nb::class_<ColumnRules>(m, "ColumnRules", R"(How a leaf is written. `encoding` below 0: chosen from the data among PLAIN and the `candidates`, pairs of an
 encoding and the share of the best before it that it may take; `level`: of the native
 codec, or compression.NOT_NATIVE to use `compress` alone; `text`: values must be UTF-8; `precision`: digits of a
-decimal; `key_values` are serialized KeyValue structs.)")
+decimal; `geo`: 1 for the WKB of a geometry, 2 for that of a geography; `key_values` are serialized KeyValue
+structs.)")
         .def("__init__", &init_column, "file"_a, "order"_a, "physical"_a, "width"_a, "max_def"_a, "max_rep"_a, "codec"_a,
              "compress"_a.none(), "level"_a, "dictionary"_a, "keep_dictionary"_a, "encoding"_a, "candidates"_a, "statistics"_a,
-             "text"_a, "precision"_a, "path"_a, "key_values"_a,
+             "text"_a, "precision"_a, "geo"_a, "path"_a, "key_values"_a,
              nb::sig("def __init__(self, file: FileRules, order: LeafOrder, physical: int, width: int, max_def: int, "
                      "max_rep: int, codec: int, compress: Callable[[Any], Any] | None, level: int, dictionary: bool, "
                      "keep_dictionary: bool, encoding: int, candidates: Sequence[tuple[int, float]], statistics: bool, "
-                     "text: bool, precision: int, path: Sequence[str], key_values: Sequence[bytes]) -> None"));
+                     "text: bool, precision: int, geo: int, path: Sequence[str], key_values: Sequence[bytes]) -> None"));
 }
 
 void bind_given(nb::module_& m) {
@@ -61,33 +62,16 @@ each code is among them, or None where the codes say that). `choice` and `seal` 
              nb::sig("def __init__(self, rules: ColumnRules, arrays: list[FlatArray], num_rows: int, "
                      "codes: tuple[Any, int, Any] | None = None, choice: tuple[int, float] | None = None, seal: Any = None) -> None"));
     nb::class_<Refusal>(m, "EncodeRefusal", R"(Why a chunk cannot be written: 1, a page is too large (`page` below 0: the dictionary's); 2, a row is; 3,
-the arrays hold what the leaf may not.)")
+the arrays hold what the leaf may not; 4, a value is EWKB.)")
         .def_ro("code", &Refusal::code)
         .def_ro("page", &Refusal::page)
         .def_ro("row", &Refusal::row)
         .def_ro("size", &Refusal::size);
 }
 
-void bind_chunks(nb::module_& m) {
-    nb::class_<EncodedChunks>(m, "EncodedChunks", R"(Column chunks of one row group, one after another, and what the footer and the indexes say about them.)")
-        .def(nb::init<>())
-        .def("encode", &EncodedChunks::encode, "jobs"_a, "check"_a,
-             nb::sig("def encode(self, jobs: Sequence[ValuesChunk | ArraysChunk], check: Callable[[], object]) -> EncodeRefusal | None"),
-             R"(Encode a chunk from each job, without the GIL. `check()` is called every 50 ms.)")
-        .def_prop_ro("count", &EncodedChunks::count,
-                     "Chunks that are encoded.")
-        .def_prop_ro("at_fault", &EncodedChunks::at_fault,
-                     "After a failure or refusal, the number of the chunk that it is about.")
-        .def_prop_ro("size", &EncodedChunks::size,
-                     "Stored bytes.")
-        .def_prop_ro("uncompressed", &EncodedChunks::uncompressed,
-                     "The same before compression; headers count as they are stored.")
-        .def("take", &EncodedChunks::take,
-             nb::sig("def take(self) -> list[NDArray[np.uint8]]"),
-             R"(The bytes of the chunks that were not taken yet, in order. While a thread is in `encode`: those of them
-that are finished.)")
-        .def("place", &EncodedChunks::place, "base"_a,
-             "Say where in the file the first chunk starts.")
+// What the footer and the indexes say about chunks.
+void bind_chunk_facts(nb::class_<EncodedChunks>& chunks) {
+    chunks
         .def("column_index", &EncodedChunks::column_index, "chunk"_a,
              nb::sig("def column_index(self, chunk: int) -> bytes | None"),
              "The serialized ColumnIndex of a chunk, if it has one.")
@@ -117,6 +101,29 @@ key needs.)")
         .def("first_places", &EncodedChunks::first_places, "chunk"_a,
              nb::sig("def first_places(self, chunk: int) -> NDArray[np.int64] | None"),
              R"(The values at which the entries of its dictionary first occur; None without one that has all values.)");
+}
+
+void bind_chunks(nb::module_& m) {
+    nb::class_<EncodedChunks> chunks(m, "EncodedChunks", R"(Column chunks of one row group, one after another, and what the footer and the indexes say about them.)");
+    chunks.def(nb::init<>())
+        .def("encode", &EncodedChunks::encode, "jobs"_a, "check"_a,
+             nb::sig("def encode(self, jobs: Sequence[ValuesChunk | ArraysChunk], check: Callable[[], object]) -> EncodeRefusal | None"),
+             R"(Encode a chunk from each job, without the GIL. `check()` is called every 50 ms.)")
+        .def_prop_ro("count", &EncodedChunks::count,
+                     "Chunks that are encoded.")
+        .def_prop_ro("at_fault", &EncodedChunks::at_fault,
+                     "After a failure or refusal, the number of the chunk that it is about.")
+        .def_prop_ro("size", &EncodedChunks::size,
+                     "Stored bytes.")
+        .def_prop_ro("uncompressed", &EncodedChunks::uncompressed,
+                     "The same before compression; headers count as they are stored.")
+        .def("take", &EncodedChunks::take,
+             nb::sig("def take(self) -> list[NDArray[np.uint8]]"),
+             R"(The bytes of the chunks that were not taken yet, in order. While a thread is in `encode`: those of them
+that are finished.)")
+        .def("place", &EncodedChunks::place, "base"_a,
+             "Say where in the file the first chunk starts.");
+    bind_chunk_facts(chunks);
 }
 
 }  // namespace

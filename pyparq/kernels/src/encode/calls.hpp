@@ -10,7 +10,7 @@ void init_file(FileRules* self, int64_t version, int64_t max_rows, int64_t page_
 void init_column(ColumnRules* self, nb::object file, nb::object order, int64_t physical, int64_t width, int64_t max_def, int64_t max_rep,
                  int64_t codec, nb::object compress, int64_t level, bool dictionary, bool keep_dictionary, int64_t encoding,
                  const std::vector<std::pair<int, double>>& candidates, bool statistics, bool text,
-                 int64_t precision, std::vector<std::string> path, const nb::sequence& key_values);
+                 int64_t precision, int64_t geo, std::vector<std::string> path, const nb::sequence& key_values);
 void init_dictionary(KnownDictionary* self, nb::object entries, int64_t count, nb::object indices, int64_t distinct);
 void init_values_chunk(ValuesChunk* self, nb::object rules, nb::object offsets, nb::object values, nb::object def_levels,
                        nb::object rep_levels, int64_t num_rows, int64_t num_slots, nb::object dictionary, nb::object choice, nb::object seal);

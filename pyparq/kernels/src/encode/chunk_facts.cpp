@@ -1,6 +1,7 @@
 // Histograms, bounds and counts of the pages of a chunk: its statistics and its ColumnIndex.
 #include "encode/chunk_pages.hpp"
 
+#include "encode/geospatial.hpp"
 #include "values/checks.hpp"
 
 namespace pyparq {
@@ -89,6 +90,11 @@ void describe_pages(const ColumnRules& column, const LeafValues& leaf, const Dec
     if (leaf.coded) coded.emplace(leaf, pages);
     const PageCounts counts = count_pages(column, leaf, coded ? &*coded : nullptr, pages, facts);
     if (!column.statistics) return;
+    if (column.geo != kNoGeo) {
+        int64_t bad = -1;
+        facts.geospatial = geospatial_statistics(coded ? coded->values : leaf.values, column.geo, bad);
+        if (bad >= 0) throw Refusal{Refusal::Ewkb, 0, bad, 0};
+    }
     const SegmentBounds bounds = coded ? segment_bounds(*column.order, coded->values, coded->edges.data(), pages.size())
                                        : segment_bounds(*column.order, leaf.values, pages.values.data(), pages.size());
     StatisticsOptions options;

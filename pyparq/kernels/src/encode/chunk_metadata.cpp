@@ -88,6 +88,7 @@ void write_metadata(ThriftOut& out, const ChunkFacts& chunk, int64_t base, bool 
         out.i32(15, static_cast<int32_t>(chunk.bloom_size));
     }
     write_size_statistics(out, chunk);
+    if (!chunk.geospatial.empty()) out.raw_struct(17, chunk.geospatial);
 }
 
 }  // namespace

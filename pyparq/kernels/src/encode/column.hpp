@@ -1,6 +1,7 @@
 // How a leaf of a file is written, and the data of one of its column chunks.
 #pragma once
 
+#include "base/encodings.hpp"
 #include "codecs/crc.hpp"
 #include "crypto/seal.hpp"
 #include "encode/room.hpp"
@@ -11,15 +12,6 @@
 
 namespace pyparq {
 
-// Numbers of parquet.thrift.
-enum Encoding : int { kPlain = 0,
-                      kRle = 3,
-                      kDeltaBinaryPacked = 5,
-                      kDeltaLength = 6,
-                      kDeltaByteArray = 7,
-                      kRleDictionary = 8,
-                      kByteStreamSplit = 9,
-                      kAlp = 10 };
 constexpr int kUncompressed = 0;
 
 // What holds for all columns of a file: pyparq.WriteOptions, and the thresholds of pyparq.write.plan.encoding_choice.
@@ -55,6 +47,7 @@ struct ColumnRules {
     bool statistics;
     bool text;                                  // values must be UTF-8
     int64_t precision;                          // digits of a decimal
+    int geo;                                    // of WKB: see geospatial.hpp
     std::vector<std::string> path, key_values;  // these as serialized KeyValue structs
 
     bool boolean() const { return physical == 0; }
@@ -92,7 +85,8 @@ struct LeafValues {
 struct Refusal {
     enum Code : int { PageTooLarge = 1,
                       RowTooLarge = 2,
-                      Misfit = 3 };  // the last: not what the leaf may hold
+                      Misfit = 3,  // not what the leaf may hold
+                      Ewkb = 4 };
     int code;
     int64_t page, row, size;  // page below 0: the dictionary's
 };
@@ -198,10 +192,10 @@ struct PagePlace {
 // What the footer and the indexes say about a chunk that has been encoded.
 struct ChunkFacts {
     const ColumnRules* column = nullptr;
-    int64_t start = 0, size = 0, uncompressed = 0, slots = 0;  // start counts from that of the first chunk beside it
+    int64_t start = 0, size = 0, uncompressed = 0, slots = 0;  // start counts from the first chunk of the call
     bool dictionary = false;
     std::vector<std::array<int, 3>> encoding_stats;  // page type, encoding, count
-    std::string statistics;                          // serialized, or nothing
+    std::string statistics, geospatial;              // serialized, or nothing
     std::optional<std::string> column_index, sealed_offset_index;
     std::vector<PagePlace> pages;
     std::vector<int64_t> unencoded;

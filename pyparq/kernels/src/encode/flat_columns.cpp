@@ -178,6 +178,39 @@ void check_form(const ColumnRules& column, int form) {
     if (!fits) fail("the leaf holds nothing of form " + str(int64_t{form}));
 }
 
+// Appends the booleans of a part, a byte each.
+uint8_t* place_booleans(const FlatPart& part, const uint8_t* defs, uint8_t* out) {
+    const size_t n = part.length;
+    if (defs == nullptr) {
+        expand_bits(part.first, part.first_size, part.offset, n, out);
+        return out + n;
+    }
+    FlatMemory passing;
+    uint8_t* const all = passing.take(n + kPadding);
+    expand_bits(part.first, part.first_size, part.offset, n, all);
+    return place(defs, n, out, [&](size_t i) { return all[i]; });
+}
+
+// Appends the values of a part to `out`. False where one has too many digits.
+bool place_part(const ColumnRules& column, const FlatPart& part, const uint8_t* defs, uint8_t*& out) {
+    const size_t n = part.length, width = part.form == kBits ? 0 : width_of(column, part.form);
+    const uint8_t* const from = part.form == kBits ? nullptr : part.first + part.offset * width;
+    switch (part.form) {
+        case kBits: out = place_booleans(part, defs, out); break;
+        case kInt8: out = place_small<int8_t>(from, defs, n, out); break;
+        case kUInt8: out = place_small<uint8_t>(from, defs, n, out); break;
+        case kInt16: out = place_small<int16_t>(from, defs, n, out); break;
+        case kUInt16: out = place_small<uint16_t>(from, defs, n, out); break;
+        case kSame:
+            if (width == 4) out = place_same<uint32_t>(from, defs, n, out);
+            else if (width == 8) out = place_same<uint64_t>(from, defs, n, out);
+            else out = place_wide(from, width, defs, n, out);
+            break;
+        default: return place_decimals(column, from, width, defs, n, out);
+    }
+    return true;
+}
+
 bool flatten_fixed(const ColumnRules& column, const std::vector<FlatPart>& parts, size_t present, FlatMemory& memory, LeafValues& leaf) {
     Values& v = leaf.values;
     v.width = column.width, v.count = present, v.size = checked_mul(present, v.width);
@@ -194,32 +227,8 @@ bool flatten_fixed(const ColumnRules& column, const std::vector<FlatPart>& parts
     const uint8_t* defs = leaf.defs;
     bool fit = true;
     for (const FlatPart& part : parts) {
-        const size_t n = part.length;
-        const uint8_t* const from = part.form == kBits ? nullptr : part.first + part.offset * width_of(column, part.form);
-        switch (part.form) {
-            case kBits:
-                if (defs == nullptr) {
-                    expand_bits(part.first, part.first_size, part.offset, n, out);
-                    out += n;
-                } else {
-                    FlatMemory passing;
-                    uint8_t* const all = passing.take(n + kPadding);
-                    expand_bits(part.first, part.first_size, part.offset, n, all);
-                    out = place(defs, n, out, [&](size_t i) { return all[i]; });
-                }
-                break;
-            case kInt8: out = place_small<int8_t>(from, defs, n, out); break;
-            case kUInt8: out = place_small<uint8_t>(from, defs, n, out); break;
-            case kInt16: out = place_small<int16_t>(from, defs, n, out); break;
-            case kUInt16: out = place_small<uint16_t>(from, defs, n, out); break;
-            case kSame:
-                if (v.width == 4) out = place_same<uint32_t>(from, defs, n, out);
-                else if (v.width == 8) out = place_same<uint64_t>(from, defs, n, out);
-                else out = place_wide(from, v.width, defs, n, out);
-                break;
-            default: fit = place_decimals(column, from, width_of(column, part.form), defs, n, out) && fit;
-        }
-        if (defs != nullptr) defs += n;
+        fit = place_part(column, part, defs, out) && fit;
+        if (defs != nullptr) defs += part.length;
     }
     v.data = begin;
     return fit;

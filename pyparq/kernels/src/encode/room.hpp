@@ -10,7 +10,7 @@
 
 namespace pyparq {
 
-// Bytes at the end of which more are put. Growing large ones moves pages, not bytes.
+// Bytes that grow at their end. Growing large ones moves pages, not bytes.
 class Room {
   public:
     Room() = default;
@@ -126,7 +126,7 @@ class Unlocked {
         Unlocked& from_;
     };
 
-    // To be called often: every 50 ms it sees to signals, and calls `check`, which raises where the work is not wanted.
+    // To be called often. Every 50 ms it handles signals and calls `check`, which raises if the work is no longer wanted.
     void tick() {
         const auto now = std::chrono::steady_clock::now();
         if (now - seen_ < std::chrono::milliseconds(50)) return;

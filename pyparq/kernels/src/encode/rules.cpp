@@ -31,7 +31,7 @@ void init_file(FileRules* self, int64_t version, int64_t max_rows, int64_t page_
 void init_column(ColumnRules* self, nb::object file, nb::object order, int64_t physical, int64_t width, int64_t max_def, int64_t max_rep,
                  int64_t codec, nb::object compress, int64_t level, bool dictionary, bool keep_dictionary, int64_t encoding,
                  const std::vector<std::pair<int, double>>& candidates, bool statistics, bool text,
-                 int64_t precision, std::vector<std::string> path, const nb::sequence& key_values) {
+                 int64_t precision, int64_t geo, std::vector<std::string> path, const nb::sequence& key_values) {
     ColumnRules rules;
     rules.file = nb::cast<const FileRules*>(file);
     rules.order = nb::cast<const LeafOrder*>(order);
@@ -41,7 +41,7 @@ void init_column(ColumnRules* self, nb::object file, nb::object order, int64_t p
     rules.compress = std::move(compress), rules.level = static_cast<int>(level);
     rules.dictionary = dictionary, rules.keep_dictionary = keep_dictionary, rules.encoding = static_cast<int>(encoding);
     for (const auto& [candidate, most] : candidates) rules.candidates.push_back({candidate, most});
-    rules.statistics = statistics, rules.text = text, rules.precision = precision, rules.path = std::move(path);
+    rules.statistics = statistics, rules.text = text, rules.precision = precision, rules.geo = static_cast<int>(geo), rules.path = std::move(path);
     for (const nb::handle pair : key_values) {
         const auto bytes = nb::cast<nb::bytes>(pair);
         rules.key_values.emplace_back(bytes.c_str(), bytes.size());

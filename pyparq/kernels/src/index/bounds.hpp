@@ -1,4 +1,4 @@
-// Bounds of pages and chunks, in every order that the format defines, and what is stored of them: Statistics, ColumnIndex.
+// Bounds of pages and chunks, in every order that the format defines, and their stored forms: Statistics, ColumnIndex.
 #pragma once
 
 #include "encode/encoders.hpp"

@@ -1,4 +1,4 @@
-// What is stored of bounds: shortened where they may be, as Statistics of a chunk and as its ColumnIndex.
+// The stored forms of bounds: as Statistics of a chunk and as its ColumnIndex, shortened where they may be.
 #include "index/bounds.hpp"
 
 #include "base/utf8.hpp"

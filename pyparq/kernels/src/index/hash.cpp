@@ -131,8 +131,10 @@ void sbbf_insert(const RawOut& bitset, const In<uint64_t>& hashes) {
 #ifdef PYPARQ_AVX2
     if (have_avx2()) return insert_avx2(bitset.data, blocks, hashes.data, hashes.size);
 #endif
-    for (size_t i = 0; i < hashes.size; ++i)
+    for (size_t i = 0; i < hashes.size; ++i) {
+        if (i + kAhead < hashes.size) prefetch(bitset.data + block_at(hashes.data[i + kAhead], blocks));
         insert_one(bitset.data + block_at(hashes.data[i], blocks), static_cast<uint32_t>(hashes.data[i]));
+    }
 }
 
 nb::object sbbf_check(const RawIn& bitset, const In<uint64_t>& hashes) {
@@ -145,8 +147,10 @@ nb::object sbbf_check(const RawIn& bitset, const In<uint64_t>& hashes) {
         return std::move(out.object);
     }
 #endif
-    for (size_t i = 0; i < hashes.size; ++i)
+    for (size_t i = 0; i < hashes.size; ++i) {
+        if (i + kAhead < hashes.size) prefetch(bitset.data + block_at(hashes.data[i + kAhead], blocks));
         out.data[i] = check_one(bitset.data + block_at(hashes.data[i], blocks), static_cast<uint32_t>(hashes.data[i]));
+    }
     return std::move(out.object);
 }
 

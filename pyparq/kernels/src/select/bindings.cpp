@@ -79,6 +79,12 @@ number, and no literal; the zeros are equal.)");
           nb::sig("def match_binary(offsets: Buffer, data: Buffer, op: str, literal: Buffer, within: Buffer | None = None)"
                   " -> NDArray[np.uint64]"),
           "Byte strings in unsigned lexicographic order: == != < <= > >=, starts_with, not starts_with.");
+    m.def("match_boxes", &match_boxes, "offsets"_a, "data"_a, "box"_a, "round"_a, "wanted"_a, "within"_a.none() = nb::none(),
+          nb::sig("def match_boxes(offsets: Buffer, data: Buffer, box: Buffer, round: bool, wanted: bool, within: Buffer | None = None)"
+                  " -> NDArray[np.uint64]"),
+          R"(Whether the box around each WKB value intersects a box: xmin, ymin, xmax, ymax.
+
+Where xmin is above xmax, that crosses the antimeridian; of `round` values the box around them may as well.)");
     m.def("match_fixed", &match_fixed, "data"_a, "width"_a, "op"_a, "literal"_a, "within"_a.none() = nb::none(),
           nb::sig("def match_fixed(data: Buffer, width: int, op: str, literal: Buffer, within: Buffer | None = None)"
                   " -> NDArray[np.uint64]"),

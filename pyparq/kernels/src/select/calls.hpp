@@ -30,6 +30,8 @@ nb::object match_limbs(const RawIn& data, int64_t width_, const std::string& nam
                        const Within& within);
 nb::object match_binary(const Offsets& offsets, const RawIn& data, const std::string& name, const RawIn& literal,
                         const Within& within);
+nb::object match_boxes(const Offsets& offsets, const RawIn& data, const In<double>& box, bool round, bool wanted,
+                       const Within& within);
 nb::object match_fixed(const RawIn& data, int64_t width_, const std::string& name, const RawIn& literal,
                        const Within& within);
 nb::object match_codes(const AnyArray<false>& codes, const In<uint64_t>& table, int64_t entries_,

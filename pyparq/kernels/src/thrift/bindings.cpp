@@ -31,6 +31,23 @@ void bind_page_index(nb::module_& m) {
 [start, end). 3: pages overlap, are out of order, or go beyond `end`.)");
 }
 
+void bind_column_index(nb::module_& m) {
+    const auto list = [](const char* text) { return nb::for_getter(nb::sig(text)); };
+    nb::class_<ColumnIndexArrays>(m, "ColumnIndexArrays", R"(The fields of a ColumnIndex; None for absent lists.
+
+Bounds are lists of bytes, or (64-bit numbers, where they can be used) as `number_bounds` has them.)")
+        .def_ro("null_pages", &ColumnIndexArrays::null_pages, list("def null_pages(self) -> NDArray[np.bool_]"))
+        .def_ro("lower", &ColumnIndexArrays::lower, list("def lower(self) -> Any"))
+        .def_ro("upper", &ColumnIndexArrays::upper, list("def upper(self) -> Any"))
+        .def_ro("order", &ColumnIndexArrays::order)
+        .def_ro("null_counts", &ColumnIndexArrays::null_counts, list("def null_counts(self) -> NDArray[np.int64] | None"))
+        .def_ro("repetition_histograms", &ColumnIndexArrays::repetition_histograms,
+                list("def repetition_histograms(self) -> NDArray[np.int64] | None"))
+        .def_ro("definition_histograms", &ColumnIndexArrays::definition_histograms,
+                list("def definition_histograms(self) -> NDArray[np.int64] | None"))
+        .def_ro("nan_counts", &ColumnIndexArrays::nan_counts, list("def nan_counts(self) -> NDArray[np.int64] | None"));
+}
+
 void bind_thrift_rules(nb::module_& m) {
     nb::exception<ThriftTruncated>(m, "ThriftTruncated", nb::object(m.attr("KernelError")));
     nb::class_<Rules>(m, "ThriftRules", R"(The structs' fields, as `pyparq.format.generated.rules` tells them, to check bytes before decoding.)")
@@ -46,11 +63,8 @@ hold nothing but lists of integers or of structs of required integers; of such s
 field come first, then all of the next.)")
         .def("column_index", &column_index<Rules>, nb::arg("data"), nb::arg("kind"), nb::arg("width"),
              nb::arg("number_kind"),
-             nb::sig("def column_index(self, data: Buffer, kind: int, width: int, number_kind: int) -> tuple[Any, ...]"),
-             R"(The ColumnIndex (the struct of that kind) at the start of `data`: null pages, lower bounds, upper bounds,
-boundary order, null counts, histograms of repetition and definition levels, NaN counts; None for absent lists.
-Bounds are lists of bytes where `width` is 0, else (64-bit numbers, where they can be used) as `number_bounds`
-has them.)")
+             nb::sig("def column_index(self, data: Buffer, kind: int, width: int, number_kind: int) -> ColumnIndexArrays"),
+             "The ColumnIndex (the struct of that kind) at the start of `data`. `width`: 0 for bounds that are bytes.")
         .def("chunk_numbers", &chunk_numbers<Rules>, nb::arg("data"), nb::arg("starts"), nb::arg("kind"),
              nb::arg("paths"),
              nb::sig("def chunk_numbers(self, data: Buffer, starts: Buffer, kind: int, paths: list[bytes]) -> NDArray[np.int64]"),
@@ -86,6 +100,7 @@ end of the last.)");
 void bind_thrift(nb::module_& m) {
     bind_thrift_footer(m);
     bind_page_index(m);
+    bind_column_index(m);
     bind_thrift_rules(m);
     bind_thrift_split(m);
 }

@@ -179,7 +179,7 @@ class ChunkReader {
     ChunkRow& row_;
 };
 
-// A chunk that fails its check is odd; nothing else of it is to be believed then.
+// A chunk that fails its check is marked as odd. Its other numbers must not be used then.
 template <class Rules>
 ChunkRow read_chunk(const Rules& rules, size_t kind, Cursor c, std::string_view path) {
     ChunkRow row = no_chunk();

@@ -30,7 +30,7 @@ inline ColumnIndexFields read_column_index(Cursor& c) {
     while (c.field(type, id)) {
         if (id == 4 && type == kI32) {
             found.order = c.number(32);
-        } else if (type != kList || id < 1 || id > 8) {
+        } else if (type != kList || id < 1 || id == 4 || id > 8) {
             skip_field(c, type, 2);
         } else if (id == 1) {
             list_of(kTrue, [&](size_t, size_t) { found.null_pages.push_back(c.byte() == 1); });
@@ -49,11 +49,17 @@ inline ColumnIndexFields read_column_index(Cursor& c) {
     return found;
 }
 
-// (null pages, lower bounds, upper bounds, boundary order, null counts, repetition and definition histograms, NaN counts)
-// of the ColumnIndex at the start of `data`; None for a list that is absent. Bounds of numbers (`width` not 0) are (64-bit
-// numbers of `number_kind`, where they can be used), others a list of bytes.
+// A ColumnIndex for Python: an array per field, None for a list that is absent. Bounds of numbers are (64-bit numbers, where
+// they can be used), others a list of bytes.
+struct ColumnIndexArrays {
+    nb::object null_pages, lower, upper;
+    int64_t order = 0;
+    nb::object null_counts, repetition_histograms, definition_histograms, nan_counts;
+};
+
+// The ColumnIndex at the start of `data`. `width`: bytes of a number of `number_kind`; 0 for bounds that are bytes.
 template <class Rules>
-nb::tuple column_index(const Rules& rules, const RawIn& data, size_t kind, size_t width, int number_kind) {
+ColumnIndexArrays column_index(const Rules& rules, const RawIn& data, size_t kind, size_t width, int number_kind) {
     if (width != 0) check_stored_numbers(width, number_kind);
     Cursor checked = cursor(data, 0);
     rules.check(checked, kind);
@@ -78,10 +84,9 @@ nb::tuple column_index(const Rules& rules, const RawIn& data, size_t kind, size_
         }
         bounds[side] = nb::make_tuple(std::move(values.object), std::move(usable.object));
     }
-    nb::object numbers[4];
-    for (size_t k = 0; k < 4; ++k) numbers[k] = found.there[k] ? int64_array(found.numbers[k]) : nb::none();
-    return nb::make_tuple(std::move(null_pages.object), bounds[0], bounds[1], found.order, numbers[0], numbers[1], numbers[2],
-                          numbers[3]);
+    const auto listed = [&](size_t k) { return found.there[k] ? int64_array(found.numbers[k]) : nb::none(); };
+    return {std::move(null_pages.object), std::move(bounds[0]), std::move(bounds[1]), found.order, listed(0), listed(1),
+            listed(2), listed(3)};
 }
 
 }  // namespace pyparq

@@ -1,4 +1,4 @@
-// Serialized structs held against what is known of them (pyparq/format/generated/rules.py): what gets past cannot
+// Checks serialized structs by the rules of the format (pyparq/format/generated/rules.py): what passes cannot
 // make the decoder crash, over-allocate or hide a missing field. Small structs of numbers are read here at once.
 #pragma once
 #include "base/utf8.hpp"

@@ -1,5 +1,5 @@
-// One level of a serialized Thrift value taken apart: where its fields or elements lie, whatever they mean. What is
-// known of no field can so be put together again to the same bytes.
+// Splits one level of a serialized Thrift value: where its fields or elements lie. The kinds of fields need not be known, so
+// unknown fields can be copied byte by byte.
 #include "thrift/calls.hpp"
 #include "thrift/wire.hpp"
 

@@ -12,7 +12,7 @@ class ThriftOut {
   public:
     std::string bytes;
 
-    static constexpr uint8_t kTrue = 1, kI32 = 5, kI64 = 6, kBinary = 8, kList = 9, kStruct = 12;
+    static constexpr uint8_t kTrue = 1, kI32 = 5, kI64 = 6, kDouble = 7, kBinary = 8, kList = 9, kStruct = 12;
 
     // A struct that is no field: the outermost one, or an element of a list.
     void open() {
@@ -35,6 +35,12 @@ class ThriftOut {
     void i64(int id, int64_t v) {
         field(id, kI64);
         number(v);
+    }
+    void number64(int id, double v) {
+        field(id, kDouble);
+        char raw[8];
+        store(raw, v);
+        bytes.append(raw, 8);
     }
     void boolean(int id, bool v) { field(id, v ? kTrue : 2); }
     void binary(int id, std::string_view v) {

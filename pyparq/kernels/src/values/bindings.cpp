@@ -133,7 +133,7 @@ levels must start exactly `slots` slots.)");
           "Whether each slot of a position is present: its definition level is at least `def_level`.");
     m.def("levels_agree", &levels_agree, "def_a"_a.none(), "rep_a"_a.none(), "entries_a"_a, "def_b"_a.none(),
           "rep_b"_a.none(), "entries_b"_a, "rep"_a, "def_level"_a,
-          R"(Whether two leaves below a position tell the same of it and of what is around it.
+          R"(Whether two leaves below a position have the same levels for it and for what encloses it.
 
 Of the entries that do not go on with a list below the position (repetition at most `rep`), the repetition levels
 must be equal, and the definition levels as far as `def_level`.)");

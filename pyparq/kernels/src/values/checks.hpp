@@ -66,7 +66,7 @@ inline uint64_t order_prefix(const uint8_t* p, size_t n, const uint8_t* end) {
     return byteswap(v);
 }
 
-// Unsigned lexicographic order, a prefix before what it is a prefix of: negative, zero or positive.
+// Compares in unsigned lexicographic order; a prefix comes first. Negative, zero or positive.
 inline int compare_bytes(const uint8_t* a, size_t an, const uint8_t* b, size_t bn) {
     const size_t n = std::min(an, bn);
     size_t i = 0;

@@ -188,7 +188,7 @@ nb::object slot_validity(const Valid& def_levels, const Valid& rep_levels, int64
     return first_items(valid.object, slots + 1, slots);
 }
 
-// Whether two leaves below one position tell the same of it and of what is around it: of the entries that do not go
+// Whether two leaves below one position have the same levels for it and for what encloses it: of the entries that do not go
 // on with a list further down, the repetition levels, and the definition levels as far as `def_level`.
 bool levels_agree(const Valid& def_a, const Valid& rep_a, int64_t entries_a, const Valid& def_b, const Valid& rep_b,
                   int64_t entries_b, int64_t rep_, int64_t def_level_) {

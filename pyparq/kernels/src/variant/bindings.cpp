@@ -17,6 +17,22 @@ primitive type in VariantEncoding.md, followed by the values, or by offsets and 
 the names of its fields and a tree for each; 101 for an array, followed by its offsets and the tree of its elements.
 
 Raises :class:`KernelError`, which names the row, for what is no valid Variant.)");
+    m.def("variant_shred", &variant::variant_shred, "metadata_offsets"_a, "metadata"_a, "value_offsets"_a, "value"_a,
+          "rows"_a.none(), "slots"_a, "schema"_a.none(),
+          nb::sig("def variant_shred(metadata_offsets: Buffer, metadata: Buffer, value_offsets: Buffer, value: Buffer, "
+                  "rows: Buffer | None, slots: int, schema: Any) -> tuple[Any, Any, Any, Any]"),
+          R"(The columns that ``slots`` Variants are shredded to (VariantShredding.md).
+
+``rows``: one byte per Variant, 0 where it is null. ``schema``: ``(kind, digits, scale)`` of a primitive type, by
+the kinds of ``variant_unshred``; ``(100, names, schemas)`` of an object; ``(101, schema)`` of an array; ``None``
+without a column ``typed_value``. Numbers go to a column of another kind of exact number where it holds their
+value.
+
+Returns, nested as the schema, the offsets, data and mask of ``value``, and what is ``typed_value`` or ``None``:
+(mask, values), (mask, offsets, data), (mask, columns), or (mask, offsets, columns). The values are as Arrow has
+them, except that each bool is a byte.
+
+Raises :class:`KernelError`, which names the row, for what is no valid Variant.)");
 }
 
 }  // namespace pyparq

@@ -4,11 +4,10 @@
 
 #include "variant/calls.hpp"
 #include "variant/encoding.hpp"
+#include "variant/shredded_types.hpp"
 
 namespace pyparq::variant {
 namespace {
-
-constexpr int kObjectKind = 100, kListKind = 101;  // beside the primitive types; the face in Python knows them
 
 struct Texts {
     Offsets offsets;
@@ -39,13 +38,6 @@ T taken(const nb::handle& from, const char* what) {
     return made;
 }
 
-std::string text_of(const nb::handle& name) {
-    Py_ssize_t size = 0;
-    const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
-    if (text == nullptr) throw nb::python_error();
-    return {text, static_cast<size_t>(size)};
-}
-
 // One Variant of the schema: the column `value`, and what `typed_value` is.
 struct Node {
     bool has_value = false, has_typed = false;
@@ -65,23 +57,6 @@ struct Node {
   private:
     void take_typed(const nb::tuple& given, size_t slots);
 };
-
-// Bytes of a primitive value as Arrow has it.
-size_t arrow_width(int kind) {
-    switch (kind) {
-        case kTrue:
-        case kInt8: return 1;
-        case kInt16: return 2;
-        case kInt32:
-        case kDate:
-        case kFloat: return 4;
-        case kDecimal4:
-        case kDecimal8:
-        case kDecimal16:
-        case kUuid: return 16;
-        default: return 8;
-    }
-}
 
 Node::Node(const nb::tuple& given, size_t slots) {
     if (!given[0].is_none()) {
@@ -199,8 +174,7 @@ class Rebuilder {
         const uint8_t* const at = node.fixed.data + k * width;
         if (kind == kTrue) return out.push_back(static_cast<uint8_t>((*at != 0 ? kTrue : kFalse) << 2));
         out.push_back(static_cast<uint8_t>(kind << 2));
-        const bool is_decimal = kind == kDecimal4 || kind == kDecimal8 || kind == kDecimal16;
-        if (is_decimal) out.push_back(node.scale);
+        if (is_decimal(kind)) out.push_back(node.scale);
         append(out, at, kind == kDecimal4 ? 4 : kind == kDecimal8 ? 8
                                                                   : width);
     }

@@ -1,15 +1,27 @@
-"""``{a,b}`` in patterns, as in Hadoop and shells: each alternative makes one pattern."""
+"""Patterns of paths: ``*``, ``?`` and ``[...]``, and ``{a,b}`` as in Hadoop and shells."""
 
 from __future__ import annotations
 
 import re
 
 from pyparq.errors import OptionError
+from pyparq.io.folders import MAGIC
 
 MOST = 10_000
 """Maximum number of patterns from one: several braces multiply."""
 
 _INNERMOST = re.compile(r"\{([^{}]*,[^{}]*)\}")
+
+
+def is_pattern(path: str) -> bool:
+    return MAGIC.search(path) is not None or has_braces(path)
+
+
+def fixed_part(pattern: str) -> str:
+    """The folders of a pattern in front of the first name with a wildcard or braces."""
+    parts, braces = pattern.split("/"), has_braces(pattern)
+    first = next(k for k, part in enumerate(parts) if MAGIC.search(part) or (braces and "{" in part))
+    return "/".join(parts[:first])
 
 
 def has_braces(pattern: str) -> bool:

@@ -14,7 +14,7 @@ import pytest
 
 import pyparq
 from pyparq import col, kernels
-from pyparq.datasets.read.file_scans import JoinedScan
+from pyparq.datasets.read.file_scans import ConcatenatedScan
 from pyparq.kernels import KernelError
 
 FILES = 24
@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _joined(scan: Any) -> int:
     """Files that a scan reads together with others."""
-    return sum(len(part.numbers) for part in scan._reads.all_scans() if isinstance(part, JoinedScan))
+    return sum(len(part.numbers) for part in scan._reads.all_scans() if isinstance(part, ConcatenatedScan))
 
 
 FILTERS: list[Any] = [

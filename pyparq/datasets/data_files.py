@@ -1,0 +1,76 @@
+"""The files of a dataset, as a listing shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyparq.datasets.store_writes import StoreWrite
+from pyparq.datasets.table_formats import Managed
+from pyparq.datasets.tables.table_files import TableFiles
+from pyparq.datasets.unfinished_commits import Unfinished
+from pyparq.io.file_versions import Stated
+
+SUMMARIES = ("_metadata", "_common_metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One file of a dataset. It can be pickled if ``where`` can."""
+
+    name: str
+    """As messages and the ``filename`` column show it."""
+    where: Any
+    """What :func:`pyparq.io.source.open_source` opens: a path, a URL, bytes or a file object."""
+    folders: tuple[str, ...] = ()
+    """Names of the folders between the dataset's root and the file."""
+    size: int | None = None
+    """Bytes, where the listing says so."""
+    mtime_ns: int | None = None
+    inode: int | None = None
+    fs: Any = field(default=None, compare=False, repr=False)
+    """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
+    listed: Stated | None = field(default=None, compare=False, repr=False)
+    """What that file system says of its version."""
+
+    def is_as_listed(self, size: int, mtime_ns: int) -> bool:
+        """Whether a local file still has the size and time that were listed. A table's log lists the size alone."""
+        return self.size is None or (size == self.size and self.mtime_ns in (None, mtime_ns))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFiles:
+    """The files of a source."""
+
+    root: str
+    """What the source is called."""
+    files: tuple[DataFile, ...]
+    is_one_file: bool = False
+    """Whether the source names one file, and cannot stand for several."""
+    storage_options: Mapping[str, Any] | None = None
+    summaries: tuple[DataFile, ...] = field(default=())
+    """``_metadata`` and ``_common_metadata`` files in the root folder of a URL."""
+    tables: tuple[Managed, ...] = ()
+    """Tables of a table format, as far as the listing of a URL shows them."""
+    table: TableFiles | None = None
+    """What the log of a table says of the files, for a source that is a table of Delta Lake or Iceberg."""
+    unfinished: tuple[Unfinished, ...] = ()
+    """Commits that have begun and not ended. The files are the ones from before these commits."""
+    store_writes: tuple[StoreWrite, ...] = ()
+    """Writes to a store that have not ended. The files are the ones from before them or, where they count, after."""
+    catalog: DataFile | None = None
+    """The folder itself, if it has a catalog."""
+
+
+def is_hidden(name: str) -> bool:
+    """Whether readers of datasets ignore a file or folder with this name."""
+    return name.startswith((".", "_")) and "=" not in name
+
+
+def folders_between(root: str, folder: str) -> tuple[str, ...]:
+    inner = folder[len(root) :].strip("/") if folder.startswith(root) else ""
+    return tuple(inner.split("/")) if inner else ()
