@@ -8,6 +8,8 @@
 
 namespace pyparq {
 
+constexpr size_t kLargePage = size_t{2} << 20;  // bytes of a large page of the common processors
+
 // Some memory. The owner gives it back, or hands it to an array that does.
 struct Area {
     uint8_t* data = nullptr;
