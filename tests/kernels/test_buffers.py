@@ -6,6 +6,7 @@ import gc
 import io
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -123,7 +124,7 @@ def test_idle_areas_of_any_sizes_never_overlap() -> None:
             buffer[:8] = buffer[-8:] = step % 251
             held[step] = buffer
         spans = sorted((address(buffer), buffer.nbytes) for buffer in held.values())
-        assert all(a + size <= b for (a, size), (b, _) in zip(spans, spans[1:], strict=False))
+        assert all(a + size <= b for (a, size), (b, _) in pairwise(spans))
         assert probes.idle_memory() <= most
     assert all((b[:8] == k % 251).all() and (b[-8:] == k % 251).all() for k, b in held.items())
 
