@@ -158,7 +158,8 @@ def test_text_is_tested_by_its_dictionaries(tmp_path: Path, kind: str) -> None:
     ):
         want = made.filter(theirs)
         for columns in (None, ["row"], ["s"]):
-            found = pyparq.read_table(path, columns=columns, filters=ours)
+            # Without the page index, row groups of several pages are joined too.
+            found = pyparq.read_table(path, columns=columns, filters=ours, use_page_index=False)
             assert pa.table(found) == (want if columns is None else want.select(columns))
         with pyparq.ParquetFile(path) as file:
             assert file.scan(filters=ours).count() == want.num_rows
