@@ -11,6 +11,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -193,14 +194,18 @@ class Fetcher:
     def begin(self, ranges: Sequence[Range]) -> EarlyRequests:
         """Request ``ranges`` without waiting, unless they are there or requested already. A thread makes the requests.
         :meth:`fetch` finds the bytes until they are passed to :meth:`forget`."""
-        ahead = self._planned(ranges, self.gap)
+        return self.begin_groups([ranges])
+
+    def begin_groups(self, groups: Sequence[Sequence[Range]]) -> EarlyRequests:
+        """As :meth:`begin`, for several groups. No request spans two groups, unless they share bytes."""
+        ahead = self._planned(groups, self.gap)
         self._count(ahead.parts, ahead.declared)
         ahead.begin(self.source.read_ranges)
         return ahead
 
     def hold(self, ranges: Sequence[Range], gap: int) -> EarlyRequests:
         """As :meth:`begin`, but wait. All ranges are one step. ``gap``: a smaller gap than that of other requests."""
-        ahead = self._planned(ranges, min(gap, self.gap))
+        ahead = self._planned([ranges], min(gap, self.gap))
         try:
             ahead.at_once(lambda parts: self._request(parts, ahead.declared))
         except BaseException:
@@ -220,14 +225,28 @@ class Fetcher:
         for ahead in self.ahead:
             self.forget(ahead)
 
-    def _planned(self, ranges: Sequence[Range], gap: int) -> EarlyRequests:
-        self._check(ranges)
-        ready = self._found_ahead([ranges])
-        absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
-        ahead = EarlyRequests(self._before_tail(merge(absent, gap), absent), len(absent))
+    def missing_bytes(self, groups: Sequence[Sequence[Range]]) -> int:
+        """The bytes that :meth:`begin_groups` would request."""
+        return self._not_there(groups, self.gap).num_bytes
+
+    def _planned(self, groups: Sequence[Sequence[Range]], gap: int) -> EarlyRequests:
+        ahead = self._not_there(groups, gap)
         with self._lock:
             self.ahead = [*self.ahead, ahead]
         return ahead
+
+    def _not_there(self, groups: Sequence[Sequence[Range]], gap: int) -> EarlyRequests:
+        ready, missing, declared = self._found_ahead(groups), list[Range](), 0
+        for ranges in groups:
+            self._check(ranges)
+            absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
+            missing += self._before_tail(merge(absent, gap), absent)
+            declared += len(absent)
+        if len(groups) > 1:
+            missing.sort()
+            if any(offset + size > following for (offset, size), (following, _) in pairwise(missing)):
+                missing = merge(missing, 0)
+        return EarlyRequests(missing, declared)
 
     def _found_ahead(self, groups: Sequence[Sequence[Range]]) -> dict[Range, tuple[EarlyRequests, int]]:
         """The ranges that were requested before, each with its place."""

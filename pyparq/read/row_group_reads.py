@@ -13,7 +13,7 @@ from pyparq.filters.predicate import Constant, Predicate
 from pyparq.filters.row_tests import EntryLevels, matching_rows
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
-from pyparq.io.early_requests import EarlyRequests
+from pyparq.read.beside_filter import BesideFilter
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.decode.decode_dictionary import spelled_out
 from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
@@ -22,9 +22,7 @@ from pyparq.read.decode.nesting import assemble
 from pyparq.read.filtered_row_groups import FilteredRows, Question, filtered_rows, may_be_filtered, rows_by_group
 from pyparq.read.footers.arrow_fields import Output, Projection
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.joint_requests import pays
-from pyparq.read.plan.page_indexes import offset_index_range
-from pyparq.read.plan.prune import MOST_CHUNKS, chunks_to_locate
+from pyparq.read.plan.joint_requests import MOST_CHUNKS, pays
 from pyparq.read.plan.row_groups import Selection
 from pyparq.read.small_row_groups import JOINED, SMALL, Part, look_apart, whole_parts
 from pyparq.read.variant_columns import NeededColumns, asks_variants
@@ -222,8 +220,7 @@ class RowGroupReader:
             return whole
         leaves = [leaf for output in outputs for leaf in output.leaves]
         self._file.look_up([s.row_group for s in selections], [*{w.node: None for w in first}, *leaves])
-        threads = self._file.options.use_threads and pays(self._file.fetcher)
-        beside = self._locate_beside(selections, first, outputs) if first and threads else None
+        beside = self._begin_beside(selections, first, outputs, limit)
         decoded = _by_place(first, self._columns.read(first))
         matches = self._file.options.use_threads and sum(w.count for w in first) >= MATCHED_FROM * len(selections)
         kept = map_tasks(lambda s: self._survivors(s, decoded), selections, matches)
@@ -241,7 +238,7 @@ class RowGroupReader:
         ]
         decoded |= _by_place(rest, self._columns.read(rest))
         if beside is not None:
-            self._file.fetcher.forget(beside)
+            beside.settle(any(kept))
         parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
         places = [(output, s, rows) for s, rows in parts for output in outputs]
         columns = iter(
@@ -251,17 +248,19 @@ class RowGroupReader:
         )
         return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
 
-    def _locate_beside(
-        self, selections: list[Selection], first: list[Wanted], outputs: list[Output]
-    ) -> EarlyRequests | None:
-        """Request the page locations of the other columns while the filter columns are read."""
+    def _begin_beside(
+        self, selections: list[Selection], first: list[Wanted], outputs: list[Output], limit: int | None
+    ) -> BesideFilter | None:
+        """Request what the other columns will need while the filter columns are read."""
+        if not first or not self._file.options.use_threads or not pays(self._file.fetcher):
+            return None
         read = {w.node.column for w in first}
         nodes = [leaf for output in outputs for leaf in output.leaves if leaf.column not in read]
-        narrowed = [s for s in selections if s.narrows]
-        if not self._file.options.use_page_index or not 0 < len(nodes) * len(narrowed) <= MOST_CHUNKS:
+        if not 0 < len(nodes) * len(selections) <= MOST_CHUNKS:
             return None
-        chunks = chunks_to_locate(self._file, narrowed, nodes)
-        return self._file.fetcher.begin([r for chunk in chunks for r in offset_index_range(chunk, self._file)])
+        beside = BesideFilter(self._columns, selections, nodes)
+        beside.begin(with_pages=limit is None)
+        return beside
 
     def _assembles_on_threads(self, kept: Sequence[Rows], filtered: bool) -> bool:
         """Whether to assemble columns on threads. Making lists and structs, or selecting rows, pays from some size on.
