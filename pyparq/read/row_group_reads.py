@@ -11,6 +11,7 @@ from pyparq.arrow.table import Batch
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, ParquetError, located, reading
 from pyparq.filters.predicate import Constant, Predicate
 from pyparq.filters.row_tests import EntryLevels, matching_rows
+from pyparq.format.schema_node import Node
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.beside_filter import BesideFilter
@@ -40,6 +41,11 @@ ALONE = 8
 
 JOINED_BYTES = 4 << 20
 """Maximum number of stored bytes of small row groups that a stream reads together."""
+
+COUNTED = 1 << 20
+"""Maximum number of rows of row groups whose matching rows are counted together."""
+COUNTED_BYTES = 16 << 20
+"""Maximum number of stored bytes of their filter columns."""
 
 ASSEMBLE_FROM = 1 << 16
 """From this many rows on, nested columns are assembled on several threads."""
@@ -131,11 +137,16 @@ class RowGroupReader:
         look_apart(self._columns, selections, self._projection)
 
     def together(
-        self, selections: list[Selection], apart: bool = False, alone: int = ALONE
+        self, selections: list[Selection], apart: bool = False, counted: bool = False
     ) -> Iterator[list[Selection]]:
-        """The row groups one by one, or small ones together unless ``apart``. The first few come ``alone``, and then
-        more and more at a time: the caller may need no more. 0: as many as may be in memory."""
-        sizes = None if apart or len(selections) <= max(alone, 1) else self._sizes(selections)
+        """The row groups one by one, or small ones together unless ``apart``. The first few come alone, and then more
+        and more at a time: the caller may need no more. ``counted``: all rows are only counted, so that as many row
+        groups come together as may be in memory."""
+        alone, small, most_rows, most_bytes = (
+            (0, COUNTED, COUNTED, COUNTED_BYTES) if counted else (ALONE, SMALL, JOINED, JOINED_BYTES)
+        )
+        few = apart or len(selections) <= max(alone, 1) or all(s.num_rows > small for s in selections)
+        sizes = None if few else self._sizes(selections, [] if counted else self._projection.leaves.nodes)
         if sizes is None:
             yield from ([s] for s in selections)
             return
@@ -143,19 +154,19 @@ class RowGroupReader:
         # The number doubles. Who takes one batch waits for one row group; who takes all seldom pays the cost of a read.
         part, rows, stored, most = list[Selection](), 0, 0, alone or len(selections)
         for selection, size in zip(selections[alone:], sizes[alone:], strict=True):
-            if part and (len(part) == most or rows + selection.num_rows > JOINED or stored + size > JOINED_BYTES):
+            if part and (len(part) == most or rows + selection.num_rows > most_rows or stored + size > most_bytes):
                 yield part
                 part, rows, stored, most = [], 0, 0, 2 * most
             part.append(selection)
             rows, stored = rows + selection.num_rows, stored + size
         yield part
 
-    def _sizes(self, selections: list[Selection]) -> list[int] | None:
+    def _sizes(self, selections: list[Selection], outputs: Sequence[Node]) -> list[int] | None:
         """The stored bytes to read of each row group. ``None`` if they are to be read one by one."""
-        if self._columns.prefetch is not None or not self._columns.joins or all(s.num_rows > SMALL for s in selections):
+        if self._columns.prefetch is not None or not self._columns.joins:
             return None
         tested = (self._file.tree.leaves[column] for column in self._predicate.columns())
-        nodes = list(dict.fromkeys((*self._projection.leaves.nodes, *tested)))
+        nodes = list(dict.fromkeys((*outputs, *tested)))
         try:
             table = self._file.chunk_table([s.row_group for s in selections], nodes) if nodes else None
         except ParquetError:  # The error is raised again when that row group is read.

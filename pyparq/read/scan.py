@@ -46,7 +46,7 @@ from pyparq.read.plan.spare_bytes import SpareBytes
 from pyparq.read.plan.stage_report import StageReport, log_stages
 from pyparq.read.plan.trace import Trace
 from pyparq.read.projection import project
-from pyparq.read.row_group_reads import ALONE, RowGroupReader
+from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
 from pyparq.read.variant_columns import asks_variants
 from pyparq.runtime.safe_repr import printable
@@ -331,7 +331,7 @@ class Scan(Convertible):
         total = 0
         try:
             self._request_ahead(selections, [])
-            for part in self._groups.together(selections, alone=0 if self.limit is None else ALONE):
+            for part in self._groups.together(selections, counted=self.limit is None):
                 wanted = None if self.limit is None else self.limit - total
                 if wanted == 0:
                     break

@@ -39,9 +39,14 @@ def read_footer(
     :class:`EncryptionError` for an encrypted footer without its key, and for one that fails its authentication or
     signature. Also raises it for a file that is not encrypted when keys are given, unless they allow that.
     """
+    return open_footer(*stored_footer(fetcher, options, remote_tail), fetcher.source, options)
+
+
+def stored_footer(fetcher: Fetcher, options: ReadOptions, remote_tail: int = REMOTE_TAIL) -> tuple[bool, memoryview]:
+    """Whether the footer is encrypted, and the bytes that its length field counts."""
     _check_keys(options)
     magic, stored = _stored(fetcher, options, remote_tail)
-    return open_footer(magic == ENCRYPTED_MAGIC, stored, fetcher.source, options)
+    return magic == ENCRYPTED_MAGIC, stored
 
 
 def open_footer(

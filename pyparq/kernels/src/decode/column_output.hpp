@@ -84,9 +84,9 @@ class ViewBuffers {
 struct Dictionary {
     bool there = false;
     size_t count = 0;
-    std::vector<uint8_t> fixed;   // of the output's width
-    std::vector<uint8_t> beyond;  // 1 for those that do not fit the output's type; empty where all do
-    Block bytes;                  // of byte arrays, or of stored values of fixed width
+    std::vector<uint8_t, Unset<uint8_t>> fixed;  // of the output's width
+    std::vector<uint8_t> beyond;                 // 1 for those that do not fit the output's type; empty where all do
+    Block bytes;                                 // of byte arrays, or of stored values of fixed width
     size_t bytes_used = 0;
     std::vector<int64_t> offsets;
     ShortEntries entries;
