@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.filters.expression import Expression, col
     from pyparq.format.types import DataType, Field, Schema
+    from pyparq.io.kept_files import remote_cache_size, set_remote_cache_size
     from pyparq.io.object_stores import ObjectFile
     from pyparq.io.request_bound import io_thread_count, set_io_thread_count
     from pyparq.kernels.buffers import release_unused
@@ -107,6 +108,8 @@ _LATER = {
     "Scan": "pyparq.read.scan",
     "io_thread_count": "pyparq.io.request_bound",
     "set_io_thread_count": "pyparq.io.request_bound",
+    "remote_cache_size": "pyparq.io.kept_files",
+    "set_remote_cache_size": "pyparq.io.kept_files",
     "show_versions": "pyparq.versions",
     "rewrite": "pyparq.maintenance.rewrite",
     "edit_metadata": "pyparq.maintenance.edit_metadata",
@@ -209,10 +212,12 @@ __all__ = [
     "read_table",
     "recover_dataset",
     "release_unused",
+    "remote_cache_size",
     "rewrite",
     "scan",
     "schema",
     "set_io_thread_count",
+    "set_remote_cache_size",
     "show_versions",
     "verify",
     "write_dataset",

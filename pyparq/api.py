@@ -12,7 +12,7 @@ from pyparq.errors import OptionError
 from pyparq.format.types import Schema
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
-from pyparq.read.file import ParquetFile, first_scan
+from pyparq.read.file import ParquetFile, first_scan, read_once
 from pyparq.read.footers.metadata import FileMetaData
 
 if TYPE_CHECKING:
@@ -56,8 +56,13 @@ def read_table(
     ReadOptions.check_known(options, ("columns", "filters", "row_groups", "rows", "limit", "storage_options"))
     if names_many(source):
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
-    with ParquetFile(source, storage_options=storage_options, **options) as file:
-        return first_scan(file, columns, filters, row_groups, rows, limit).to_table()
+    given = ReadOptions.make(options)
+    return read_once(
+        source,
+        given,
+        storage_options,
+        lambda file: first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
+    )
 
 
 def _read_many(

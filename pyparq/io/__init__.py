@@ -10,6 +10,7 @@ DOOR = (
     "file_lock",
     "file_versions",
     "folders",
+    "kept_files",
     "object_stores",
     "process_ownership",
     "remote",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, ParquetError, UnsupportedError
 from pyparq.io.byte_ranges import Range
+from pyparq.io.kept_files import Identity, digest_of
 from pyparq.io.retry import Retry
 from pyparq.io.url import REFUSED, say_tries
 from pyparq.runtime import fork_safety
@@ -90,6 +91,29 @@ class ObjectFile:
             self._learn(self._asked(lambda: self.store.head(self.path)))
         assert self._size is not None
         return self._size
+
+    @property
+    def identity(self) -> Identity | None:
+        """What the object is known by in this process; ``None`` where that does not tell stores apart."""
+        store = self.store
+        if type(store).__name__ not in _SCHEMES or not isinstance(store.credential_provider, Hashable):
+            return None
+        options = digest_of({"config": dict(store.config), "client": dict(store.client_options or {})})
+        given = str(store.prefix or ""), store.credential_provider
+        return None if options is None else (type(store), options, *given, self.path)
+
+    @property
+    def tag(self) -> str | None:
+        """The strong entity tag of the object that was opened, once an answer has told it."""
+        return self._etag if self._etag is not None and self._etag.startswith('"') else None
+
+    def is_listed_as(self, size: int, tag: str) -> bool:
+        """Whether a listing of the folder says that the object has this size and entity tag."""
+        return False
+
+    def go_on(self, size: int, etag: str | None) -> None:
+        """Read an object whose size and entity tag another reader has learnt."""
+        self._size, self._etag = size, etag
 
     def read_end(self, length: int) -> memoryview:
         """The last ``length`` bytes, all of a shorter object, in one request that also tells its size."""

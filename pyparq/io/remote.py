@@ -13,6 +13,7 @@ from pyparq.io.byte_ranges import Range
 from pyparq.io.file_systems import alone, is_concurrent, loops, shares_one_reader, takes_generations
 from pyparq.io.file_versions import Stated, Unchanged
 from pyparq.io.http import Version, is_http, ranges_of
+from pyparq.io.kept_files import Identity, digest_of
 from pyparq.io.retry import Retry
 from pyparq.io.s3 import head, is_s3, unchanged_ranges
 from pyparq.io.tail_read import read_end, tells_size
@@ -53,6 +54,7 @@ class FsspecFile:
         if listed is not None:
             self._state(listed)
         self._closed = False
+        self._identity: Identity | None = None
         self._whole: memoryview | None = None
         self._inherited = False
         fork_safety.watch(self)
@@ -103,6 +105,35 @@ class FsspecFile:
     def etag(self) -> str | None:
         """The entity tag of the object on S3 that was opened, if it can be stated in requests."""
         return self._etag if self._etag is not None and self._etag.startswith('"') else None
+
+    @property
+    def identity(self) -> Identity | None:
+        """What the file is known by in this process; ``None`` where no request can be bound to its version."""
+        if self._identity is None and (is_s3(self.fs) or is_http(self.fs)) and is_concurrent(self.fs):
+            options = digest_of(self.fs.storage_options)  # once: boto changes some of them when it is used
+            self._identity = None if options is None else (type(self.fs), options, self.path)
+        return self._identity
+
+    @property
+    def tag(self) -> str | None:
+        """The strong entity tag of the file that was opened, once an answer has told it."""
+        tag = self._etag if self._version is None else self._version.etag
+        return tag if tag is not None and tag.startswith('"') else None
+
+    def is_listed_as(self, size: int, tag: str) -> bool:
+        """Whether a listing of the folder says that the file has this size and entity tag."""
+        return self._listed_size == size and self._listed_etag == tag.strip('"')
+
+    def go_on(self, size: int, etag: str | None) -> None:
+        """Read a file whose size and entity tag another reader has learnt."""
+        self._size = size
+        if is_s3(self.fs):
+            self._etag = etag
+        elif is_http(self.fs):
+            self._version = Version()
+            self._version.check(size, etag, None)
+        else:
+            self._state(Stated(size, () if etag is None else (("e_tag", etag),), ()))
 
     def check_now(self) -> None:
         """Ask whether the file is still the one that was read. Raises :class:`ChangedFileError` if it is not."""

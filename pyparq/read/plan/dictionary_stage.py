@@ -103,7 +103,7 @@ class DictionaryStage:
             if chunk.node.column not in selection.dictionaries
         }
         ranges = [(chunk.start, _size(chunk)) for _, chunk in missing.values()]
-        parts = self._rows.file.fetcher.fetch(ranges) if ranges else []
+        parts = self._rows.file.fetcher.fetch_indexes(ranges) if ranges else []
         for (selection, chunk), data in zip(missing.values(), parts, strict=True):
             values = self._dictionary(chunk, data)
             if values is not None:

@@ -106,6 +106,7 @@ class Pruner:
         counts = self.file.fetcher.counts
         requests, size = counts.requests, counts.bytes
         ahead = hold(self.file.fetcher, ranges)
+        self.file.fetcher.keep_indexes(ranges)
         self._not_reported = counts.requests - requests, counts.bytes - size
         try:
             yield

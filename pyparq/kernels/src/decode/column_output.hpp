@@ -93,6 +93,10 @@ struct Dictionary {
     bool is_short = false;
     bool any_long = false;   // some entries are too long to be inline in a view
     bool is_copied = false;  // views of long entries point to copies
+    uint32_t first = 0;      // the code of the first entry
+
+    // The codes of its entries go on behind those of other dictionaries.
+    void number_from(uint32_t code);
 
     // From the PLAIN bytes of a dictionary page; `uses` values will be looked up, none of them behind the first `known`
     // entries. Throws NeedsAll where these are not all of them, and the bytes do not hold so many.

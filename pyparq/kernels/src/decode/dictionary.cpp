@@ -26,6 +26,11 @@ void Dictionary::load(const Bytes& plain, int64_t entries_, int64_t known_, cons
     }
 }
 
+void Dictionary::number_from(uint32_t code) {
+    first = code;
+    for (size_t i = 0; i < fixed.size() / 4; ++i) store(fixed.data() + 4 * i, static_cast<uint32_t>(code + i));
+}
+
 void Dictionary::load_fixed(const Bytes& plain, size_t known, const LeafSpec& leaf, Budget& budget) {
     const size_t needed = checked_mul(known, leaf.width);
     if (known < count && needed > plain.size) throw NeedsAll{};
