@@ -228,7 +228,7 @@ def test_text_that_is_read_again_takes_the_memory_of_the_first_read(tmp_path: Pa
 
 
 def test_chunks_that_are_written_again_grow_in_the_memory_of_the_first_ones(tmp_path: Path) -> None:
-    """Chunks of very different sizes, each of which grows while it is encoded: step by step, so into what lies behind."""
+    """Chunks of different sizes, each of which grows step by step while it is encoded: into what lies behind it."""
     rng, held = np.random.default_rng(8), []
     count = 400_000
     table = pa.table({f"c{k}": rng.integers(0, 1 << (8 * k + 7), count) for k in range(7)} | {"d": rng.random(count)})
