@@ -174,7 +174,7 @@ def decode_window(
         raise CorruptFileError("a column chunk does not end where it should")
     there = [native for native in decoded if native is not None]
     if len(there) < len(decoded):
-        raise NoCodesError
+        raise NoCodesError()
     reader.count(held[0].size, facts.data_pages, facts.dictionary_pages)
     return [there[k * len(leaves) : (k + 1) * len(leaves)] for k in range(len(window))]
 

@@ -227,6 +227,18 @@ def test_text_that_is_read_again_takes_the_memory_of_the_first_read(tmp_path: Pa
     assert held[3] < 4 * count * 24
 
 
+def test_chunks_that_are_written_again_grow_in_the_memory_of_the_first_ones(tmp_path: Path) -> None:
+    """Chunks of different sizes, each of which grows step by step while it is encoded: into what lies behind it."""
+    rng, held = np.random.default_rng(8), []
+    count = 400_000
+    table = pa.table({f"c{k}": rng.integers(0, 1 << (8 * k + 7), count) for k in range(7)} | {"d": rng.random(count)})
+    for _ in range(6):
+        pyparq.write_table(table, tmp_path / "t.parquet", compression="none", use_threads=False)
+        gc.collect()
+        held.append(probes.idle_memory())
+    assert held[2] == held[3] == held[4] == held[5]
+
+
 def test_everything_idle_can_be_given_back(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     pq.write_table(pa.table({"x": range(300_000)}), path)

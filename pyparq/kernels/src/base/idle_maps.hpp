@@ -22,14 +22,16 @@ class IdleMaps {
         for (auto it = areas_.begin(); it != areas_.end(); ++it)
             if (it->second >= room && (best == areas_.end() || it->second < best->second)) best = it;
         if (best == areas_.end()) return {};
-        const Area found{best->first, room};
-        auto rest = areas_.extract(best);
-        if (rest.mapped() > room) {
-            rest.key() += room, rest.mapped() -= room;
-            areas_.insert(std::move(rest));
-        }
-        total_ -= room;
-        return found;
+        return cut(best, room);
+    }
+
+    // Lengthens an area that is in use to `room` bytes, if what lies behind it is idle.
+    bool extend(Area& area, size_t room) {
+        const auto behind = areas_.find(area.data + area.room);
+        if (behind == areas_.end() || behind->second < room - area.room) return false;
+        cut(behind, room - area.room);
+        area.room = room;
+        return true;
     }
 
     // False where there is no memory to note it.
@@ -77,8 +79,21 @@ class IdleMaps {
     }
 
   private:
+    using Areas = std::map<uint8_t*, size_t>;  // their sizes
+
+    Area cut(Areas::iterator area, size_t room) {
+        const Area front{area->first, room};
+        auto rest = areas_.extract(area);
+        if (rest.mapped() > room) {
+            rest.key() += room, rest.mapped() -= room;
+            areas_.insert(std::move(rest));
+        }
+        total_ -= room;
+        return front;
+    }
+
     Release release_;
-    std::map<uint8_t*, size_t> areas_;  // their sizes
+    Areas areas_;
     size_t total_ = 0;
 };
 

@@ -161,6 +161,10 @@ class Idle {
         const std::lock_guard guard(lock_);
         return mapped(room) ? maps_.take(room) : blocks_.take(room);
     }
+    bool extend(Area& area, size_t room) {
+        const std::lock_guard guard(lock_);
+        return maps_.extend(area, room);
+    }
     // Keeps it, and lets go of others where it is too much then; false where it is too much alone.
     bool give(Area area) noexcept {
         const std::lock_guard guard(lock_);
@@ -225,6 +229,7 @@ void grow_area(Area& area, size_t used, size_t size) {
     const size_t room = room_for(size);
     Area found;
     if (area.data != nullptr && mapped(area.room)) {
+        if (idle->extend(area, room)) return;
         // Copying into memory that is there costs about as much as to have more of it cleared, and takes none.
         found = idle->take(room);
         if (found.data == nullptr && remap(area, room)) return;
