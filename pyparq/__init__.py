@@ -35,7 +35,7 @@ from pyparq.errors import (
 from pyparq.runtime.lazy_import import load
 
 if TYPE_CHECKING:
-    from pyparq.api import read_metadata, read_schema, read_table, schema
+    from pyparq.api import read_metadata, read_schema, read_table, read_table_async, schema
     from pyparq.arrow.chunked_array import ChunkedArray
     from pyparq.arrow.table import Batch, Table
     from pyparq.datasets.read.dataset import Dataset, dataset, scan
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from pyparq.maintenance.verify.verify import verify
     from pyparq.option_values import BloomOptions, SortKey
     from pyparq.options import ReadOptions, WriteOptions
+    from pyparq.read.async_reads import run_async
     from pyparq.read.explain import Explanation
     from pyparq.read.file import ParquetFile
     from pyparq.read.footers.metadata import FileMetaData
@@ -77,6 +78,8 @@ _LATER = {
     "read_metadata": "pyparq.api",
     "read_schema": "pyparq.api",
     "read_table": "pyparq.api",
+    "read_table_async": "pyparq.api",
+    "run_async": "pyparq.read.async_reads",
     "release_unused": "pyparq.kernels.buffers",
     "ChunkedArray": "pyparq.arrow.chunked_array",
     "recover_dataset": "pyparq.datasets.write.commit",
@@ -210,10 +213,12 @@ __all__ = [
     "read_metadata",
     "read_schema",
     "read_table",
+    "read_table_async",
     "recover_dataset",
     "release_unused",
     "remote_cache_size",
     "rewrite",
+    "run_async",
     "scan",
     "schema",
     "set_io_thread_count",

@@ -12,6 +12,7 @@ from pyparq.errors import OptionError
 from pyparq.format.types import Schema
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
+from pyparq.read.async_reads import run_async
 from pyparq.read.file import ParquetFile, first_scan, read_once
 from pyparq.read.footers.metadata import FileMetaData
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
 
-__all__ = ["ParquetFile", "read_metadata", "read_schema", "read_table", "schema"]
+__all__ = ["ParquetFile", "read_metadata", "read_schema", "read_table", "read_table_async", "schema"]
 
 
 def read_table(
@@ -63,6 +64,29 @@ def read_table(
         storage_options,
         lambda file: first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
     )
+
+
+async def read_table_async(
+    source: Any,
+    columns: Names | None = None,
+    filters: Filters | None = None,
+    row_groups: Sequence[int] | None = None,
+    *,
+    rows: Any = None,
+    limit: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **options: Unpack[ReadArguments],
+) -> Table:
+    """:func:`pyparq.read_table` for a program with an event loop. Waiting for a store holds no thread: see
+    :func:`pyparq.run_async`, which does the same for all other reads.
+
+    Example::
+
+        async def answer(tailnum):
+            return await pyparq.read_table_async("flights.parquet", filters=pyparq.col("tailnum") == tailnum)
+    """
+    given = {"row_groups": row_groups, "rows": rows, "limit": limit, "storage_options": storage_options}
+    return await run_async(read_table, source, columns, filters, **given, **options)
 
 
 def _read_many(
@@ -114,5 +138,5 @@ def read_metadata(
         return file.metadata
 
 
-for _function in (read_table, read_schema, read_metadata):
+for _function in (read_table, read_table_async, read_schema, read_metadata):
     _function.__doc__ = with_options(_function.__doc__, READ)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, ParquetError, UnsupportedError
 from pyparq.io.byte_ranges import Range
 from pyparq.io.kept_files import Identity, digest_of
+from pyparq.io.object_requests import get_object, head_object
 from pyparq.io.retry import Retry
 from pyparq.io.url import REFUSED, say_tries
 from pyparq.runtime import fork_safety
@@ -88,7 +89,7 @@ class ObjectFile:
         """Size of the object in bytes. Asks the server, unless a read has told it."""
         if self._size is None:
             self._check_usable()
-            self._learn(self._asked(lambda: self.store.head(self.path)))
+            self._learn(self._asked(lambda: head_object(self.store, self.path)))
         assert self._size is not None
         return self._size
 
@@ -120,8 +121,7 @@ class ObjectFile:
         self._check_usable()
         if self._size is None:
             with self._plain_errors(), _others_ignored():
-                answer = self.store.get(self.path, options={"range": {"suffix": length}})
-                data = memoryview(answer.bytes())
+                answer, data = get_object(self.store, self.path, {"range": {"suffix": length}})
                 size = int(answer.meta["size"])
                 if len(data) == min(length, size) and tuple(answer.range) == (size - len(data), size):
                     self._learn(answer.meta)
@@ -166,9 +166,8 @@ class ObjectFile:
         options: dict[str, Any] = {"range": (offset, offset + length)}
         if self._etag is not None and self._etag.startswith('"'):  # a weak tag matches nothing
             options["if_match"] = self._etag
-        answer = self.store.get(self.path, options=options)
+        answer, data = get_object(self.store, self.path, options)
         self._check_same(answer.meta)
-        data = memoryview(answer.bytes())
         if len(data) == length:
             self._has_ranges = True
             return data
@@ -193,13 +192,13 @@ class ObjectFile:
     def check_now(self) -> None:
         """Ask whether the object is still the one that was read. Raises :class:`ChangedFileError` if it is not."""
         self._check_usable()
-        self._check_same(self._asked(lambda: self.store.head(self.path)))
+        self._check_same(self._asked(lambda: head_object(self.store, self.path)))
 
     def state(self) -> tuple[Any, ...]:
         """The store's current information about the object, which changes when the object is replaced. Asks the
         server."""
         self._check_usable()
-        meta = self._asked(lambda: self.store.head(self.path))
+        meta = self._asked(lambda: head_object(self.store, self.path))
         return meta["size"], meta.get("e_tag"), meta.get("version"), meta.get("last_modified")
 
     @property

@@ -12,6 +12,7 @@ from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, locat
 from pyparq.io.byte_ranges import Range
 from pyparq.io.file_systems import alone, is_concurrent, loops, shares_one_reader, takes_generations
 from pyparq.io.file_versions import Stated, Unchanged
+from pyparq.io.fsspec_loop import on_loop
 from pyparq.io.http import Version, is_http, ranges_of
 from pyparq.io.kept_files import Identity, digest_of
 from pyparq.io.retry import Retry
@@ -19,7 +20,7 @@ from pyparq.io.s3 import head, is_s3, unchanged_ranges
 from pyparq.io.tail_read import read_end, tells_size
 from pyparq.io.url import plain_errors
 from pyparq.runtime import fork_safety
-from pyparq.runtime.threads import REQUESTS, map_requests
+from pyparq.runtime.threads import REQUESTS, current_lane, map_requests, patiently
 
 
 class FsspecFile:
@@ -78,19 +79,17 @@ class FsspecFile:
 
     def _asked_size(self) -> int | None:
         if is_s3(self.fs) and is_concurrent(self.fs):
-            from fsspec.asyn import sync
-
-            size, self._etag = sync(self.fs.loop, head, self.fs, self.path)
+            size, self._etag = on_loop(self.fs.loop, head, self.fs, self.path)
             return int(size)
         if is_http(self.fs) and is_concurrent(self.fs):
-            told = self.fs.info(self.path)
+            told = patiently(lambda: self.fs.info(self.path))
             if told.get("size") is None:
                 return None
             self._version = Version()
             self._version.check(int(told["size"]), told.get("ETag"), told.get("Last-Modified"))
             return self._version.size
         with alone(self.fs):
-            found = self.fs.info(self.path)
+            found = patiently(lambda: self.fs.info(self.path))
         self._state(Stated.of(found))
         return None if found.get("size") is None else int(found["size"])
 
@@ -236,16 +235,14 @@ class FsspecFile:
     def _requested(self, ranges: Sequence[Range]) -> list[Any]:
         """The bytes of each range, or the exception that it ended in."""
         if self._etag is not None:
-            from fsspec.asyn import sync
-
-            unchanged: list[Any] = sync(
+            unchanged: list[Any] = on_loop(
                 self.fs.loop, unchanged_ranges, self.fs, self.path, ranges, self._etag, self.at_a_time
             )
             return unchanged
         if self._version is not None:
-            from fsspec.asyn import sync
-
-            same: list[Any] = sync(self.fs.loop, ranges_of, self.fs, self.path, ranges, self._version, self.at_a_time)
+            same: list[Any] = on_loop(
+                self.fs.loop, ranges_of, self.fs, self.path, ranges, self._version, self.at_a_time
+            )
             return same
         if len(ranges) > 1 and loops(self.fs):
             return map_requests(self._tried, ranges, self.at_a_time or REQUESTS)
@@ -257,7 +254,10 @@ class FsspecFile:
             paths, bound = [self.path] * len(ranges), dict(self._bound)
             if self.at_a_time is not None and is_concurrent(self.fs):
                 bound["batch_size"] = self.at_a_time
-            return list(self.fs.cat_ranges(paths, starts, ends, on_error="return", **bound))
+            if current_lane() is not None and is_concurrent(self.fs):
+                found = on_loop(self.fs.loop, self.fs._cat_ranges, paths, starts, ends, on_error="return", **bound)
+                return list(found)
+            return list(patiently(lambda: self.fs.cat_ranges(paths, starts, ends, on_error="return", **bound)))
         except Exception as error:  # for file systems that raise although told not to
             return [error] * len(ranges)
 
@@ -269,8 +269,11 @@ class FsspecFile:
 
     def _cat(self, part: Range) -> Any:
         offset, length = part
+        wanted = {"start": offset, "end": offset + length, **self._bound}
+        if current_lane() is not None and is_concurrent(self.fs):
+            return on_loop(self.fs.loop, self.fs._cat_file, self.path, **wanted)
         with alone(self.fs):
-            return self.fs.cat_file(self.path, start=offset, end=offset + length, **self._bound)
+            return patiently(lambda: self.fs.cat_file(self.path, **wanted))
 
     def _check_usable(self) -> None:
         if self._closed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from operator import index
@@ -29,6 +29,7 @@ from pyparq.io.byte_ranges import Range
 from pyparq.kernels import arrow_stream
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.arrow_stream import ScanStream
+from pyparq.read.async_reads import batches_async
 from pyparq.read.batch_slices import set_last_apart, slices
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
@@ -219,6 +220,11 @@ class Scan(Convertible):
                 yield part
                 del part  # no name here may keep a batch alive while the next one is made
         self.share_done = 1.0
+
+    def __aiter__(self) -> AsyncIterator[Batch]:
+        """:meth:`batches` for a program with an event loop: ``async for batch in scan``. Each batch is read when it is
+        asked for, and waiting for a store holds no thread: see :func:`pyparq.run_async`."""
+        return batches_async(self.batches)
 
     def begin(self) -> None:
         """Request what pruning and the first row groups of :meth:`batches` will need. Only useful for remote files."""
