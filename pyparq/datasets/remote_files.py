@@ -16,7 +16,8 @@ from pyparq.datasets.table_formats import managed_in
 from pyparq.io.file_versions import Stated
 from pyparq.io.folders import MAGIC, Folders
 from pyparq.io.retry import Retry
-from pyparq.io.url import file_system, shown
+from pyparq.io.roads import file_system
+from pyparq.io.url import shown
 
 CACHES = ("simplecache::", "filecache::", "blockcache::")
 """Protocols in front of another one, whose folders they show."""

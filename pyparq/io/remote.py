@@ -104,6 +104,17 @@ class FsspecFile:
         """The entity tag of the object on S3 that was opened, if it can be stated in requests."""
         return self._etag if self._etag is not None and self._etag.startswith('"') else None
 
+    def go_on(self, size: int, etag: str | None) -> None:
+        """Read a file whose size and entity tag another reader has learnt."""
+        self._size = size
+        if is_s3(self.fs):
+            self._etag = etag
+        elif is_http(self.fs):
+            self._version = Version()
+            self._version.check(size, etag, None)
+        else:
+            self._state(Stated(size, () if etag is None else (("e_tag", etag),), ()))
+
     def check_now(self) -> None:
         """Ask whether the file is still the one that was read. Raises :class:`ChangedFileError` if it is not."""
         self._check_usable()

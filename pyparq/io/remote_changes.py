@@ -1,4 +1,4 @@
-"""Requests that change an fsspec file system, repeated where they fail for the moment.
+"""Requests that change a file system, repeated where they fail for the moment.
 
 If an answer is lost, it is unknown whether the request was carried out. So each request here has the same result when
 it is made twice: whole files under names of pyparq's own, copies, folders that may exist already, removals, and renames
@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from pyparq.errors import ChangedFileError
-from pyparq.io.file_systems import creates_at_once, takes_modes
+from pyparq.io.file_systems import creates_at_once, is_store, takes_modes
 from pyparq.io.folders import Folders
 from pyparq.io.retry import Retry
 from pyparq.io.s3 import is_s3, replace_content
@@ -30,7 +30,7 @@ class Changes:
     def __init__(self, fs: Any, storage_options: Mapping[str, Any] | None = None) -> None:
         self._fs = fs
         self._options = storage_options or getattr(fs, "storage_options", None)
-        self._retry = Retry().at_most(1) if is_s3(fs) else Retry()
+        self._retry = Retry().at_most(1) if is_s3(fs) or is_store(fs) else Retry()
 
     def put(self, path: str, data: bytes, name: str) -> None:
         """A small file with these bytes."""
@@ -53,12 +53,16 @@ class Changes:
     def replace(self, path: str, before: bytes, data: bytes, name: str) -> bool:
         """Put other bytes into a small file that holds ``before``. ``False`` if it holds others.
 
-        One request decides on S3. Other stores are asked before and after.
+        One request decides on S3, and by obstore. Other stores are asked before and after.
         """
+        if is_store(self._fs) and self._fs.is_odd(path):
+            return Changes(self._fs.behind_fsspec(), self._options).replace(path, before, data, name)
         folders = Folders(self._fs)
         with suppress(FileNotFoundError, ChangedFileError):  # the first try may have done it
             if is_s3(self._fs):
                 self._made(path, name, lambda: self._replaced_on_s3(path, before, data))
+            elif is_store(self._fs):
+                self._made(path, name, lambda: self._fs.replace_content(path, before, data))
             elif folders.content(path) == before:
                 self._made(path, name, lambda: self._fs.pipe_file(path, data))
         return folders.content(path) == data
