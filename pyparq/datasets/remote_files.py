@@ -100,7 +100,9 @@ def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list
     files = []
     for path, info in sorted(listed.items()):
         folders = folders_between(root, posixpath.dirname(path))
-        if info.get("type") == "directory" or any(map(is_hidden, (*folders, posixpath.basename(path)))):
+        if info.get("type") == "directory" or path.endswith("/"):  # an empty object that marks a folder
+            continue
+        if any(map(is_hidden, (*folders, posixpath.basename(path)))):
             continue
         url = fs.unstrip_protocol(path)
         listing = Stated.of(info, is_listed=True)

@@ -10,7 +10,7 @@ _KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 _TAKEN = {*_KEYS, "region", "endpoint_url", "output", "cli_pager", "retry_mode", "max_attempts", "defaults_mode"}
 """Settings of a profile that are understood here, or that mean nothing for requests of an object."""
 _OTHERS = (
-    "AWS_CA_BUNDLE", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+    "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
     "AWS_EC2_METADATA_DISABLED",
 )  # fmt: skip
 """Settings of the environment that boto obeys and obstore does not know."""

@@ -10,8 +10,8 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from pyparq.errors import ChangedFileError, OptionError
 from pyparq.io.object_errors import CHANGED, plainly
@@ -44,6 +44,16 @@ def _by_store(method: Callable[Concatenate[ObjectSystem, str, P], T]) -> Callabl
     return cast("Callable[Concatenate[ObjectSystem, str, P], T]", either)
 
 
+class Behind(Protocol):
+    """What the store was opened by, which can be pickled."""
+
+    def by_fsspec(self) -> Any:
+        """The file system of fsspec for the same store."""
+
+    def reopened(self) -> Any:
+        """The store, or the file system of fsspec, opened again in another process."""
+
+
 class _OddKeyError(OptionError):
     """A listing has a key that obstore cannot name."""
 
@@ -54,27 +64,39 @@ class ObjectSystem:
     is_object_store = True
 
     def __init__(
-        self, store: Any, url: str, root: str, *, writing: Any = None, tag: str = "ETag",
-        options: Mapping[str, Any] | None = None, behind: Callable[[], Any] | None = None,
+        self, store: Any, url: str, root: str, *, writing: Callable[[], Any] | None = None, tag: str = "ETag",
+        options: Mapping[str, Any] | None = None, behind: Behind | None = None,
     ) -> None:  # fmt: skip
-        """``store``: of obstore. ``url`` and ``root``: how URLs and paths of its objects begin. ``writing``: the store
-        for changes; ``None``: the same. ``tag``: what entity tags are called in the answers of fsspec's file system for
-        the same store. ``options``: storage options, whose secrets errors must not show. ``behind``: makes that file
-        system; ``None``: there is none."""
+        """``store``: of obstore. ``url`` and ``root``: how URLs and paths of its objects begin. ``writing``: makes the
+        store for changes; ``None``: the same. ``tag``: what entity tags are called in the answers of fsspec's file
+        system for the same store. ``options``: storage options, whose secrets errors must not show. ``behind``: that
+        file system; ``None``: there is none."""
         self.store = store
-        self.writing = writing or store
+        self._make_writing = writing
         self.repeats = writing is None
         """Whether the store makes requests that failed again by itself."""
         self.protocol = url.partition("://")[0]
         self.storage_options = dict(options or {})
+        self.ends_by_length = tag != "etag"
+        """Whether the last bytes of an object can be asked for without its size. Azure has no such request."""
         self._url = url
         self._root = root
         self.tag = tag
         self._behind = behind
         self._lists_odd = False
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._behind is None:
+            return ObjectSystem, (self.store, self._url, self._root)
+        return self._behind.reopened, ()
+
     def __repr__(self) -> str:
         return f"<ObjectSystem {shown(self._url)}>"
+
+    @cached_property
+    def writing(self) -> Any:
+        """The store for changes. It makes requests that failed again by itself: parts of an upload, and no more."""
+        return self.store if self._make_writing is None else self._make_writing()
 
     # ---- names ----
 
@@ -105,7 +127,7 @@ class ObjectSystem:
                 else "obstore has no empty names, '.' and '..' in keys: give a URL, which fsspec opens too"
             )
             raise OptionError(reason, file=shown(self._url))
-        return self._behind()
+        return self._behind.by_fsspec()
 
     # ---- what is there ----
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from functools import cache, partial
+from dataclasses import dataclass
 from typing import Any
 
 from pyparq.errors import OptionError, UnsupportedError
@@ -50,23 +50,43 @@ def file_system(
     road = None
     if isinstance(storage_options, Chosen):
         if storage_options.fs is not None:
-            return storage_options.fs, storage_options.fs._strip_protocol(url)
+            return storage_options.fs, path_on(storage_options.fs, url)
         road = storage_options.road
     road = road or _by_environment()
     given = dict(storage_options or {})
     url = small_protocols(url)
-    by_fsspec = cache(partial(_by_fsspec, url, doing, direction, given))
     if road == "fsspec" or are_lost():
-        return by_fsspec()
+        return _by_fsspec(url, doing, direction, given)
     try:
-        return open_store(url, given, lambda: by_fsspec()[0])
+        return open_store(url, given, _Opened(url, doing, direction, given))
     except NotForObstore as reason:
         if road == "obstore":
             raise _refusal(url, doing, str(reason)) from None
         logger = debug_logger("io")
         if logger is not None:
             logger.debug("%s is opened by fsspec: %s", shown(url), reason)
-    return by_fsspec()
+    return _by_fsspec(url, doing, direction, given)
+
+
+def path_on(fs: Any, url: str) -> str:
+    """The path of a URL on its file system."""
+    return str(fs._strip_protocol(url))
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """How a store was opened."""
+
+    url: str
+    doing: str
+    direction: str
+    given: dict[str, Any]
+
+    def by_fsspec(self) -> Any:
+        return _by_fsspec(self.url, self.doing, self.direction, self.given)[0]
+
+    def reopened(self) -> Any:
+        return file_system(self.url, self.doing, self.direction, self.given)[0]
 
 
 def _by_fsspec(url: str, doing: str, direction: str, given: Mapping[str, Any]) -> tuple[Any, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyparq.errors import ChangedFileError, UnsupportedError
+from pyparq.errors import ChangedFileError, CorruptFileError, UnsupportedError
 from pyparq.io.byte_ranges import Range
 from pyparq.io.file_versions import Stated
 from pyparq.io.object_stores import ObjectFile
@@ -57,9 +57,12 @@ class StoreFile(ObjectFile):
         if self.is_elsewhere:
             return self._instead().read_end(length)
         try:
-            if self._size is None and self._listed is not None and self._listed.size is not None:
-                return self._listed_end(self._listed.size, length)
-            return super().read_end(length)
+            listed = None if self._listed is None or self._size is not None else self._listed.size
+            if listed is not None and not self._system.ends_by_length:
+                return self._listed_end(listed, length)
+            end = super().read_end(length)
+            self._check_listed(self.size)
+            return end
         except UnsupportedError:  # the server knows no ranges
             if self._has_ranges:
                 raise
@@ -75,7 +78,7 @@ class StoreFile(ObjectFile):
             data = self._again((start, size - start))
         except (FileNotFoundError, PermissionError):
             raise
-        except (OSError, ChangedFileError):
+        except (OSError, ChangedFileError, CorruptFileError):
             self._check_listed(self.size)  # a shorter file has no such range
             raise
         self._check_listed(self.size)

@@ -116,8 +116,23 @@ def for_s3(given: Given) -> StoreOptions:
     endpoint = (
         found.config.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     )
-    _allow_http(found, endpoint or os.environ.get("AWS_ENDPOINT"))
+    if "endpoint" in found.config and os.environ.get("AWS_ENDPOINT_URL_S3"):
+        found.config["aws_endpoint_url_s3"] = found.config["endpoint"]  # which else wins over what is given
+    endpoint = endpoint or os.environ.get("AWS_ENDPOINT")
+    _allow_http(found, endpoint)
+    bundle = os.environ.get("AWS_CA_BUNDLE")
+    if bundle and not (isinstance(endpoint, str) and endpoint.startswith("http://")):
+        _trust(found, bundle)
     return found
+
+
+def _trust(found: StoreOptions, path: str) -> None:
+    """Trust the certificates in a file too."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found.client.setdefault("root_certificate", file.read())
+    except (OSError, ValueError):
+        raise NotForObstore(f"the certificates in {path} cannot be read") from None
 
 
 def _of_boto_client(found: StoreOptions, kwargs: Given) -> None:
@@ -128,6 +143,8 @@ def _of_boto_client(found: StoreOptions, kwargs: Given) -> None:
             found.config.setdefault(_S3[plain], value)
         elif name == "verify" and isinstance(value, bool):
             found.client.setdefault("allow_invalid_certificates", not value)
+        elif name == "verify" and isinstance(value, str):
+            _trust(found, value)
         elif name != "use_ssl" or value is not True:
             raise NotForObstore(f"client_kwargs has {name!r}")
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pyparq.io import aws_profiles
-from pyparq.io.object_system import ObjectSystem
+from pyparq.io.object_system import Behind, ObjectSystem
 from pyparq.io.object_threads import note_use
 from pyparq.io.store_options import NotForObstore, StoreOptions, for_azure, for_gcs, for_s3
 from pyparq.runtime import fork_safety
@@ -52,8 +54,8 @@ class _Parts(NamedTuple):
     """Bucket and key."""
 
 
-def open_store(url: str, given: Mapping[str, Any], behind: Callable[[], Any]) -> tuple[ObjectSystem, str]:
-    """The store of a URL, and the path in it. ``behind``: makes fsspec's file system for the same.
+def open_store(url: str, given: Mapping[str, Any], behind: Behind) -> tuple[ObjectSystem, str]:
+    """The store of a URL, and the path in it. ``behind``: opens fsspec's file system for the same.
 
     Raises :class:`NotForObstore` with the reason where obstore cannot do what the URL and the options ask for, or is
     not installed.
@@ -81,7 +83,9 @@ def _parts(url: str) -> _Parts:
         raise NotForObstore("a user in the URL")
     if not _BUCKET.fullmatch(bucket) or bucket.endswith("--x-s3"):
         raise NotForObstore("no plain name of a bucket")
-    return _Parts(kind, f"{protocol}://{host}", bucket, account.partition(".")[0] or None, bucket + slash + key)
+    return _Parts(
+        kind, f"{protocol}://{host}", bucket, account.partition(".")[0] or None, f"{bucket}{slash}{key}".rstrip("/")
+    )
 
 
 def _environment() -> tuple[Any, ...]:
@@ -91,7 +95,7 @@ def _environment() -> tuple[Any, ...]:
     return (*((name, os.environ[name]) for name in names), *stamps)
 
 
-def _opened(parts: _Parts, given: Mapping[str, Any], behind: Callable[[], Any]) -> ObjectSystem:
+def _opened(parts: _Parts, given: Mapping[str, Any], behind: Behind) -> ObjectSystem:
     try:
         import obstore.store as stores
     except ImportError:
@@ -102,11 +106,16 @@ def _opened(parts: _Parts, given: Mapping[str, Any], behind: Callable[[], Any]) 
     own = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
     try:
         reading = _made(make, parts, options, options.retry or {"max_retries": 0})
-        writing = _made(make, parts, options, options.retry or own)
     except Exception as error:  # options that it does not know
         raise NotForObstore(str(error).partition("\n\n")[0]) from None
     return ObjectSystem(
-        reading, parts.start, parts.bucket, writing=writing, tag=_TAGS[parts.kind], options=given, behind=behind
+        reading,
+        parts.start,
+        parts.bucket,
+        tag=_TAGS[parts.kind],
+        options=given,
+        behind=behind,
+        writing=lambda: _writing(make, parts, options, options.retry or own),
     )
 
 
@@ -116,6 +125,15 @@ def _understood(parts: _Parts, given: Mapping[str, Any]) -> StoreOptions:
         _add_region(options, parts.bucket)
         return options
     return for_gcs(given) if parts.kind == "gs" else for_azure(given, parts.account)
+
+
+def _writing(make: Any, parts: _Parts, options: StoreOptions, retry: Any) -> Any:
+    """A store for changes. Not every relative of S3 knows the request that removes many objects."""
+    if parts.kind == "s3":
+        one_by_one = replace(options, config={"disable_bulk_delete": True} | options.config)
+        with suppress(Exception):  # older versions do not know this option
+            return _made(make, parts, one_by_one, retry)
+    return _made(make, parts, options, retry)
 
 
 def _made(make: Any, parts: _Parts, options: StoreOptions, retry: Any) -> Any:

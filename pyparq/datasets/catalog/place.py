@@ -16,7 +16,7 @@ from pyparq.io.byte_ranges import Source
 from pyparq.io.folders import Folders
 from pyparq.io.remote_changes import Changes
 from pyparq.io.retry import Retry
-from pyparq.io.roads import file_system
+from pyparq.io.roads import file_system, path_on
 from pyparq.io.sink import LocalSink, Sink, sink_on
 from pyparq.io.source import LocalFile, source_on
 from pyparq.io.url import expanded, is_url, local_path, shown
@@ -51,7 +51,7 @@ class Place:
             if fs is None:
                 self.fs, path = file_system(root, "reading", "read from", storage_options)
             else:
-                path = fs._strip_protocol(root)
+                path = path_on(fs, root)
             self.root, self.root_name = path.rstrip("/"), shown(root)
         self._folder = posixpath.join(self.root, FOLDER)
         self.name = posixpath.join(self.root_name, FOLDER)
