@@ -11,6 +11,7 @@ DOOR = (
     "file_systems",
     "file_versions",
     "folders",
+    "given_systems",
     "object_stores",
     "process_ownership",
     "remote",

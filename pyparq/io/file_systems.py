@@ -109,7 +109,7 @@ def lists_at_once(fs: Any) -> bool:
 def loops(fs: Any) -> bool:
     """Whether its requests are made one after the other, as by ``cat_ranges`` of fsspec's base class. pyparq's threads
     are then faster."""
-    if is_store(fs):
+    if is_store(fs) or is_of_pyarrow(fs):
         return True
     from fsspec.spec import AbstractFileSystem
 

@@ -7,12 +7,13 @@ of files that only pyparq knows.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from pyparq.errors import ChangedFileError
-from pyparq.io.file_systems import creates_at_once, is_store, takes_modes
+from pyparq.io.file_systems import creates_at_once, is_store, lists_at_once, takes_modes
 from pyparq.io.folders import Folders
 from pyparq.io.retry import Retry
 from pyparq.io.s3 import is_s3, replace_content
@@ -34,7 +35,7 @@ class Changes:
 
     def put(self, path: str, data: bytes, name: str) -> None:
         """A small file with these bytes."""
-        self._made(path, name, lambda: self._fs.pipe_file(path, data))
+        self._made(path, name, lambda: self._fs.pipe_file(path, data), in_folder=True)
 
     def create(self, path: str, data: bytes, name: str) -> bool:
         """A new small file with these bytes, which no other program writes. ``False`` if there is one already.
@@ -47,7 +48,7 @@ class Changes:
         options = {"mode": "create"} if takes_modes(self._fs) else {}
         # Where there is one, it may be our own: the answer to the first try may have been lost.
         with suppress(FileExistsError, ChangedFileError):
-            self._made(path, name, lambda: self._fs.pipe_file(path, data, **options))
+            self._made(path, name, lambda: self._fs.pipe_file(path, data, **options), in_folder=True)
         return folders.content(path) == data
 
     def replace(self, path: str, before: bytes, data: bytes, name: str) -> bool:
@@ -136,6 +137,13 @@ class Changes:
             return False
         return True
 
-    def _made(self, path: str, name: str, make: Callable[[], T]) -> T:
-        with plain_errors(name, path, self._options):
-            return self._retry.once(make)
+    def _made(self, path: str, name: str, make: Callable[[], T], in_folder: bool = False) -> T:
+        """The result of ``make``. ``in_folder``: where it fails because the folder is not there yet, that is made."""
+        try:
+            with plain_errors(name, path, self._options):
+                return self._retry.once(make)
+        except FileNotFoundError:
+            if not in_folder or lists_at_once(self._fs):  # a store has no folders, and the bucket is not ours to make
+                raise
+        self.make_folder(posixpath.dirname(path), name)
+        return self._made(path, name, make)

@@ -143,6 +143,7 @@ def fsspec_system(
 
 # ---- errors --------------------------------------------------------------------------------------------------------
 
+_REFUSED_BY_PYARROW = re.compile("ACCESS_DENIED|EXPIRED_TOKEN|INVALID_ACCESS_KEY|INVALID_SIGNATURE")
 _KINDS = (
     (PermissionError, errno.EACCES), (IsADirectoryError, errno.EISDIR), (NotADirectoryError, errno.ENOTDIR),
     (FileExistsError, errno.EEXIST), (TimeoutError, errno.ETIMEDOUT), (ConnectionError, errno.EIO),
@@ -208,6 +209,8 @@ def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exce
     stated = _number(cause)
     if stated is None and re.search("Connect|Payload", " ".join(c.__name__ for c in type(cause).__mro__)):
         return ConnectionError(errno.EIO, f"the connection failed: {text}", name)
+    if isinstance(cause, OSError) and _REFUSED_BY_PYARROW.search(text):
+        return PermissionError(errno.EACCES, text, name)
     if isinstance(cause, OSError):
         return OSError(stated or errno.EIO, text, name)
     return OSError(errno.EIO, f"{type(cause).__name__}: {text}", name)
