@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import chart
 import numpy as np
 
 import pyparq
@@ -42,6 +43,17 @@ given = {{"aws_access_key_id": "k", "aws_secret_access_key": "s", "aws_endpoint_
 frame = pl.scan_parquet({url!r} + "**/*.parquet", storage_options=given, hive_partitioning=True)
 rows = frame.filter(pl.col("id") == key).collect().height
 """
+DUCKDB = """
+import duckdb, s3fs
+begun, used = time.perf_counter(), time.process_time()
+connection = duckdb.connect()
+connection.register_filesystem(s3fs.S3FileSystem(**options))
+rows = len(connection.sql("select * from read_parquet('{url}**/*.parquet') where id = " + str(key)).fetchall())
+"""
+COLOURS = {
+    "pyparq, trust": "#d1495b", "pyparq, check": "#e08e45", "pyparq, off": "#7a9e7e", "polars": "#30638e",
+    "duckdb": "#edae49",
+}  # fmt: skip
 AROUND = (
     "import json, sys, time\noptions, key = json.loads(sys.argv[1]), int(sys.argv[2])\n",
     "print(json.dumps([rows, time.perf_counter() - begun, time.process_time() - used]))\n",
@@ -76,8 +88,8 @@ def options(url: str) -> dict[str, Any]:
     return {"key": "k", "secret": "s", "endpoint_url": url, "skip_instance_cache": True}
 
 
-def ask(url: str, code: str, key: int, most: float) -> str:
-    """What a lookup in a process of its own takes."""
+def ask(url: str, code: str, key: int, most: float) -> dict[str, Any] | str:
+    """What a lookup in a process of its own takes, or why it did not end."""
     urllib.request.urlopen(f"{url}/?log").read()
     command = [sys.executable, "-c", AROUND[0] + code + AROUND[1], json.dumps(options(url)), str(key)]
     try:
@@ -87,11 +99,17 @@ def ask(url: str, code: str, key: int, most: float) -> str:
     told = json.load(urllib.request.urlopen(f"{url}/?log"))
     if done.returncode:
         return f"failed: {done.stderr.strip().splitlines()[-1]}"
-    rows, seconds, used = json.loads(done.stdout)
+    rows, seconds, used = json.loads(done.stdout.splitlines()[-1])  # DuckDB shows its progress before
     assert rows == (key >= 0)
+    return {**{name: told[name] for name in ("trips", "requests", "bytes")}, "seconds": seconds, "used": used}
+
+
+def shown(told: dict[str, Any] | str) -> str:
+    if isinstance(told, str):
+        return told
     return (
-        f"{told['trips']:>6} trips {told['requests']:>7} requests {told['bytes']:>11,} bytes {seconds:7.2f} s, "
-        f"{used:.2f} s of processor time"
+        f"{told['trips']:>6} trips {told['requests']:>7} requests {told['bytes']:>11,} bytes {told['seconds']:7.2f} s, "
+        f"{told['used']:.2f} s of processor time"
     )
 
 
@@ -100,7 +118,9 @@ def main() -> None:
     parser.add_argument("--files", type=int, nargs="+", default=[1000])
     parser.add_argument("--delay", type=float, default=0.03)
     parser.add_argument("--most", type=float, default=120, help="seconds for a lookup")
+    parser.add_argument("--chart", type=Path, help="where to draw the lookups of the key that is there")
     given = parser.parse_args()
+    seen: list[dict[str, Any]] = []
     for files in given.files:
         with tempfile.TemporaryDirectory() as place:
             make(Path(place), files)
@@ -108,9 +128,15 @@ def main() -> None:
                 print(pyparq.index_dataset(URL, "id", storage_options=options(url)), flush=True)
             with served(Path(place), given.delay) as url:
                 codes = {f"pyparq, {mode}": PYPARQ.format(url=URL, mode=mode) for mode in ("trust", "check", "off")}
-                for name, code in (codes | {"polars": POLARS.format(url=URL)}).items():
+                codes |= {"polars": POLARS.format(url=URL), "duckdb": DUCKDB.format(url=URL)}
+                for name, code in codes.items():
                     for what, key in (("present", PRESENT), ("absent", ABSENT)):
-                        print(f"{files:>7} files  {name:<14} {what:<8}{ask(url, code, key, given.most)}", flush=True)
+                        told = ask(url, code, key, given.most)
+                        print(f"{files:>7} files  {name:<14} {what:<8}{shown(told)}", flush=True)
+                        if what == "present" and isinstance(told, dict):
+                            seen.append({"engine": name, "files": files, **told})
+    if given.chart:
+        given.chart.write_text(chart.lookups(seen, COLOURS))
 
 
 if __name__ == "__main__":

@@ -64,11 +64,7 @@ def growth(items: Sequence[Item]) -> str:
             curves.setdefault(item["curve"][0], []).append(item)
     across, wide, tall = 3, 290, 220
     body: list[str] = [text(12, 20, "Milliseconds as a file or a question grows (both axes logarithmic)", size=13)]
-    at = 12
-    for name in NAMES:
-        body.append(f'<rect x="{at}" y="30" width="10" height="10" fill="{COLOURS[name]}"/>')
-        body.append(text(at + 14, 39, name))
-        at += 90
+    body += legend(COLOURS, 90)
     for place, (title, points) in enumerate(curves.items()):
         left, top = 46 + wide * (place % across), 70 + tall * (place // across)
         body += panel(title, sorted(points, key=lambda i: int(i["curve"][1])), left, top, wide - 60, tall - 60)
@@ -76,7 +72,33 @@ def growth(items: Sequence[Item]) -> str:
     return svg(wide * across + 10, 60 + tall * rows, body)
 
 
-def panel(title: str, points: Sequence[Item], left: float, top: float, width: float, height: float) -> list[str]:
+def lookups(items: Sequence[Item], colours: Mapping[str, str]) -> str:
+    """One key in more and more files: seconds, and requests to the store."""
+    title = "A key in files of 100 rows behind a network of 30 ms (both axes logarithmic)"
+    body = [text(12, 20, title, size=13), *legend(colours, 130)]
+    for place, what in enumerate(("seconds", "requests")):
+        points = [
+            {"curve": (what, files), "engines": {
+                item["engine"]: {"median_ms": max(item[what], 1e-3)} for item in items if item["files"] == files
+            }}
+            for files in sorted({item["files"] for item in items})
+        ]  # fmt: skip
+        body += panel(f"{what}, by number of files", points, 60 + 360 * place, 76, 280, 200, colours)
+    return svg(730, 310, body)
+
+
+def legend(colours: Mapping[str, str], step: int) -> list[str]:
+    body = []
+    for place, (name, colour) in enumerate(colours.items()):
+        at = 12 + step * place
+        body += [f'<rect x="{at}" y="30" width="10" height="10" fill="{colour}"/>', text(at + 14, 39, name)]
+    return body
+
+
+def panel(
+    title: str, points: Sequence[Item], left: float, top: float, width: float, height: float,
+    colours: Mapping[str, str] = COLOURS,
+) -> list[str]:  # fmt: skip
     xs = [point["curve"][1] for point in points]
     ys = [timing["median_ms"] for point in points for timing in point["engines"].values()]
     x_low, x_high = math.log10(min(xs)), max(math.log10(max(xs)), math.log10(min(xs)) + 0.1)
@@ -94,12 +116,12 @@ def panel(title: str, points: Sequence[Item], left: float, top: float, width: fl
         body.append(text(left - 5, y(10.0**power) + 3, f"{10.0**power:g}", "end", 9))
     for value in xs:
         body.append(text(x(value), top + height + 13, f"{value:,}", "middle", 9))
-    for name in reversed(NAMES):  # ours on top
+    for name, colour in reversed(colours.items()):  # ours on top
         line = [(x(p["curve"][1]), y(p["engines"][name]["median_ms"])) for p in points if name in p["engines"]]
         if line:
             path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in line)
-            body.append(f'<path d="{path}" fill="none" stroke="{COLOURS[name]}" stroke-width="2"/>')
-            body += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{COLOURS[name]}"/>' for a, b in line]
+            body.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+            body += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="2.5" fill="{colour}"/>' for a, b in line]
     return body
 
 

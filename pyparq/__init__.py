@@ -35,7 +35,7 @@ from pyparq.errors import (
 from pyparq.runtime.lazy_import import load
 
 if TYPE_CHECKING:
-    from pyparq.api import read_metadata, read_schema, read_table, schema
+    from pyparq.api import read_metadata, read_schema, read_table, read_table_async, schema
     from pyparq.arrow.chunked_array import ChunkedArray
     from pyparq.arrow.table import Batch, Table
     from pyparq.datasets.read.dataset import Dataset, dataset, scan
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.filters.expression import Expression, col
     from pyparq.format.types import DataType, Field, Schema
+    from pyparq.io.kept_files import remote_cache_size, set_remote_cache_size
     from pyparq.io.object_stores import ObjectFile
     from pyparq.io.request_bound import io_thread_count, set_io_thread_count
     from pyparq.kernels.buffers import release_unused
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from pyparq.maintenance.verify.verify import verify
     from pyparq.option_values import BloomOptions, SortKey
     from pyparq.options import ReadOptions, WriteOptions
+    from pyparq.read.async_reads import run_async
     from pyparq.read.explain import Explanation
     from pyparq.read.file import ParquetFile
     from pyparq.read.footers.metadata import FileMetaData
@@ -76,6 +78,8 @@ _LATER = {
     "read_metadata": "pyparq.api",
     "read_schema": "pyparq.api",
     "read_table": "pyparq.api",
+    "read_table_async": "pyparq.api",
+    "run_async": "pyparq.read.async_reads",
     "release_unused": "pyparq.kernels.buffers",
     "ChunkedArray": "pyparq.arrow.chunked_array",
     "recover_dataset": "pyparq.datasets.write.commit",
@@ -107,6 +111,8 @@ _LATER = {
     "Scan": "pyparq.read.scan",
     "io_thread_count": "pyparq.io.request_bound",
     "set_io_thread_count": "pyparq.io.request_bound",
+    "remote_cache_size": "pyparq.io.kept_files",
+    "set_remote_cache_size": "pyparq.io.kept_files",
     "show_versions": "pyparq.versions",
     "rewrite": "pyparq.maintenance.rewrite",
     "edit_metadata": "pyparq.maintenance.edit_metadata",
@@ -207,12 +213,16 @@ __all__ = [
     "read_metadata",
     "read_schema",
     "read_table",
+    "read_table_async",
     "recover_dataset",
     "release_unused",
+    "remote_cache_size",
     "rewrite",
+    "run_async",
     "scan",
     "schema",
     "set_io_thread_count",
+    "set_remote_cache_size",
     "show_versions",
     "verify",
     "write_dataset",

@@ -13,7 +13,8 @@ from pyparq.format.types import Schema
 from pyparq.io.given_systems import located as on_system
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
-from pyparq.read.file import ParquetFile, first_scan
+from pyparq.read.async_reads import run_async
+from pyparq.read.file import ParquetFile, first_scan, read_once
 from pyparq.read.footers.metadata import FileMetaData
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
 
-__all__ = ["ParquetFile", "read_metadata", "read_schema", "read_table", "schema"]
+__all__ = ["ParquetFile", "read_metadata", "read_schema", "read_table", "read_table_async", "schema"]
 
 
 def read_table(
@@ -63,8 +64,38 @@ def read_table(
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
-    with ParquetFile(source, storage_options=storage_options, **options) as file:
-        return first_scan(file, columns, filters, row_groups, rows, limit).to_table()
+    given = ReadOptions.make(options)
+    return read_once(
+        source,
+        given,
+        storage_options,
+        lambda file: first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
+    )
+
+
+async def read_table_async(
+    source: Any,
+    columns: Names | None = None,
+    filters: Filters | None = None,
+    row_groups: Sequence[int] | None = None,
+    *,
+    rows: Any = None,
+    limit: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    **options: Unpack[ReadArguments],
+) -> Table:
+    """:func:`pyparq.read_table` for a program with an event loop. Waiting for a store holds no thread: see
+    :func:`pyparq.run_async`, which does the same for all other reads.
+
+    Example::
+
+        async def answer(tailnum):
+            return await pyparq.read_table_async("flights.parquet", filters=pyparq.col("tailnum") == tailnum)
+    """
+    source, storage_options = on_system(source, filesystem, storage_options)
+    given = {"row_groups": row_groups, "rows": rows, "limit": limit, "storage_options": storage_options}
+    return await run_async(read_table, source, columns, filters, **given, **options)
 
 
 def _read_many(
@@ -125,5 +156,5 @@ def read_metadata(
         return file.metadata
 
 
-for _function in (read_table, read_schema, read_metadata):
+for _function in (read_table, read_table_async, read_schema, read_metadata):
     _function.__doc__ = with_options(_function.__doc__, READ)

@@ -28,9 +28,9 @@ prefetch_bytes = 67_108_864
     bytes are decoded. 0 requests them when they are needed. Local files are not prefetched.
 max_requests = None
     Maximum number of requests to a remote store that one read makes at the same time; of a dataset,
-    the number of files that are asked at the same time. None means 64 for HTTP and obstore, and 16
-    for others, whose requests take the client more time. set_io_thread_count bounds all reads of a
-    process together.
+    the number of files that are asked at the same time. None means 64 for HTTP and obstore (of a
+    dataset 128 files), and 16 for others, whose requests take the client more time.
+    set_io_thread_count bounds all reads of a process together.
 retries = 4
     How often a request to a remote store is made again when it fails for the moment: the answers
     408, 429, 500, 502, 503 and 504, connections that fail or break, no answer in time, bodies

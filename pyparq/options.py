@@ -240,8 +240,9 @@ class ReadOptions:
     decoded. 0 requests them when they are needed. Local files are not prefetched."""
     max_requests: int | None = None
     """Maximum number of requests to a remote store that one read makes at the same time; of a dataset, the number of
-    files that are asked at the same time. ``None`` means 64 for HTTP and obstore, and 16 for others, whose requests
-    take the client more time. :func:`pyparq.set_io_thread_count` bounds all reads of a process together."""
+    files that are asked at the same time. ``None`` means 64 for HTTP and obstore (of a dataset 128 files), and 16 for
+    others, whose requests take the client more time. :func:`pyparq.set_io_thread_count` bounds all reads of a process
+    together."""
     retries: int = 4
     """How often a request to a remote store is made again when it fails for the moment: the answers 408, 429, 500, 502,
     503 and 504, connections that fail or break, no answer in time, bodies shorter than promised. At most once for S3

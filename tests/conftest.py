@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -48,6 +49,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """``-m quick`` looks at no other modules: collecting them all would take longer than running the quick ones."""
     is_other = collection_path.suffix == ".py" and collection_path.stem not in QUICK
     return True if config.option.markexpr == "quick" and is_other else None
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept() -> None:
+    """No test finds what another has read of a store: requests are counted."""
+    kept = sys.modules.get("pyparq.io.kept_files")
+    if kept is not None:
+        kept.forget_files()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the groups

@@ -115,6 +115,10 @@ class RowMask:
         """The row numbers, ascending."""
         return kernels.mask_rows(self.words)
 
+    def ranks(self, places: Int64Array) -> Int64Array:
+        """Number of these rows before each of ``places``, which ascend."""
+        return kernels.mask_ranks(self.words, places)
+
     def head(self, count: int) -> RowMask:
         """The first ``count`` rows of this set."""
         if count >= self.count:

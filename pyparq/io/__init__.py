@@ -12,6 +12,7 @@ DOOR = (
     "file_versions",
     "folders",
     "given_systems",
+    "kept_files",
     "object_stores",
     "process_ownership",
     "remote",

@@ -11,6 +11,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from pyparq.errors import CorruptFileError
 from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.early_requests import EarlyRequests
+from pyparq.io.kept_files import KeptFile
 from pyparq.runtime import fork_safety
 from pyparq.runtime.logs import debug_logger
 
@@ -38,6 +40,8 @@ FEW = 32
 """Ranges up to which lists are quicker than arrays."""
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
+Ready: TypeAlias = EarlyRequests | KeptFile
+"""What has bytes of the file already."""
 _LARGEST = (1 << 63) - 1
 
 NOWHERE = 1 << 63
@@ -65,6 +69,10 @@ class Fetcher:
         """Where each request is noted, for a picture of them. ``None``: nowhere."""
         self._tail = memoryview(b"")
         self._tail_start = NOWHERE
+        self.kept: KeptFile | None = None
+        """What is kept of this version of the file when it is closed. Indexes are added to it."""
+        self._is_proven = [True]
+        """Whether the source has answered for this version. Forks share it."""
         self._after_fork()
         fork_safety.watch(self)
 
@@ -76,7 +84,25 @@ class Fetcher:
         """A fetcher of the same source and the same tail, with its own counts. ``gap``: another gap, if given."""
         other = Fetcher(self.source, self.gap if gap is None else gap)
         other._tail, other._tail_start = self._tail, self._tail_start
+        other.kept, other._is_proven = self.kept, self._is_proven
         return other
+
+    def use(self, kept: KeptFile, is_proven: bool) -> None:
+        """Take the end of the file, and its indexes, from what is kept of it. ``is_proven``: whether the source has
+        said that the file still has this version. If not, the first request tells."""
+        self.kept, self._is_proven[0] = kept, is_proven
+        self._tail, self._tail_start = memoryview(kept.footer), kept.size - len(kept.footer)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the source has answered for the version of the file that is read."""
+        return self._is_proven[0]
+
+    def prove(self) -> None:
+        """Raise :class:`ChangedFileError` if the file has another version than the one that was kept. Makes a request
+        if there was none yet."""
+        if not self._is_proven[0]:
+            self._request([(self._tail_start, 1)], 1)
 
     def read_tail(self, length: int) -> memoryview:
         """The last ``length`` bytes (all if the file is shorter). They are kept, so later ranges inside them are
@@ -120,6 +146,18 @@ class Fetcher:
         Raises :class:`CorruptFileError` for a range outside the file.
         """
         return self.fetch_groups([ranges])[0]
+
+    def fetch_indexes(self, ranges: Sequence[Range]) -> list[memoryview]:
+        """As :meth:`fetch`, for what may be asked again when the file is opened the next time."""
+        found = self.fetch(ranges)
+        if self.kept is not None:
+            self.kept.keep(zip(ranges, found, strict=True))
+        return found
+
+    def keep_indexes(self, ranges: Sequence[Range]) -> None:
+        """Keep ranges that are there already for the next time that the file is opened."""
+        if self.kept is not None:
+            self.fetch_indexes(ranges)
 
     def fetch_groups(self, groups: Sequence[Sequence[Range]]) -> list[list[memoryview]]:
         """As :meth:`fetch`, in one step for several groups. No request spans two groups.
@@ -193,14 +231,18 @@ class Fetcher:
     def begin(self, ranges: Sequence[Range]) -> EarlyRequests:
         """Request ``ranges`` without waiting, unless they are there or requested already. A thread makes the requests.
         :meth:`fetch` finds the bytes until they are passed to :meth:`forget`."""
-        ahead = self._planned(ranges, self.gap)
+        return self.begin_groups([ranges])
+
+    def begin_groups(self, groups: Sequence[Sequence[Range]]) -> EarlyRequests:
+        """As :meth:`begin`, for several groups. No request spans two groups, unless they share bytes."""
+        ahead = self._planned(groups, self.gap)
         self._count(ahead.parts, ahead.declared)
-        ahead.begin(self.source.read_ranges)
+        ahead.begin(self._read)
         return ahead
 
     def hold(self, ranges: Sequence[Range], gap: int) -> EarlyRequests:
         """As :meth:`begin`, but wait. All ranges are one step. ``gap``: a smaller gap than that of other requests."""
-        ahead = self._planned(ranges, min(gap, self.gap))
+        ahead = self._planned([ranges], min(gap, self.gap))
         try:
             ahead.at_once(lambda parts: self._request(parts, ahead.declared))
         except BaseException:
@@ -220,18 +262,34 @@ class Fetcher:
         for ahead in self.ahead:
             self.forget(ahead)
 
-    def _planned(self, ranges: Sequence[Range], gap: int) -> EarlyRequests:
-        self._check(ranges)
-        ready = self._found_ahead([ranges])
-        absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
-        ahead = EarlyRequests(self._before_tail(merge(absent, gap), absent), len(absent))
+    def missing_bytes(self, groups: Sequence[Sequence[Range]]) -> int:
+        """The bytes that :meth:`begin_groups` would request."""
+        return self._not_there(groups, self.gap).num_bytes
+
+    def _planned(self, groups: Sequence[Sequence[Range]], gap: int) -> EarlyRequests:
+        ahead = self._not_there(groups, gap)
         with self._lock:
             self.ahead = [*self.ahead, ahead]
         return ahead
 
-    def _found_ahead(self, groups: Sequence[Sequence[Range]]) -> dict[Range, tuple[EarlyRequests, int]]:
-        """The ranges that were requested before, each with its place."""
-        known, found = self.ahead, dict[Range, tuple[EarlyRequests, int]]()
+    def _not_there(self, groups: Sequence[Sequence[Range]], gap: int) -> EarlyRequests:
+        ready, missing, declared = self._found_ahead(groups), list[Range](), 0
+        for ranges in groups:
+            self._check(ranges)
+            absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
+            missing += self._before_tail(merge(absent, gap), absent)
+            declared += len(absent)
+        if len(groups) > 1:
+            missing.sort()
+            if any(offset + size > following for (offset, size), (following, _) in pairwise(missing)):
+                missing = merge(missing, 0)
+        return EarlyRequests(missing, declared)
+
+    def _found_ahead(self, groups: Sequence[Sequence[Range]]) -> dict[Range, tuple[Ready, int]]:
+        """The ranges that were requested before, or are kept, each with its place."""
+        known, found = list[Ready](self.ahead), dict[Range, tuple[Ready, int]]()
+        if self.kept is not None:
+            known.append(self.kept)
         if not known:
             return found
         for offset, length in (r for ranges in groups for r in ranges):
@@ -263,7 +321,12 @@ class Fetcher:
 
     def _request(self, ranges: Sequence[Range], declared: int) -> list[memoryview]:
         self._count(ranges, declared)
-        return self.source.read_ranges(ranges)
+        return self._read(ranges)
+
+    def _read(self, ranges: Sequence[Range]) -> list[memoryview]:
+        found = self.source.read_ranges(ranges)
+        self._is_proven[0] = True
+        return found
 
     def _count(self, ranges: Sequence[Range], declared: int) -> None:
         with self._lock:
@@ -278,7 +341,7 @@ class Fetcher:
             self._logger.debug("%s: %d requests: %s%s", self.source.name, len(ranges), text, more)
 
     def _view(
-        self, wanted: Range, starts: list[int], fetched: list[memoryview], ready: tuple[EarlyRequests, int] | None
+        self, wanted: Range, starts: list[int], fetched: list[memoryview], ready: tuple[Ready, int] | None
     ) -> memoryview:
         offset, length = wanted
         if length == 0:

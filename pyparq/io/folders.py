@@ -18,7 +18,7 @@ from pyparq.io.file_systems import alone, is_concurrent, is_store, lists_at_once
 from pyparq.io.retry import Retry, may_pass
 from pyparq.io.s3 import content, is_s3
 from pyparq.io.url import cause_of, name_on, plain_errors
-from pyparq.runtime.threads import map_requests
+from pyparq.runtime.threads import map_requests, patiently
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ class Folders:
         answer."""
         ask = (lambda: self._fs.isdir(path)) if is_s3(self._fs) else (lambda: self._type_of(path) == "directory")
         try:
-            return bool(self._retry.once(ask))
+            return bool(self._retry.once(lambda: patiently(ask)))
         except Exception as error:
             if not may_pass(error) and _says_no(error):
                 return False
@@ -129,7 +129,7 @@ class Folders:
                 return ask()
 
         with self._plain_errors(path):
-            return self._retry.once(alone_ask)
+            return self._retry.once(lambda: patiently(alone_ask))
 
     def _plain_errors(self, path: str) -> Any:
         return plain_errors(name_on(self._fs, path), path, getattr(self._fs, "storage_options", None))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, UnsupportedError
 from pyparq.io.byte_ranges import Range
+from pyparq.io.kept_files import Identity, digest_of
 from pyparq.io.object_errors import CHANGED, AnsweredError, is_an_answer, plainly
+from pyparq.io.object_requests import get_object, head_object
 from pyparq.io.object_threads import are_lost, note_use
 from pyparq.io.retry import Retry
 from pyparq.io.uploads import Upload
@@ -79,17 +81,39 @@ class ObjectFile:
         """Size of the object in bytes. Asks the server, unless a read has told it."""
         if self._size is None:
             self._check_usable()
-            self._learn(self._asked(lambda: self.store.head(self.path)))
+            self._learn(self._asked(lambda: head_object(self.store, self.path)))
         assert self._size is not None
         return self._size
+
+    @property
+    def identity(self) -> Identity | None:
+        """What the object is known by in this process; ``None`` where that does not tell stores apart."""
+        store = self.store
+        if type(store).__name__ not in _SCHEMES or not isinstance(store.credential_provider, Hashable):
+            return None
+        options = digest_of({"config": dict(store.config), "client": dict(store.client_options or {})})
+        given = str(store.prefix or ""), store.credential_provider
+        return None if options is None else (type(store), options, *given, self.path)
+
+    @property
+    def tag(self) -> str | None:
+        """The strong entity tag of the object that was opened, once an answer has told it."""
+        return self._etag if self._etag is not None and self._etag.startswith('"') else None
+
+    def is_listed_as(self, size: int, tag: str) -> bool:
+        """Whether a listing of the folder says that the object has this size and entity tag."""
+        return False
+
+    def go_on(self, size: int, etag: str | None) -> None:
+        """Read an object whose size and entity tag another reader has learnt."""
+        self._size, self._etag = size, etag
 
     def read_end(self, length: int) -> memoryview:
         """The last ``length`` bytes, all of a shorter object, in one request that also tells its size."""
         self._check_usable()
         if self._size is None:
             with self._plain_errors(), _others_ignored():
-                answer = self.store.get(self.path, options={"range": {"suffix": length}})
-                data = memoryview(answer.bytes())
+                answer, data = get_object(self.store, self.path, {"range": {"suffix": length}})
                 size = int(answer.meta["size"])
                 if len(data) == min(length, size) and tuple(answer.range) == (size - len(data), size):
                     self._learn(answer.meta)
@@ -135,9 +159,8 @@ class ObjectFile:
         options: dict[str, Any] = {"range": (offset, offset + length)}
         if self._etag is not None and self._etag.startswith('"'):  # a weak tag matches nothing
             options["if_match"] = self._etag
-        answer = self.store.get(self.path, options=options)
+        answer, data = get_object(self.store, self.path, options)
         self._check_same(answer.meta)
-        data = memoryview(answer.bytes())
         if len(data) == length:
             self._has_ranges = True
             return data
@@ -162,13 +185,13 @@ class ObjectFile:
     def check_now(self) -> None:
         """Ask whether the object is still the one that was read. Raises :class:`ChangedFileError` if it is not."""
         self._check_usable()
-        self._check_same(self._asked(lambda: self.store.head(self.path)))
+        self._check_same(self._asked(lambda: head_object(self.store, self.path)))
 
     def state(self) -> tuple[Any, ...]:
         """The store's current information about the object, which changes when the object is replaced. Asks the
         server."""
         self._check_usable()
-        meta = self._asked(lambda: self.store.head(self.path))
+        meta = self._asked(lambda: head_object(self.store, self.path))
         return meta["size"], meta.get("e_tag"), meta.get("version"), meta.get("last_modified")
 
     @property

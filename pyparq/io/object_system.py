@@ -15,6 +15,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from pyparq.errors import ChangedFileError, OptionError
 from pyparq.io.object_errors import CHANGED, plainly
+from pyparq.io.object_requests import get_object, head_object, list_folder, list_objects
 from pyparq.io.object_threads import are_lost, note_use
 from pyparq.io.url import shown
 
@@ -143,7 +144,7 @@ class ObjectSystem:
         return found
 
     def _one(self, path: str) -> dict[str, dict[str, Any]]:
-        return {path: self._described(self.store.head(self.key(path)))}
+        return {path: self._described(head_object(self.store, self.key(path)))}
 
     def _below(self, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
         metas = list(self._listed(key))
@@ -158,7 +159,7 @@ class ObjectSystem:
         if key == folder:
             return False
         try:
-            self.store.head(key)
+            head_object(self.store, key)
         except FileNotFoundError:
             return False
         return True
@@ -166,8 +167,7 @@ class ObjectSystem:
     def _listed(self, key: str) -> Iterator[Any]:
         self._used()
         try:
-            for part in self.store.list(f"{key}/" if key else None, chunk_size=_PAGE):
-                yield from part
+            yield from list_objects(self.store, f"{key}/" if key else None, _PAGE)
         except Exception as error:
             if type(error).__name__ != "InvalidPathError" or self._behind is None:
                 raise
@@ -179,7 +179,7 @@ class ObjectSystem:
         self._used()
         key = self.key(path)
         try:
-            found = self.store.list_with_delimiter(f"{key}/" if key else None)
+            found = list_folder(self.store, f"{key}/" if key else None)
         except Exception as error:
             if type(error).__name__ != "InvalidPathError" or self._behind is None:
                 raise
@@ -195,7 +195,7 @@ class ObjectSystem:
         self._used()
         try:
             if self.key(path):
-                return self._described(self.store.head(self.key(path)))
+                return self._described(head_object(self.store, self.key(path)))
         except FileNotFoundError:
             if not self._has(self.key(path)):
                 raise
@@ -211,7 +211,7 @@ class ObjectSystem:
     @_by_store
     def cat_file(self, path: str) -> bytes:
         self._used()
-        return bytes(self.store.get(self.key(path)).bytes())
+        return bytes(get_object(self.store, self.key(path), {})[1])
 
     def _described(self, meta: Mapping[str, Any]) -> dict[str, Any]:
         """As fsspec has it."""
@@ -237,8 +237,8 @@ class ObjectSystem:
         writes are not told so.
         """
         self._used()
-        answer = self.store.get(self.key(path))
-        if bytes(answer.bytes()) != before:
+        answer, found = get_object(self.store, self.key(path), {})
+        if found != before:
             return
         version = {name: answer.meta.get(name) for name in ("e_tag", "version") if answer.meta.get(name)}
         try:

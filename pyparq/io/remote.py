@@ -12,13 +12,15 @@ from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, locat
 from pyparq.io.byte_ranges import Range
 from pyparq.io.file_systems import alone, is_concurrent, loops, shares_one_reader, takes_generations
 from pyparq.io.file_versions import Stated, Unchanged
+from pyparq.io.fsspec_loop import on_loop
 from pyparq.io.http import Version, is_http, ranges_of
+from pyparq.io.kept_files import Identity, digest_of
 from pyparq.io.retry import Retry
 from pyparq.io.s3 import head, is_s3, unchanged_ranges
 from pyparq.io.tail_read import read_end, tells_size
 from pyparq.io.url import plain_errors
 from pyparq.runtime import fork_safety
-from pyparq.runtime.threads import REQUESTS, map_requests
+from pyparq.runtime.threads import REQUESTS, current_lane, map_requests, patiently
 
 
 class FsspecFile:
@@ -53,6 +55,7 @@ class FsspecFile:
         if listed is not None:
             self._state(listed)
         self._closed = False
+        self._identity: Identity | None = None
         self._whole: memoryview | None = None
         self._inherited = False
         fork_safety.watch(self)
@@ -76,19 +79,17 @@ class FsspecFile:
 
     def _asked_size(self) -> int | None:
         if is_s3(self.fs) and is_concurrent(self.fs):
-            from fsspec.asyn import sync
-
-            size, self._etag = sync(self.fs.loop, head, self.fs, self.path)
+            size, self._etag = on_loop(self.fs.loop, head, self.fs, self.path)
             return int(size)
         if is_http(self.fs) and is_concurrent(self.fs):
-            told = self.fs.info(self.path)
+            told = patiently(lambda: self.fs.info(self.path))
             if told.get("size") is None:
                 return None
             self._version = Version()
             self._version.check(int(told["size"]), told.get("ETag"), told.get("Last-Modified"))
             return self._version.size
         with alone(self.fs):
-            found = self.fs.info(self.path)
+            found = patiently(lambda: self.fs.info(self.path))
         self._state(Stated.of(found))
         return None if found.get("size") is None else int(found["size"])
 
@@ -103,6 +104,24 @@ class FsspecFile:
     def etag(self) -> str | None:
         """The entity tag of the object on S3 that was opened, if it can be stated in requests."""
         return self._etag if self._etag is not None and self._etag.startswith('"') else None
+
+    @property
+    def identity(self) -> Identity | None:
+        """What the file is known by in this process; ``None`` where no request can be bound to its version."""
+        if self._identity is None and (is_s3(self.fs) or is_http(self.fs)) and is_concurrent(self.fs):
+            options = digest_of(self.fs.storage_options)  # once: boto changes some of them when it is used
+            self._identity = None if options is None else (type(self.fs), options, self.path)
+        return self._identity
+
+    @property
+    def tag(self) -> str | None:
+        """The strong entity tag of the file that was opened, once an answer has told it."""
+        tag = self._etag if self._version is None else self._version.etag
+        return tag if tag is not None and tag.startswith('"') else None
+
+    def is_listed_as(self, size: int, tag: str) -> bool:
+        """Whether a listing of the folder says that the file has this size and entity tag."""
+        return self._listed_size == size and self._listed_etag == tag.strip('"')
 
     def go_on(self, size: int, etag: str | None) -> None:
         """Read a file whose size and entity tag another reader has learnt."""
@@ -216,16 +235,14 @@ class FsspecFile:
     def _requested(self, ranges: Sequence[Range]) -> list[Any]:
         """The bytes of each range, or the exception that it ended in."""
         if self._etag is not None:
-            from fsspec.asyn import sync
-
-            unchanged: list[Any] = sync(
+            unchanged: list[Any] = on_loop(
                 self.fs.loop, unchanged_ranges, self.fs, self.path, ranges, self._etag, self.at_a_time
             )
             return unchanged
         if self._version is not None:
-            from fsspec.asyn import sync
-
-            same: list[Any] = sync(self.fs.loop, ranges_of, self.fs, self.path, ranges, self._version, self.at_a_time)
+            same: list[Any] = on_loop(
+                self.fs.loop, ranges_of, self.fs, self.path, ranges, self._version, self.at_a_time
+            )
             return same
         if len(ranges) > 1 and loops(self.fs):
             return map_requests(self._tried, ranges, self.at_a_time or REQUESTS)
@@ -237,7 +254,10 @@ class FsspecFile:
             paths, bound = [self.path] * len(ranges), dict(self._bound)
             if self.at_a_time is not None and is_concurrent(self.fs):
                 bound["batch_size"] = self.at_a_time
-            return list(self.fs.cat_ranges(paths, starts, ends, on_error="return", **bound))
+            if current_lane() is not None and is_concurrent(self.fs):
+                found = on_loop(self.fs.loop, self.fs._cat_ranges, paths, starts, ends, on_error="return", **bound)
+                return list(found)
+            return list(patiently(lambda: self.fs.cat_ranges(paths, starts, ends, on_error="return", **bound)))
         except Exception as error:  # for file systems that raise although told not to
             return [error] * len(ranges)
 
@@ -249,8 +269,11 @@ class FsspecFile:
 
     def _cat(self, part: Range) -> Any:
         offset, length = part
+        wanted = {"start": offset, "end": offset + length, **self._bound}
+        if current_lane() is not None and is_concurrent(self.fs):
+            return on_loop(self.fs.loop, self.fs._cat_file, self.path, **wanted)
         with alone(self.fs):
-            return self.fs.cat_file(self.path, start=offset, end=offset + length, **self._bound)
+            return patiently(lambda: self.fs.cat_file(self.path, **wanted))
 
     def _check_usable(self) -> None:
         if self._closed:

@@ -6,7 +6,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from pyparq.errors import OptionError
-from pyparq.runtime.threads import bound_requests, most_requests
+from pyparq.runtime.threads import bound_requests, current_lane, most_requests
 
 if TYPE_CHECKING:
     import asyncio  # loads slowly, so only where a loop runs
@@ -41,10 +41,13 @@ def set_io_thread_count(count: int) -> None:
 
 
 def free_request() -> asyncio.Semaphore:
-    """What a request of the running event loop must hold. At most :func:`io_thread_count` hold it at a time."""
+    """What a request of the running event loop must hold. At most :func:`io_thread_count` hold it at a time, on all
+    lanes together."""
     import asyncio
 
-    loop, count = asyncio.get_running_loop(), most_requests()
+    loop, lane, count = asyncio.get_running_loop(), current_lane(), most_requests()
+    if lane is not None:
+        count = max(count // lane.count, 1)
     known = _free.get(loop)
     if known is None or known[0] != count:
         known = _free[loop] = count, asyncio.Semaphore(count)

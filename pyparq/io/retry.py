@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pyparq.errors import ParquetError
 from pyparq.io.url import cause_of
 from pyparq.runtime.logs import debug_logger
-from pyparq.runtime.threads import check_stopped
+from pyparq.runtime.threads import check_stopped, current_lane, patiently
 
 T = TypeVar("T")
 
@@ -131,6 +131,9 @@ def _retry_after(error: BaseException) -> float:
 
 def pause_for(seconds: float) -> None:
     """Sleep, in steps: a task whose result is no longer needed ends between two of them."""
+    if current_lane() is not None:
+        patiently(lambda: pause_for(seconds))
+        return
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         check_stopped()

@@ -339,6 +339,11 @@ def set_requests(source: Source, times: int, wait: float, at_a_time: int | None)
         source.at_a_time = at_a_time or source.at_a_time
 
 
+def versioned(source: Source) -> FsspecFile | ObjectFile | None:
+    """The source, if requests to it can be bound to a version of the file."""
+    return source if isinstance(source, (FsspecFile, ObjectFile)) else None
+
+
 def begin(source: Source) -> None:
     """Begin a new question to an open file: a remote file may have been replaced since the last one."""
     if isinstance(source, (FsspecFile, FileObject)):

@@ -8,6 +8,7 @@ from typing import Any
 from pyparq.errors import ChangedFileError, CorruptFileError, UnsupportedError
 from pyparq.io.byte_ranges import Range
 from pyparq.io.file_versions import Stated
+from pyparq.io.kept_files import Identity
 from pyparq.io.object_stores import ObjectFile
 from pyparq.io.object_system import ObjectSystem
 from pyparq.io.object_threads import are_lost
@@ -93,9 +94,30 @@ class StoreFile(ObjectFile):
                 "dataset again",
                 file=self.name,
             )
-        etag = next((tag for name, tag in self._listed.tags if name == self._system.tag), None)
+        etag = self._listed_tag(self._listed)
         if self._etag is not None and etag not in (None, self._etag.removeprefix("W/").strip('"')):
             raise ChangedFileError("the file is not the one that was listed: make the dataset again", file=self.name)
+
+    @property
+    def identity(self) -> Identity | None:
+        return self._instead().identity if self.is_elsewhere else super().identity
+
+    @property
+    def tag(self) -> str | None:
+        return self._instead().tag if self.is_elsewhere else super().tag
+
+    def is_listed_as(self, size: int, tag: str) -> bool:
+        listed = self._listed
+        return listed is not None and (listed.size, self._listed_tag(listed)) == (size, tag.strip('"'))
+
+    def go_on(self, size: int, etag: str | None) -> None:
+        if self.is_elsewhere:
+            self._instead().go_on(size, etag)
+        else:
+            super().go_on(size, etag)
+
+    def _listed_tag(self, listed: Stated) -> str | None:
+        return next((tag for name, tag in listed.tags if name == self._system.tag), None)
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         return self._instead().read_ranges(ranges) if self.is_elsewhere else super().read_ranges(ranges)

@@ -9,15 +9,16 @@ Others that run requests concurrently are asked for both at the same time: two r
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyparq.io.file_systems import is_concurrent, loops, within
+from pyparq.io.fsspec_loop import on_loop
 from pyparq.io.http import Version, is_http
 from pyparq.io.http import last_bytes as last_bytes_by_http
 from pyparq.io.s3 import is_s3, last_bytes
-from pyparq.runtime.threads import map_requests
+from pyparq.runtime.threads import map_requests, patiently
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +47,7 @@ def read_end(fs: Any, path: str, length: int) -> End | None:
     """
     if not is_concurrent(fs):
         return _on_threads(fs, path, length) if loops(fs) and _has_own_reads(fs) else None
-    from fsspec.asyn import sync
-
-    found: End | None = sync(fs.loop, _direct(fs) or _from_any, fs, path, length)
+    found: End | None = on_loop(fs.loop, _direct(fs) or _from_any, fs, path, length)
     return found
 
 
@@ -57,7 +56,7 @@ def tells_size(fs: Any) -> bool:
     return is_concurrent(fs) and _direct(fs) is not None
 
 
-def _direct(fs: Any) -> Callable[[Any, str, int], Awaitable[End | None]] | None:
+def _direct(fs: Any) -> Callable[[Any, str, int], Coroutine[Any, Any, End | None]] | None:
     """The function that asks for the end, for file systems whose whole answer is accessible."""
     if is_s3(fs):
         return _from_s3
@@ -110,7 +109,7 @@ def _on_threads(fs: Any, path: str, length: int) -> End | None:
         except Exception as error:  # for example a missing file: its size is asked for too
             return error
 
-    info, data = map_requests(lambda ask: ask(), [lambda: fs.info(path), end])
+    info, data = map_requests(patiently, [lambda: fs.info(path), end])
     return _both(info, data, length)
 
 

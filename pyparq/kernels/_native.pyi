@@ -581,14 +581,15 @@ def decode_chunks(
     threads: int,
     room: int,
     wanted: list[Buffer | None] = [],
-) -> tuple[list[DecodedColumn], ChunkTotals, DecodeRefusal | None]:
+) -> tuple[list[Any], ChunkTotals, DecodeRefusal | None]:
     """
     Decode whole chunks. A number per chunk, row group by row group; `num_rows` per row group. `runs`: how many row
     groups are joined, one run after another. `read`: (offset in the file, bytes) each. `wanted`: nothing where all
     rows are; otherwise for each run None, or a bit for each of its rows in uint64 words. A row group without a wanted
     row need not be in `read`.
 
-    (columns of one run after another, totals, None), or (None, None, what is refused).
+    (columns of one run after another, totals, None), or (None, None, what is refused). A leaf of codes is (column,
+    dictionaries of its row groups), and codes count through all of them; or None where a page has none.
     """
 
 class FileRules:
@@ -1022,6 +1023,9 @@ def tally_codes(
 
 def mask_count(words: Buffer) -> int:
     """How many bits are set."""
+
+def mask_ranks(words: Buffer, places: Buffer) -> NDArray[np.int64]:
+    """How many bits are set before each of `places` (int64, ascending)."""
 
 def mask_runs(words: Buffer) -> int:
     """How many runs of set bits there are."""

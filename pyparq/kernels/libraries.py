@@ -76,6 +76,11 @@ def files_of(name: str) -> list[str]:
     return [*(path for module in library.modules for path in _extensions(module)), *library.files]
 
 
+def files_of_libdeflate() -> list[str]:
+    """The same for libdeflate. It does part of zlib's work where it is there, and nobody is told where it is not."""
+    return [*_extensions("deflate"), "libdeflate.so.0", "libdeflate.0.dylib"]
+
+
 def warn_missing(name: str, reason: str) -> None:
     """Tell the user what is slower without the library, and what to do. ``reason``: why candidates were refused."""
     library = LIBRARIES[name]

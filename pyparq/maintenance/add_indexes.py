@@ -80,7 +80,7 @@ def add_indexes(
     )  # fmt: skip
     wanted = IndexOptions(options, page_index, replace, remove)
     if target is None and format_of(source) is not None:
-        return IndexReport(tuple(index_table(source, reading, wanted, fsync, progress)))
+        return IndexReport(tuple(index_table(source, reading, wanted, fsync, progress, storage_options)))
     return _index_files(jobs_of(source, target, reading, storage_options, force, fsync), wanted, on_error, progress)
 
 
@@ -96,14 +96,19 @@ def _index_files(
 
 
 def index_table(
-    table: Any, reading: ReadOptions, options: IndexOptions, fsync: bool, progress: Callable[[int, int], Any] | None
+    table: Any,
+    reading: ReadOptions,
+    options: IndexOptions,
+    fsync: bool,
+    progress: Callable[[int, int], Any] | None,
+    storage_options: Mapping[str, Any] | None,
 ) -> list[IndexedFile]:
     """Add indexes to the data files of a table, by a commit of its own library."""
 
     def make(old: str, new: str) -> IndexedFile:
-        return index_file(Job(old, new, reading, None, False, fsync), options)
+        return index_file(Job(old, new, reading, storage_options, False, fsync), options)
 
-    return replace_files(table, make, progress)
+    return replace_files(table, make, progress, storage_options)
 
 
 def _one(job: Job, options: IndexOptions, on_error: str) -> IndexedFile:

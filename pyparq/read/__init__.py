@@ -2,6 +2,7 @@
 
 DOOR = (
     "arrow_stream",
+    "async_reads",
     "conversions",
     "decode.chunk_ends",
     "decode.chunk_pages",

@@ -25,6 +25,7 @@ from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import read_locations
 from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
 from pyparq.read.plan.row_groups import Selection
+from pyparq.read.plan.spare_bytes import TRIP, SpareBytes
 from pyparq.read.plan.trace import Trace
 from pyparq.read.prefetch import Prefetch
 from pyparq.runtime import fork_safety
@@ -84,7 +85,8 @@ class Wanted:
 class ColumnReader:
     """Reads columns of one file and counts what it decodes."""
 
-    def __init__(self, file: OpenFile) -> None:
+    def __init__(self, file: OpenFile, spare: SpareBytes | None = None) -> None:
+        """``spare``: of a scan of several files, which share it."""
         self.file = file
         self.account = Account(file.options.limits)
         """What this read has decoded and alive."""
@@ -101,6 +103,8 @@ class ColumnReader:
         most = min(self.options.prefetch_bytes, self.account.most // PREFETCHED)
         if most > 0 and self.options.use_threads and not file.fetcher.source.is_local:
             self.prefetch = Prefetch(file.fetcher, most)
+        self.spare = spare if spare is not None else SpareBytes(min(TRIP, most))
+        """What may be read in vain, so that fewer requests are waited for. Only used with :attr:`prefetch`."""
         self._after_fork()
         fork_safety.watch(self)
 

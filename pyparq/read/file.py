@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
-from pyparq.errors import located
+from pyparq.errors import ChangedFileError, located
 from pyparq.filters.bind import value_of_literal
 from pyparq.format.encodings import encoding_name
 from pyparq.format.schema_tree import SchemaTree
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
+
+T = TypeVar("T")
 
 Column = int | ColumnName
 
@@ -87,7 +89,9 @@ class ParquetFile:
         **options: Unpack[ReadArguments],
     ) -> None:
         source, storage_options = on_system(source, filesystem, storage_options)
-        opened = open_file(source, ReadOptions.make(options), storage_options)
+        self._take(open_file(source, ReadOptions.make(options), storage_options))
+
+    def _take(self, opened: OpenFile) -> None:
         try:
             self._file: OpenFile = settled(opened)
         except BaseException:
@@ -326,6 +330,31 @@ def _page_infos(pages: ChunkPages) -> list[PageInfo]:
 def file_of(parquet: ParquetFile) -> OpenFile:
     """The open file that ``parquet`` shows to a user."""
     return parquet._file
+
+
+def read_once(
+    source: Any, options: ReadOptions, storage_options: Mapping[str, Any] | None, ask: Callable[[ParquetFile], T]
+) -> T:
+    """The answer to one question about a file. If its footer is kept in memory, the question's own requests tell
+    whether the file is still the same. If it is not, it is opened anew."""
+    opened = open_file(source, options, storage_options, lazily=True)
+    fetcher = opened.fetcher
+    try:
+        with _parquet_file(opened) as file:
+            answer = ask(file)
+            fetcher.prove()
+            return answer
+    except ChangedFileError:
+        if fetcher.is_proven:
+            raise
+    with _parquet_file(open_file(source, options, storage_options)) as file:
+        return ask(file)
+
+
+def _parquet_file(opened: OpenFile) -> ParquetFile:
+    file = object.__new__(ParquetFile)
+    file._take(opened)
+    return file
 
 
 def first_scan(

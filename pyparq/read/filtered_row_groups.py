@@ -18,16 +18,18 @@ from pyparq.errors import ChecksumError, CorruptFileError, DataError
 from pyparq.filters.predicate import Predicate
 from pyparq.filters.row_tests import EntryLevels, matching_rows
 from pyparq.format.schema_node import Node
+from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask
 from pyparq.index.row_ranges import Int64Array, RowRanges
 from pyparq.read.column_reads import ColumnReader
+from pyparq.read.decode.decode_dictionary import spelled_out
 from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
 from pyparq.read.decode.decoder import PieceError
-from pyparq.read.decode.whole_chunks import columns_of
+from pyparq.read.decode.whole_chunks import NativeLeaf, columns_of
 from pyparq.read.footers.chunk_table import ChunkTable
 from pyparq.read.footers.leaf_set import LeafSet
 from pyparq.read.plan.row_groups import Selection
-from pyparq.read.small_row_groups import decode_window, overlaps, runs_of, windows_of, with_levels
+from pyparq.read.small_row_groups import NoCodesError, decode_window, overlaps, runs_of, windows_of, with_levels
 
 SMALL = 1 << 15
 """Row groups of up to this many rows are filtered together."""
@@ -83,8 +85,10 @@ def filtered_rows(
         if table.any_encrypted or overlaps(table) or not _worth(reader, table):
             return None
         places = np.arange(len(selections))
+        coded = [c for k, c in enumerate(tested) if _has_codes(leaves[c], table, k)]
+        forms = [LeafSet((leaves[c] for c in tested), named) for named in ((coded, ()) if coded else ((),))]
         job = _Job(
-            reader, selections, question, LeafSet(leaves[c] for c in tested), LeafSet(leaves[c] for c in others),
+            reader, selections, question, forms, LeafSet(leaves[c] for c in others),
             table.part(places, range(len(tested))), table.part(places, range(len(tested), len(tested) + len(others))),
         )  # fmt: skip
         return list(job.run(table))
@@ -93,6 +97,13 @@ def filtered_rows(
     except (CorruptFileError, DataError, PieceError):  # reading the chunks one by one raises it with its place
         reader.account.rewind(used)
         return None
+
+
+def _has_codes(node: Node, table: ChunkTable, k: int) -> bool:
+    """Whether to test the entries of dictionaries instead of each value: text, if each chunk has a dictionary."""
+    type_ = node.type
+    plain = type_.physical == Physical.BYTE_ARRAY and type_.kind != "decimal" and node.max_rep == 0
+    return plain and bool(table.has_dictionary_first[:, k].all())
 
 
 def _worth(reader: ColumnReader, table: ChunkTable) -> bool:
@@ -117,7 +128,9 @@ class _Job(NamedTuple):
     reader: ColumnReader
     selections: Sequence[Selection]
     question: Question
-    tested: LeafSet
+    forms: list[LeafSet]
+    """The filter columns as they are decoded. The last one is values. If a page does not allow the first, it is
+    removed."""
     others: LeafSet
     tested_chunks: ChunkTable
     other_chunks: ChunkTable
@@ -135,11 +148,11 @@ class _Job(NamedTuple):
         """The memory of the decoded columns is released, but for the rows that are kept."""
         account = self.reader.account
         used = account.used
-        decoded = decode_window(self.reader, window, self.tested_chunks, self.tested)
-        runs = []
+        decoded = self._decoded(window)
+        form, runs = self.forms[0], []
         for places, natives in zip(window, decoded, strict=True):
             run = self._tested(places, with_levels(
-                self.tested, natives, columns_of(self.tested, natives), int(self.tested_chunks.num_rows[places].sum())
+                form, natives, columns_of(form, natives), int(self.tested_chunks.num_rows[places].sum())
             ), limit)  # fmt: skip
             runs.append(run)
             limit = None if limit is None else limit - run.mask.count
@@ -147,6 +160,17 @@ class _Job(NamedTuple):
         account.rewind(used)
         account.take(sum(leaf.num_bytes for part in found for leaf in part.leaves.values()))
         return found
+
+    def _decoded(self, window: list[list[int]]) -> list[list[NativeLeaf]]:
+        """The filter columns of each run."""
+        used = self.reader.account.used
+        while len(self.forms) > 1:
+            try:
+                return decode_window(self.reader, window, self.tested_chunks, self.forms[0])
+            except NoCodesError:
+                self.reader.account.rewind(used)
+                self.forms.pop(0)
+        return decode_window(self.reader, window, self.tested_chunks, self.forms[0])
 
     def _tested(self, places: list[int], leaves: list[DecodedLeaf], limit: int | None) -> _Run:
         columns = {leaf.node.column: leaf.column for leaf in leaves}
@@ -159,7 +183,7 @@ class _Job(NamedTuple):
             mask |= RowMask.of_ranges(_joined([self.selections[k].sure for k in places], ends))
         if limit is not None:
             mask = mask.head(limit)
-        return _Run(places, mask, np.diff(np.searchsorted(mask.rows(), ends), prepend=0), leaves)
+        return _Run(places, mask, np.diff(mask.ranks(ends), prepend=0), leaves)
 
     def _kept(self, runs: list[_Run]) -> Iterator[FilteredRows]:
         """The leaves of the result at the matching rows, for runs that have some."""
@@ -172,8 +196,16 @@ class _Job(NamedTuple):
         outputs = {node.column for node in self.question.outputs}
         for run, rest in zip(runs, others, strict=True):
             rows = RowRanges.all(run.mask.count)
-            own = [replace(leaf.select(run.mask), rows=rows) for leaf in run.tested if leaf.node.column in outputs]
+            own = [self._own(leaf, run.mask, rows) for leaf in run.tested if leaf.node.column in outputs]
             yield FilteredRows(run.places, run.counts, rows, {leaf.node.column: leaf for leaf in (*own, *rest)})
+
+    def _own(self, leaf: DecodedLeaf, mask: RowMask, rows: RowRanges) -> DecodedLeaf:
+        """The matching rows of a filter column, as values."""
+        found = replace(leaf.select(mask), rows=rows)
+        if found.column.type.dictionary is None:
+            return found
+        most = self.reader.options.limits.max_column
+        return replace(found, column=spelled_out(found.column, self.reader.account, most))
 
 
 def _joined(sets: Sequence[RowRanges], ends: Int64Array) -> RowRanges:

@@ -11,9 +11,10 @@ from pyparq.arrow.table import Batch
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, ParquetError, located, reading
 from pyparq.filters.predicate import Constant, Predicate
 from pyparq.filters.row_tests import EntryLevels, matching_rows
+from pyparq.format.schema_node import Node
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
-from pyparq.io.early_requests import EarlyRequests
+from pyparq.read.beside_filter import BesideFilter
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.decode.decode_dictionary import spelled_out
 from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
@@ -22,9 +23,7 @@ from pyparq.read.decode.nesting import assemble
 from pyparq.read.filtered_row_groups import FilteredRows, Question, filtered_rows, may_be_filtered, rows_by_group
 from pyparq.read.footers.arrow_fields import Output, Projection
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.joint_requests import pays
-from pyparq.read.plan.page_indexes import offset_index_range
-from pyparq.read.plan.prune import MOST_CHUNKS, chunks_to_locate
+from pyparq.read.plan.joint_requests import MOST_CHUNKS, pays
 from pyparq.read.plan.row_groups import Selection
 from pyparq.read.small_row_groups import JOINED, SMALL, Part, look_apart, whole_parts
 from pyparq.read.variant_columns import NeededColumns, asks_variants
@@ -42,6 +41,11 @@ ALONE = 8
 
 JOINED_BYTES = 4 << 20
 """Maximum number of stored bytes of small row groups that a stream reads together."""
+
+COUNTED = 1 << 20
+"""Maximum number of rows of row groups whose matching rows are counted together."""
+COUNTED_BYTES = 16 << 20
+"""Maximum number of stored bytes of their filter columns."""
 
 ASSEMBLE_FROM = 1 << 16
 """From this many rows on, nested columns are assembled on several threads."""
@@ -133,11 +137,16 @@ class RowGroupReader:
         look_apart(self._columns, selections, self._projection)
 
     def together(
-        self, selections: list[Selection], apart: bool = False, alone: int = ALONE
+        self, selections: list[Selection], apart: bool = False, counted: bool = False
     ) -> Iterator[list[Selection]]:
-        """The row groups one by one, or small ones together unless ``apart``. The first few come ``alone``, and then
-        more and more at a time: the caller may need no more. 0: as many as may be in memory."""
-        sizes = None if apart or len(selections) <= max(alone, 1) else self._sizes(selections)
+        """The row groups one by one, or small ones together unless ``apart``. The first few come alone, and then more
+        and more at a time: the caller may need no more. ``counted``: all rows are only counted, so that as many row
+        groups come together as may be in memory."""
+        alone, small, most_rows, most_bytes = (
+            (0, COUNTED, COUNTED, COUNTED_BYTES) if counted else (ALONE, SMALL, JOINED, JOINED_BYTES)
+        )
+        few = apart or len(selections) <= max(alone, 1) or all(s.num_rows > small for s in selections)
+        sizes = None if few else self._sizes(selections, [] if counted else self._projection.leaves.nodes)
         if sizes is None:
             yield from ([s] for s in selections)
             return
@@ -145,19 +154,19 @@ class RowGroupReader:
         # The number doubles. Who takes one batch waits for one row group; who takes all seldom pays the cost of a read.
         part, rows, stored, most = list[Selection](), 0, 0, alone or len(selections)
         for selection, size in zip(selections[alone:], sizes[alone:], strict=True):
-            if part and (len(part) == most or rows + selection.num_rows > JOINED or stored + size > JOINED_BYTES):
+            if part and (len(part) == most or rows + selection.num_rows > most_rows or stored + size > most_bytes):
                 yield part
                 part, rows, stored, most = [], 0, 0, 2 * most
             part.append(selection)
             rows, stored = rows + selection.num_rows, stored + size
         yield part
 
-    def _sizes(self, selections: list[Selection]) -> list[int] | None:
+    def _sizes(self, selections: list[Selection], outputs: Sequence[Node]) -> list[int] | None:
         """The stored bytes to read of each row group. ``None`` if they are to be read one by one."""
-        if self._columns.prefetch is not None or not self._columns.joins or all(s.num_rows > SMALL for s in selections):
+        if self._columns.prefetch is not None or not self._columns.joins:
             return None
         tested = (self._file.tree.leaves[column] for column in self._predicate.columns())
-        nodes = list(dict.fromkeys((*self._projection.leaves.nodes, *tested)))
+        nodes = list(dict.fromkeys((*outputs, *tested)))
         try:
             table = self._file.chunk_table([s.row_group for s in selections], nodes) if nodes else None
         except ParquetError:  # The error is raised again when that row group is read.
@@ -222,8 +231,7 @@ class RowGroupReader:
             return whole
         leaves = [leaf for output in outputs for leaf in output.leaves]
         self._file.look_up([s.row_group for s in selections], [*{w.node: None for w in first}, *leaves])
-        threads = self._file.options.use_threads and pays(self._file.fetcher)
-        beside = self._locate_beside(selections, first, outputs) if first and threads else None
+        beside = self._begin_beside(selections, first, outputs, limit)
         decoded = _by_place(first, self._columns.read(first))
         matches = self._file.options.use_threads and sum(w.count for w in first) >= MATCHED_FROM * len(selections)
         kept = map_tasks(lambda s: self._survivors(s, decoded), selections, matches)
@@ -241,7 +249,7 @@ class RowGroupReader:
         ]
         decoded |= _by_place(rest, self._columns.read(rest))
         if beside is not None:
-            self._file.fetcher.forget(beside)
+            beside.settle(any(kept))
         parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
         places = [(output, s, rows) for s, rows in parts for output in outputs]
         columns = iter(
@@ -251,17 +259,19 @@ class RowGroupReader:
         )
         return [Batch([next(columns) for _ in outputs], rows.count) for _, rows in parts]
 
-    def _locate_beside(
-        self, selections: list[Selection], first: list[Wanted], outputs: list[Output]
-    ) -> EarlyRequests | None:
-        """Request the page locations of the other columns while the filter columns are read."""
+    def _begin_beside(
+        self, selections: list[Selection], first: list[Wanted], outputs: list[Output], limit: int | None
+    ) -> BesideFilter | None:
+        """Request what the other columns will need while the filter columns are read."""
+        if not first or not self._file.options.use_threads or not pays(self._file.fetcher):
+            return None
         read = {w.node.column for w in first}
         nodes = [leaf for output in outputs for leaf in output.leaves if leaf.column not in read]
-        narrowed = [s for s in selections if s.narrows]
-        if not self._file.options.use_page_index or not 0 < len(nodes) * len(narrowed) <= MOST_CHUNKS:
+        if not 0 < len(nodes) * len(selections) <= MOST_CHUNKS:
             return None
-        chunks = chunks_to_locate(self._file, narrowed, nodes)
-        return self._file.fetcher.begin([r for chunk in chunks for r in offset_index_range(chunk, self._file)])
+        beside = BesideFilter(self._columns, selections, nodes)
+        beside.begin(with_pages=limit is None)
+        return beside
 
     def _assembles_on_threads(self, kept: Sequence[Rows], filtered: bool) -> bool:
         """Whether to assemble columns on threads. Making lists and structs, or selecting rows, pays from some size on.

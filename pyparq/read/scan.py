@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from operator import index
@@ -22,12 +22,14 @@ from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.filters.given import as_expression
 from pyparq.filters.predicate import Constant
+from pyparq.format.schema_node import Node
 from pyparq.format.types import Schema, schema_view
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
 from pyparq.kernels import arrow_stream
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.arrow_stream import ScanStream
+from pyparq.read.async_reads import batches_async
 from pyparq.read.batch_slices import set_last_apart, slices
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
@@ -35,16 +37,19 @@ from pyparq.read.conversions import Convertible
 from pyparq.read.explain import Explanation, count_pages
 from pyparq.read.footers.arrow_fields import Output
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.early_chunks import EarlyChunks
 from pyparq.read.plan.page_reads import with_pages
 from pyparq.read.plan.plan_check import check_reads, check_row_groups, check_state
 from pyparq.read.plan.prune import Pruner
 from pyparq.read.plan.row_groups import Selection, all_rows
 from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
+from pyparq.read.plan.spare_bytes import SpareBytes
 from pyparq.read.plan.stage_report import StageReport, log_stages
 from pyparq.read.plan.trace import Trace
 from pyparq.read.projection import project
-from pyparq.read.row_group_reads import ALONE, RowGroupReader
+from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
+from pyparq.read.variant_columns import asks_variants
 from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:
@@ -96,13 +101,15 @@ class Scan(Convertible):
         self._ask_filters = True
         self._set_up(file, row_groups, rows)
 
-    def _set_up(self, file: OpenFile, row_groups: Sequence[int] | None, rows: Any = None) -> None:
+    def _set_up(
+        self, file: OpenFile, row_groups: Sequence[int] | None, rows: Any = None, spare: SpareBytes | None = None
+    ) -> None:
         """Set the state of a scan that has read nothing yet."""
         self.file = file
         self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
         self._within: dict[int, RowRanges] = {}
         self._choose_rows(rows)
-        self._read_by(ColumnReader(file))
+        self._read_by(ColumnReader(file, spare))
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
         self.share_done = 0.0
@@ -165,7 +172,7 @@ class Scan(Convertible):
         return take(whole, places)
 
     def _all_batches(self) -> list[Batch]:
-        selections = self._prune()
+        selections = self._prune(to_read=True)
         self.reader.account.restart()
         if not selections:
             self.give_up()
@@ -214,9 +221,14 @@ class Scan(Convertible):
                 del part  # no name here may keep a batch alive while the next one is made
         self.share_done = 1.0
 
+    def __aiter__(self) -> AsyncIterator[Batch]:
+        """:meth:`batches` for a program with an event loop: ``async for batch in scan``. Each batch is read when it is
+        asked for, and waiting for a store holds no thread: see :func:`pyparq.run_async`."""
+        return batches_async(self.batches)
+
     def begin(self) -> None:
         """Request what pruning and the first row groups of :meth:`batches` will need. Only useful for remote files."""
-        self._request_ahead(self._prune(), self.outputs)
+        self._request_ahead(self._prune(to_read=True), self.outputs)
 
     def _request_ahead(self, selections: list[Selection], outputs: list[Output]) -> None:
         """Request the first reads of the row groups, unless a ``limit`` may make them needless."""
@@ -239,7 +251,7 @@ class Scan(Convertible):
         to their end. ``all_stay``: the caller keeps the batches, so that all of them count for ``limits.max_memory``.
         """
         left, alive, seen = self.limit, 0, 0
-        selections = self._prune()
+        selections = self._prune(to_read=True)
         total = max(sum(selection.maybe.count for selection in selections), 1)
         if not all_stay and not self.projection.leaves and isinstance(self.predicate, Constant):
             self._check_rows_alone(total)
@@ -319,13 +331,13 @@ class Scan(Convertible):
 
     def count(self) -> int:
         """Number of rows that match. Reads no column where the indexes alone give the answer."""
-        selections = self._prune()
+        selections = self._prune(to_read=True, outputs=[])
         if isinstance(self.predicate, Constant):
             return sum(s.maybe.count for s in selections)
         total = 0
         try:
             self._request_ahead(selections, [])
-            for part in self._groups.together(selections, alone=0 if self.limit is None else ALONE):
+            for part in self._groups.together(selections, counted=self.limit is None):
                 wanted = None if self.limit is None else self.limit - total
                 if wanted == 0:
                     break
@@ -422,17 +434,20 @@ class Scan(Convertible):
             chosen.append(k)
         self.row_groups = chosen
 
-    def _prune(self) -> list[Selection]:
+    def _prune(self, *, to_read: bool = False, outputs: list[Node] | None = None) -> list[Selection]:
+        """The row groups in which a row can match. ``to_read``: their rows are read next. ``outputs``: the leaves to
+        read for them, if not those of the result."""
         if self._selections is None:
             with self._groups.context():
                 if isinstance(self.predicate, Constant):
                     rows = all_rows(self.file, self.row_groups, self._within) if self.predicate.value else []
                     self._selections = rows
                     return rows
-                leaves = self.projection.leaves.nodes
+                leaves = self.projection.leaves.nodes if outputs is None else outputs
                 pruner = Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
                     ask_filters=self._ask_filters, trace=self._trace,
+                    early=self._early_chunks(leaves) if to_read and self.limit is None else None,
                 )  # fmt: skip
                 self._selections = pruner.run()
                 self.reader.account.keep()
@@ -441,6 +456,12 @@ class Scan(Convertible):
                     log_stages(self.reader.logger, self.file.name, self.reports)
                 self.reader.counts.dictionary_pages += pruner.dictionaries_decoded
         return self._selections
+
+    def _early_chunks(self, outputs: Sequence[Node]) -> EarlyChunks | None:
+        if self.reader.prefetch is None or asks_variants(self.predicate):  # these columns differ by row group
+            return None
+        tested = [self.file.tree.leaves[column] for column in sorted(self.predicate.columns())]
+        return EarlyChunks(self.file, self.reader.spare, tested, outputs)
 
     def _take(self, groups: Sequence[RowGroupPlan]) -> None:
         """Take the pruned row groups and the planned reads from a plan."""
@@ -465,7 +486,7 @@ def same_question(
     other = copy(scan)
     other.limit = limit
     other._ask_filters = ask_filters
-    other._set_up(file, row_groups, rows)
+    other._set_up(file, row_groups, rows, scan.reader.spare)
     return other
 
 

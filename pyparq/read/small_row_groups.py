@@ -19,11 +19,10 @@ from pyparq.arrow.column import Column
 from pyparq.errors import ChecksumError, CorruptFileError, DataError, ParquetError
 from pyparq.index.row_mask import Words
 from pyparq.index.row_ranges import RowRanges
-from pyparq.kernels import DecodedColumn
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.decode.decoded_leaf import DecodedLeaf
 from pyparq.read.decode.decoder import PieceError
-from pyparq.read.decode.whole_chunks import WholeChunks, columns_of, decode_chunks
+from pyparq.read.decode.whole_chunks import NativeLeaf, WholeChunks, columns_of, decode_chunks
 from pyparq.read.footers.arrow_fields import Projection
 from pyparq.read.footers.chunk_table import ChunkTable
 from pyparq.read.footers.leaf_set import LeafSet
@@ -37,6 +36,10 @@ FEW = 32
 """Chunks up to which lists are quicker than arrays."""
 WINDOW = 32 << 20
 """Stored bytes that are in memory at a time."""
+
+
+class NoCodesError(Exception):
+    """A page has values where codes of a dictionary were asked for."""
 
 
 class Part(NamedTuple):
@@ -142,9 +145,9 @@ def decode_window(
     table: ChunkTable,
     leaves: LeafSet,
     wanted: Sequence[tuple[Words, Any]] = (),
-) -> list[list[DecodedColumn]]:
+) -> list[list[NativeLeaf]]:
     """The columns of each run. ``wanted``: for each run a bitmap of the rows to decode, and the positions of the row
-    groups that hold any."""
+    groups that hold any. Raises :class:`NoCodesError` if codes are asked for and a page has none."""
     places = [k for run in window for k in run]
     whole = len(places) == len(table.num_rows)
     num_rows, codec, num_values, has_dictionary, start, size = (
@@ -169,8 +172,11 @@ def decode_window(
     )  # fmt: skip
     if facts.ended_early:
         raise CorruptFileError("a column chunk does not end where it should")
+    there = [native for native in decoded if native is not None]
+    if len(there) < len(decoded):
+        raise NoCodesError()
     reader.count(held[0].size, facts.data_pages, facts.dictionary_pages)
-    return [decoded[k * len(leaves) : (k + 1) * len(leaves)] for k in range(len(window))]
+    return [there[k * len(leaves) : (k + 1) * len(leaves)] for k in range(len(window))]
 
 
 def _decoded(reader: ColumnReader, runs: list[list[int]], table: ChunkTable, projection: Projection) -> Iterator[Part]:
@@ -183,12 +189,13 @@ def _decoded(reader: ColumnReader, runs: list[list[int]], table: ChunkTable, pro
 
 
 def with_levels(
-    leaves: LeafSet, natives: Sequence[DecodedColumn], columns: Sequence[Column], num_rows: int
+    leaves: LeafSet, natives: Sequence[NativeLeaf], columns: Sequence[Column], num_rows: int
 ) -> list[DecodedLeaf]:
     """The columns with their levels, checked for the number of rows."""
     rows, found = RowRanges.all(num_rows), []
     for node, native, column in zip(leaves.nodes, natives, columns, strict=True):
-        leaf = DecodedLeaf(node, column, native.definition_levels, native.repetition_levels, rows)
+        levels = native[0] if isinstance(native, tuple) else native
+        leaf = DecodedLeaf(node, column, levels.definition_levels, levels.repetition_levels, rows)
         leaf.check_rows()
         found.append(leaf)
     return found

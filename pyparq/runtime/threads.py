@@ -11,14 +11,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from pyparq.runtime import fork_safety
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor  # loads slowly, so only when threads are needed
+    from concurrent.futures import Future, ThreadPoolExecutor  # loads slowly, so only when threads are needed
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -126,6 +126,46 @@ def within_task() -> bool:
     return getattr(_running, "task", None) is not None
 
 
+def swap_task(task: Task[Any] | None) -> Task[Any] | None:
+    """Set the task whose call this thread runs. Returns the one before."""
+    before: Task[Any] | None = getattr(_running, "task", None)
+    _running.task = task
+    return before
+
+
+# ---- lanes: see pyparq.runtime.lanes, which takes long to load ------------------------------------------------------
+
+
+class LaneLike(Protocol):
+    """The thread of many reads that this code runs on."""
+
+    count: int
+    """Lanes of this process."""
+
+    def wait(self, wanted: Awaitable[R]) -> R: ...
+    def wait_for(self, future: Future[R]) -> R: ...
+    def in_thread(self, function: Callable[[], R]) -> R: ...
+    def begin(self, function: Callable[[], None]) -> Callable[[], None]: ...
+    def map(self, function: Callable[[T], R], items: Sequence[T], most: int) -> list[R]: ...
+
+
+def enter_lane(lane: LaneLike) -> None:
+    """Make this thread a lane."""
+    _running.lane = lane
+
+
+def current_lane() -> LaneLike | None:
+    """The lane that this code runs on. ``None`` on the threads of callers and of pools."""
+    lane: LaneLike | None = getattr(_running, "lane", None)
+    return lane
+
+
+def patiently(function: Callable[[], R]) -> R:
+    """The result of a function that waits for a store by itself. On a lane, another thread waits."""
+    lane = current_lane()
+    return function() if lane is None else lane.in_thread(function)
+
+
 class Task(Generic[R]):
     """One call, made by a thread of the pool or by the thread that needs its result, whichever comes first.
 
@@ -144,10 +184,15 @@ class Task(Generic[R]):
         self._unfinished.acquire()
         self._results: list[R] = []
         self._error: BaseException | None = None
+        self._wait_on_lane: Callable[[], None] | None = None
 
     def start(self, where: Callable[[], ThreadPoolExecutor] = pool) -> None:
         """Give the task to a pool. If no thread can be started (while Python shuts down, say), the thread that needs
-        the result makes the call."""
+        the result makes the call. On a lane, requests are made beside the code that asks for them."""
+        lane = current_lane()
+        if lane is not None:
+            self._wait_on_lane = lane.begin(self._run) if where is request_pool else None
+            return
         try:
             where().submit(self._run)
         except RuntimeError:
@@ -170,6 +215,8 @@ class Task(Generic[R]):
     def result(self) -> R:
         """The result of the call, or its error."""
         self._run()
+        if self._wait_on_lane is not None and not self._finished:
+            self._wait_on_lane()
         while not self._finished:
             if self._unfinished.acquire(timeout=_POLL):
                 self._unfinished.release()  # other threads may wait too
@@ -231,7 +278,7 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool,
     With ``in_order`` all take from the front: what the items need is then fetched ahead in that order.
     """
     workers = min(cpu_count(), len(items))
-    if not use_threads or workers < 2:
+    if not use_threads or workers < 2 or current_lane() is not None:
         return [function(item) for item in items]
     shared = _Shared(function, items)
     helpers = [Task(shared.work, k % 2 == 1 and not in_order) for k in range(1, workers)]
@@ -253,6 +300,9 @@ def map_requests(function: Callable[[T], R], items: Sequence[T], most: int = REQ
 
     The first error is raised. After Ctrl-C, running requests are not waited for, and no others begin.
     """
+    lane = current_lane()
+    if lane is not None:
+        return lane.map(function, items, most)
     shared = _Shared(function, items)
     # One fewer than the limit, because the caller makes requests too.
     helpers = [Task(shared.work, False) for _ in range(min(most, len(items)) - 1)]

@@ -5,11 +5,14 @@ from __future__ import annotations
 import builtins
 import io
 import socket
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from hostile_structs import Workpiece
+from interop_peers import with_datafusion
 
 import pyparq
 from pyparq import col
@@ -35,6 +38,13 @@ def written(values: list[Any], schema: Any = None, **options: Any) -> bytes:
     sink = io.BytesIO()
     pyparq.write_table({"f": values}, sink, schema=schema or {"f": "file?"}, **options)
     return sink.getvalue()
+
+
+def test_peers_that_pass_over_the_annotation_read_the_struct(tmp_path: Path) -> None:
+    (path := tmp_path / "files.parquet").write_bytes(written(GOOD))
+    with duckdb.connect() as connection:
+        assert connection.execute("select f from read_parquet(?)", [str(path)]).fetchall() == [(v,) for v in GOOD]
+    assert with_datafusion(path)["f"].to_pylist() == GOOD
 
 
 def annotation(data: bytes, name: str = "f") -> Any:

@@ -7,11 +7,13 @@ import decimal
 import io
 import random
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import require
+from s3_server import BUCKET, S3, serve
 from support.lake_tables import delete_by_vector, with_deletes
 
 import pyparq
@@ -319,6 +321,78 @@ def test_add_indexes_loses_to_another_writer(delta: Any, tmp_path: Path) -> None
         pyparq.add_indexes(stale, bloom_filters=["id"])
     assert sorted((tmp_path / "delta").rglob("*.parquet")) == files
     assert pyparq.dataset(deltalake.DeltaTable(delta.table_uri)).count() == 599
+
+
+@pytest.mark.parametrize("meanwhile", ["append", "delete", "overwrite"])
+def test_add_indexes_to_iceberg_loses_to_another_writer(meanwhile: str, tmp_path: Path) -> None:
+    catalog = catalog_at(tmp_path)
+    table = catalog.create_table("n.c", schema=rows().schema)
+    table.append(rows())
+    stale = catalog.load_table("n.c")
+    given = {"append": rows(10, 600), "delete": "id = 3", "overwrite": rows(5)}[meanwhile]
+    getattr(table, meanwhile)(given)
+    files = sorted(tmp_path.rglob("*.parquet"))
+    with pytest.raises(WriteConflictError, match="another writer"):
+        pyparq.add_indexes(stale, bloom_filters=["id"])
+    assert sorted(tmp_path.rglob("*.parquet")) == files
+    now = catalog.load_table("n.c")
+    assert pyparq.dataset(now).count() == {"append": 410, "delete": 399, "overwrite": 5}[meanwhile]
+    assert all(file.written for file in pyparq.add_indexes(now, bloom_filters=["id"]).files)
+
+
+def test_add_indexes_leaves_files_of_other_folders(tmp_path: Path) -> None:
+    table = catalog_at(tmp_path / "lake").create_table("n.o", schema=rows().schema)
+    (tmp_path / "plain").mkdir()
+    pyparq.write_table(rows(), tmp_path / "plain" / "a.parquet")
+    table.add_files([f"file://{tmp_path}/plain/a.parquet"])
+    report = pyparq.add_indexes(table, bloom_filters=["id"])
+    assert [(file.written, "outside the table's folder" in file.notes[0]) for file in report.files] == [(False, True)]
+    assert [path.name for path in (tmp_path / "plain").iterdir()] == ["a.parquet"]
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    with serve() as running:
+        yield running
+
+
+def test_add_indexes_to_delta_on_a_store(s3: S3) -> None:
+    given = {"aws_endpoint_url": s3.url, "aws_allow_http": "true", "aws_region": "us-east-1",
+             "aws_access_key_id": "some-key", "aws_secret_access_key": "some-secret"}  # fmt: skip
+    uri = f"s3://{BUCKET}/delta"
+    deltalake.write_deltalake(uri, rows(), partition_by=["p"], storage_options=given)
+    old = deltalake.DeltaTable(uri, storage_options=given)
+    before = by_id(old.to_pyarrow_table())
+    report = pyparq.add_indexes(old, bloom_filters=["id"], storage_options=s3.options)
+    assert all(file.written for file in report.files)
+    table = deltalake.DeltaTable(uri, storage_options=given)
+    assert (table.version(), by_id(table.to_pyarrow_table())) == (old.version() + 1, before)
+    source = pyparq.dataset(table, storage_options=s3.options)
+    assert "bloom filter" in [stage.name for stage in source.explain(filters=col("id") == 100).stages]
+    again = pyparq.add_indexes(table, bloom_filters=["id"], storage_options=s3.options)
+    assert not any(file.written for file in again.files)
+    table.delete("id = 3")
+    stored = sorted(s3.fs().find(f"{BUCKET}/delta"))
+    with pytest.raises(WriteConflictError, match="another writer"):
+        pyparq.add_indexes(deltalake.DeltaTable(uri, old.version() + 1, given), bloom_filters=["x"],
+                           storage_options=s3.options)  # fmt: skip
+    assert sorted(s3.fs().find(f"{BUCKET}/delta")) == stored
+
+
+def test_add_indexes_to_iceberg_on_a_store(s3: S3) -> None:
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    given = {"s3.endpoint": s3.url, "s3.region": "us-east-1", "s3.access-key-id": "some-key",
+             "s3.secret-access-key": "some-secret"}  # fmt: skip
+    catalog = SqlCatalog("c", uri="sqlite:///:memory:", warehouse=f"s3://{BUCKET}/ice", **given)
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", schema=rows().schema)
+    table.append(rows())
+    before = by_id(table.scan().to_arrow())
+    assert all(f.written for f in pyparq.add_indexes(table, bloom_filters=["id"], storage_options=s3.options).files)
+    assert by_id(table.scan().to_arrow()) == before
+    told = pyparq.dataset(table, storage_options=s3.options).explain(filters=col("id") == 100)
+    assert "bloom filter" in [stage.name for stage in told.stages]
 
 
 def test_copies_of_files_do_not_bring_deleted_rows_back(delta: Any, tmp_path: Path) -> None:

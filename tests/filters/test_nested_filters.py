@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from nested_tables import FILES, ROWS, Row
 
@@ -211,11 +212,12 @@ def test_a_bloom_filter_answers_for_items() -> None:
     assert seen.pages_decoded == 0
 
 
-def test_levels_alone_can_answer() -> None:
+@pytest.mark.parametrize("write", [pyparq.write_table, pq.write_table], ids=["ours", "pyarrow"])
+def test_levels_alone_can_answer(write: Any) -> None:
     """A group that is never null (or always) costs no page at all."""
     table = pa.table({"s": pa.array([{"a": None}] * 100, pa.struct([("a", pa.int32())]))})
     sink = io.BytesIO()
-    pyparq.write_table(table, sink)
+    write(table, sink)
     with pyparq.ParquetFile(sink.getvalue()) as file:
         for filters, rows in ((col("s").is_null(), 0), (~col("s").is_null(), 100), (col("s.a").is_null(), 100)):
             scan = file.scan([], filters)

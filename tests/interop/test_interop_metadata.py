@@ -3,6 +3,7 @@ they give from statistics alone."""
 
 from __future__ import annotations
 
+import io
 import math
 import struct
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from interop_tables import FLAT, NS, canonical, reads_as, tables
 from test_interop_write import FEW
+from written import footer
 
 import pyparq
 
@@ -161,7 +163,33 @@ def test_duckdb_probes_filters(path: Path, layout: str) -> None:
         assert excludes("url", "/16000")[2] is False
         assert sum(sum(excludes("id", k)) for k in range(1, 600, 3)) > 590  # of 600
         assert sum(sum(excludes("url", f"{k}")) for k in range(200)) > 590
-        assert pq.read_metadata(path).row_group(0).column(0).bloom_filter_length > 8_000
+        sql = "select bloom_filter_length from parquet_metadata(?) order by row_group_id, column_id"
+        lengths = [length for (length,) in connection.execute(sql, [str(path)]).fetchall()]
+    theirs = pq.read_metadata(path)
+    assert lengths == [theirs.row_group(g).column(c).bloom_filter_length for g in range(3) for c in range(2)]
+    assert min(lengths[:4]) > 8_000
+
+
+def size_statistics(data: bytes) -> list[tuple[Any, ...]]:
+    """Of all column chunks: bytes of values, and how often each level occurs."""
+    found = [c.meta_data.size_statistics for g in footer(data).row_groups for c in g.columns]
+    return [(s.unencoded_byte_array_data_bytes, s.repetition_level_histogram or [], s.definition_level_histogram or [])
+            for s in found]  # fmt: skip
+
+
+def test_size_statistics_are_those_of_pyarrow() -> None:
+    table = pa.table(
+        {
+            "text": [None if k % 7 == 0 else f"é{k % 50}" * (k % 4) for k in range(3000)],
+            "lists": [None if k % 5 == 0 else [None if j == 1 else "x" * j for j in range(k % 4)] for k in range(3000)],
+            "deep": pa.array([[{"a": [k] * (k % 3)}, None] if k % 2 else [] for k in range(3000)]),
+            "flat": pa.array([None if k % 3 == 0 else k for k in range(3000)], pa.int32()),
+        }
+    )
+    theirs, ours = io.BytesIO(), io.BytesIO()
+    pq.write_table(table, theirs, row_group_size=1100)
+    pyparq.write_table(table, ours, row_group_size=1100)
+    assert size_statistics(ours.getvalue()) == size_statistics(theirs.getvalue())
 
 
 def test_sorting_columns(path: Path) -> None:

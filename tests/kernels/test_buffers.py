@@ -6,6 +6,7 @@ import gc
 import io
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,56 @@ def test_the_oldest_is_let_go_of_first() -> None:
     assert [address(buffer) for buffer in again] == places[1:]
 
 
+def test_large_memory_is_cut_and_joined_again() -> None:
+    """So that a read of other sizes than the last one needs no fresh memory."""
+    whole = take_memory(40 << 20)
+    place = address(whole)
+    del whole
+    parts = [take_memory(10 << 20) for _ in range(4)]
+    assert sorted(map(address, parts)) == [place + k * (10 << 20) for k in range(4)]
+    for k in (1, 3, 0, 2):  # beside nothing, beside nothing, before another, between two
+        parts[k] = np.empty(0, np.uint8)
+    assert probes.idle_memory() == 40 << 20
+    assert address(take_memory(40 << 20)) == place
+
+
+def test_the_smallest_idle_area_that_is_large_enough() -> None:
+    held = [take_memory(size << 20) for size in (24, 4, 8, 4, 16)]
+    place = address(held[2])
+    del held[::2]  # those of 4 MiB lie between the others
+    assert address(take_memory(7 << 20)) == place
+
+
+def test_idle_areas_of_any_sizes_never_overlap() -> None:
+    rng, held, most = np.random.default_rng(5), dict[int, np.ndarray](), buffers.kept_most()
+    for step in range(600):
+        if held and rng.random() < 0.5:
+            gone = held.pop(list(held)[int(rng.integers(len(held)))])
+            del gone
+        elif len(held) < 12:
+            size = int(rng.integers(2 << 20, 24 << 20))
+            buffer = take_memory(size)
+            buffer[:8] = buffer[-8:] = step % 251
+            held[step] = buffer
+        spans = sorted((address(buffer), buffer.nbytes) for buffer in held.values())
+        assert all(a + size <= b for (a, size), (b, _) in pairwise(spans))
+        assert probes.idle_memory() <= most
+    assert all((b[:8] == k % 251).all() and (b[-8:] == k % 251).all() for k, b in held.items())
+
+
+def test_of_large_memory_as_much_is_kept_as_allowed() -> None:
+    keep_idle_memory(20 << 20)
+    held = [take_memory(16 << 20), take_memory(16 << 20)]
+    del held
+    assert probes.idle_memory() == 20 << 20
+    keep_idle_memory(5 << 20)
+    assert probes.idle_memory() == 4 << 20  # whole large pages are let go of
+    small = [take_memory(1 << 20) for _ in range(6)]
+    del small
+    assert 4 << 20 <= probes.idle_memory() <= 5 << 20
+    take_memory(2 << 20)[:] = 1
+
+
 def test_sizes_that_are_not_there() -> None:
     for size in (1 << 62, (1 << 63) - 1):
         with pytest.raises(MemoryError):
@@ -174,6 +225,18 @@ def test_text_that_is_read_again_takes_the_memory_of_the_first_read(tmp_path: Pa
     assert held[1] == held[2] == held[3]
     # An area of the text itself is among what is idle, and not several of different sizes.
     assert held[3] < 4 * count * 24
+
+
+def test_chunks_that_are_written_again_grow_in_the_memory_of_the_first_ones(tmp_path: Path) -> None:
+    """Chunks of different sizes, each of which grows step by step while it is encoded: into what lies behind it."""
+    rng, held = np.random.default_rng(8), []
+    count = 400_000
+    table = pa.table({f"c{k}": rng.integers(0, 1 << (8 * k + 7), count) for k in range(7)} | {"d": rng.random(count)})
+    for _ in range(6):
+        pyparq.write_table(table, tmp_path / "t.parquet", compression="none", use_threads=False)
+        gc.collect()
+        held.append(probes.idle_memory())
+    assert held[2] == held[3] == held[4] == held[5]
 
 
 def test_everything_idle_can_be_given_back(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_what_is_found_here() -> None:
     assert list(report) == NAMES
     if {state for state, *_ in report.values()} != {"found"}:
         pytest.skip("the build is linked to its libraries, or some are missing or switched off")
-    assert report["zlib"][1] == zlib.ZLIB_RUNTIME_VERSION
+    assert report["zlib"][1].removesuffix(" and libdeflate") == zlib.ZLIB_RUNTIME_VERSION
     assert report["zstd"][1] == ".".join(map(str, zstandard.ZSTD_VERSION))
     assert f"OpenSSL {report['libcrypto'][1]} " in ssl.OPENSSL_VERSION
     for _, _, file, reason in report.values():
@@ -173,6 +173,60 @@ def test_versions_and_self_tests(version: str, calls: int, said: str, tmp_path: 
     assert (name, state, file) == ("zlib", "missing", "")
     assert reason.startswith(f"{fake}: {said}")
     assert run(code, str(fake), "and others").split("|")[1] == "found"
+
+
+FAKE_LIBDEFLATE = """
+#include <string.h>
+typedef size_t many;
+void* libdeflate_alloc_decompressor(void) { return ""; }
+void libdeflate_free_decompressor(void* one) {}
+int libdeflate_gzip_decompress_ex(void* one, void* in, many n, void* out, many room, many* a, many* b) { return 0; }
+void* libdeflate_alloc_compressor(int level) { return ""; }
+void libdeflate_free_compressor(void* one) {}
+many libdeflate_gzip_compress(void* one, void* in, many n, void* out, many room) { memset(out, 7, 40); return 40; }
+"""
+GZIPPED = """
+asked = libraries.files_of_libdeflate
+libraries.files_of_libdeflate = lambda: {files}
+import pyparq, pyarrow.parquet as pq
+text = "pages of text, some of which are too large for libdeflate " * 14
+table = {{"t": [f"{{k % 700}} {{text}}é" for k in range(6000)], "n": [k * k % 977 for k in range(6000)]}}
+for level, size in ((0, 1 << 20), (1, 1 << 20), (6, 1 << 20), (6, 64 << 20), (9, 1 << 16)):
+    pyparq.write_table(
+        table, sys.argv[1], compression="gzip", compression_level=level, data_page_size=size, use_dictionary=False,
+        column_encoding={{"t": "PLAIN"}},
+    )
+    assert pq.read_table(sys.argv[1]).to_pydict() == table
+    assert pyparq.read_table(sys.argv[1]).to_pydict() == table
+print(kernels.library_report()[0][2])
+"""
+
+
+@searched
+def test_gzip_by_libdeflate_and_without_it(tmp_path: Path) -> None:
+    """Where it is installed it does whole pages. pyarrow reads them, and each reads what the other wrote."""
+    path = str(tmp_path / "t.parquet")
+    assert run(GZIPPED.format(files=[]), path).strip() == zlib.ZLIB_RUNTIME_VERSION
+    plain = Path(path).read_bytes()
+    there = run(GZIPPED.format(files="asked()"), path).strip()
+    if there == zlib.ZLIB_RUNTIME_VERSION:
+        pytest.skip("no libdeflate on this machine")
+    assert there == f"{zlib.ZLIB_RUNTIME_VERSION} and libdeflate"
+    assert pq.read_table(pa.BufferReader(plain)) == pq.read_table(path)
+    code = "import pyparq; print(pyparq.read_table(sys.argv[1]) is not None, pyparq.read_table(sys.argv[2]).num_rows)"
+    (tmp_path / "plain.parquet").write_bytes(plain)
+    assert run(code, path, str(tmp_path / "plain.parquet")).split() == ["True", "6000"]
+
+
+@searched
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+@pytest.mark.parametrize("without", ["", "libdeflate_gzip_compress", "libdeflate_alloc_decompressor"])
+def test_a_libdeflate_that_is_wrong_is_not_used(tmp_path: Path, without: str) -> None:
+    source, fake = tmp_path / "fake.c", tmp_path / "libfake.so"
+    source.write_text(FAKE_LIBDEFLATE.replace(without, "another") if without else FAKE_LIBDEFLATE)
+    subprocess.run(["cc", "-shared", "-fPIC", "-w", str(source), "-o", str(fake)], check=True)
+    code = "libraries.files_of_libdeflate = lambda: [sys.argv[1]]; print(kernels.library_report()[0][2])"
+    assert run(code, str(fake)).strip() == zlib.ZLIB_RUNTIME_VERSION
 
 
 @searched

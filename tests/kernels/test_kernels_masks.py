@@ -59,6 +59,8 @@ def test_counts_runs_and_ranges() -> None:
         words, n = packed(bits), len(bits)
         assert kernels.mask_count(words) == sum(bits)
         assert kernels.mask_runs(words) == len(edges(bits))
+        places = np.unique([0, len(bits) // 3, len(bits) // 2, max(len(bits) - 1, 0), len(bits)])
+        assert kernels.mask_ranks(words, places).tolist() == [sum(bits[:k]) for k in places]
         assert kernels.mask_rows(words).tolist() == [i for i, bit in enumerate(bits) if bit]
         for join in (0, 1, 5, 64):
             starts, ends = kernels.mask_to_ranges(words, n, join)

@@ -14,7 +14,9 @@ import pytest
 
 import pyparq
 from pyparq import col, kernels
+from pyparq.read import small_row_groups
 from pyparq.read.decode import whole_chunks
+from pyparq.read.small_row_groups import NoCodesError
 
 ROWS = 1500
 
@@ -134,3 +136,35 @@ def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:
     with pytest.raises(pyparq.ChecksumError) as error:
         pyparq.read_table(path, filters=col("k") < 90)
     assert (error.value.row_group, error.value.column) == (7, "row")
+
+
+@pytest.mark.parametrize("kind", ["repeated", "absent in places", "distinct", "dictionary that ends", "no dictionary"])
+def test_text_is_tested_by_its_dictionaries(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all pages have codes. Each row group has a dictionary of its own; values are looked at otherwise."""
+    rng, path = np.random.default_rng(9), tmp_path / "t.parquet"
+    numbers = np.arange(ROWS) if kind in ("distinct", "dictionary that ends") else np.sort(rng.integers(0, 400, ROWS))
+    words: list[str | None] = [f"{n % 7} é {'x' * int(n % 90)}{n}" for n in numbers]
+    if kind == "absent in places":
+        words[100:340] = [None] * 240  # some row groups have nothing else
+    made = pa.table({"s": words, "row": range(ROWS)})
+    limit = 2000 if kind == "dictionary that ends" else 1 << 20
+    refused = []
+    monkeypatch.setattr(small_row_groups, "NoCodesError", lambda: refused.append(1) or NoCodesError())
+    pq.write_table(
+        made, path, row_group_size=80, use_dictionary=kind != "no dictionary", dictionary_pagesize_limit=limit,
+        data_page_size=500, write_batch_size=8,
+    )  # fmt: skip
+    for ours, theirs in (
+        (col("s").starts_with("3"), pc.starts_with(pc.field("s"), "3")),
+        (col("s") == words[700], pc.field("s") == words[700]),
+        (col("s").is_null(), pc.field("s").is_null()),
+        ((col("s") > "5") & (col("row") > 60), (pc.field("s") > "5") & (pc.field("row") > 60)),
+    ):
+        want = made.filter(theirs)
+        for columns in (None, ["row"], ["s"]):
+            # Without the page index, row groups of several pages are joined too.
+            found = pyparq.read_table(path, columns=columns, filters=ours, use_page_index=False)
+            assert pa.table(found) == (want if columns is None else want.select(columns))
+        with pyparq.ParquetFile(path) as file:
+            assert file.scan(filters=ours).count() == want.num_rows
+    assert bool(refused) == (kind == "dictionary that ends")

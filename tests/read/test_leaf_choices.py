@@ -12,7 +12,7 @@ import pyparq
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.column_reads import CODES_FROM, Wanted, _by_codes
 from pyparq.read.decode.decoded_leaf import is_flat
-from pyparq.read.plan.joint_requests import GAP, MOST, hold
+from pyparq.read.plan.joint_requests import MOST, chosen
 
 
 def leaves(table: pa.Table, **options: Any) -> dict[str, Any]:
@@ -56,15 +56,6 @@ def test_codes_are_looked_at_where_that_saves_work(values: pa.Array, tested: boo
             assert _by_codes(item) == (expected and count == CODES_FROM)
 
 
-class Held:
-    """In place of a fetcher: what is requested of it."""
-
-    def hold(self, ranges: Any, gap: int) -> Any:
-        assert gap == GAP
-        return ranges
-
-
 def test_ranges_are_requested_ahead_up_to_a_number_of_bytes() -> None:
-    asked: Any = Held()
-    assert hold(asked, [[(0, MOST - 1), (MOST, 1)]]) == [(0, MOST - 1), (MOST, 1)]
-    assert hold(asked, [[(0, MOST - 1), (MOST, 2)], [(7, MOST)], [(9, 1)]]) == [(7, MOST)]
+    assert chosen([[(0, MOST - 1), (MOST, 1)]]) == [(0, MOST - 1), (MOST, 1)]
+    assert chosen([[(0, MOST - 1), (MOST, 2)], [(7, MOST)], [(9, 1)]]) == [(7, MOST)]

@@ -1,6 +1,10 @@
-"""Builds the kernels under AddressSanitizer and UndefinedBehaviorSanitizer and runs their tests on them.
+"""Builds the kernels under sanitizers and runs their tests on them.
 
     python tests/support/sanitize.py [--portable] [--whole] [--build-dir DIR] [pytest arguments]
+    python tests/support/sanitize.py --threads [--build-dir DIR] [pytest arguments]
+
+The first finds wrong accesses (AddressSanitizer, UndefinedBehaviorSanitizer), the second threads that disturb each
+other (ThreadSanitizer): it runs the tests with many threads, and thread_stress.py.
 
 Needs GCC or clang with libasan. The build goes to a temporary directory (or the given one, to build only
 once), never into the tree. The package is laid over it by links, with an empty `pyparq/__init__.py`, so that
@@ -20,6 +24,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,16 +36,44 @@ def tool(name: str) -> str | None:
     return shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
 
 
-def build(directory: Path, portable: bool) -> Path:
+@dataclass(frozen=True)
+class Flavour:
+    """What to look for, and where."""
+
+    sanitizers: str
+    libraries: tuple[str, ...]
+    portable: bool = False
+    whole: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+TESTS_OF_THREADS = ("kernels/test_kernels_workers.py", "runtime/test_threads.py", "runtime/test_forks.py",
+                    "read/test_decoder.py", "write/test_write_streaming.py")  # fmt: skip
+
+
+def memory(portable: bool, whole: bool) -> Flavour:
+    # Python itself leaks at exit; allocator_may_return_null lets MemoryError be MemoryError.
+    settings = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:abort_on_error=0",
+                "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}  # fmt: skip
+    return Flavour("address,undefined", ("libasan.so", "libubsan.so"), portable, whole, settings)
+
+
+def threads(reports: Path) -> Flavour:
+    """Its reports become files whose names begin with ``reports``. Only what this build made is watched."""
+    said = f"log_path={reports}:ignore_noninstrumented_modules=1:report_signal_unsafe=0:die_after_fork=0"
+    return Flavour("thread", ("libtsan.so",), whole=True, settings={"TSAN_OPTIONS": said})
+
+
+def build(directory: Path, flavour: Flavour) -> Path:
     """The instrumented extension's path."""
     directory.mkdir(parents=True, exist_ok=True)
     cmake = tool("cmake")
     if cmake is None or importlib.util.find_spec("nanobind") is None:
         raise SystemExit("needs cmake and nanobind: pip install '.[dev]'")
     configure = [
-        cmake, "-S", str(ROOT / "pyparq" / "kernels"), "-B", str(directory), "-DPYPARQ_SANITIZE=ON",
+        cmake, "-S", str(ROOT / "pyparq" / "kernels"), "-B", str(directory), f"-DPYPARQ_SANITIZE={flavour.sanitizers}",
         "-DCMAKE_BUILD_TYPE=RelWithDebInfo", f"-DPython_EXECUTABLE={sys.executable}",
-        f"-DPYPARQ_NO_SIMD={'ON' if portable else 'OFF'}",
+        f"-DPYPARQ_NO_SIMD={'ON' if flavour.portable else 'OFF'}",
     ]  # fmt: skip
     if ninja := tool("ninja"):
         configure += ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
@@ -63,6 +97,13 @@ def overlay(directory: Path, extension: Path, whole: bool) -> None:
     for link, target in links.items():
         link.unlink(missing_ok=True)
         link.symlink_to(target)
+    (directory / "sitecustomize.py").write_text(WITHOUT_EDITABLE)
+
+
+WITHOUT_EDITABLE = """import sys
+sys.meta_path[:] = [finder for finder in sys.meta_path if "Redirecting" not in type(finder).__name__]
+"""
+"""In processes that a test starts, the finder of an editable install would come before the overlay."""
 
 
 def library(name: str) -> str:
@@ -74,37 +115,43 @@ def library(name: str) -> str:
     return path
 
 
-def run(directory: Path, portable: bool, whole: bool, arguments: list[str]) -> int:
+def run(directory: Path, flavour: Flavour, command: list[str]) -> int:
+    """Run Python with these arguments on the build."""
     overlaid = directory / "overlay"
-    overlay(overlaid, build(directory / "build", portable), whole)
-    tests = arguments or [str(p) for p in sorted((ROOT / "tests").rglob("test_kernels*.py"))]
+    overlay(overlaid, build(directory / "build", flavour), flavour.whole)
     env = dict(
         os.environ,
-        LD_PRELOAD=f"{library('libasan.so')} {library('libubsan.so')}",
-        # Python itself leaks at exit; allocator_may_return_null lets MemoryError be MemoryError.
-        ASAN_OPTIONS="detect_leaks=0:allocator_may_return_null=1:abort_on_error=0",
-        UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1",
+        LD_PRELOAD=" ".join(map(library, flavour.libraries)),
         PYTHONMALLOC="malloc",
         PYTHONSAFEPATH="1",  # processes that a test starts find the overlay, too, and not the source folder
         PYTHONPATH=os.pathsep.join([str(overlaid), sysconfig.get_path("purelib"), *site.getsitepackages()]),
+        **flavour.settings,
     )
-    # --capture=sys leaves the sanitizer its own stderr.
     # -S: an editable install would put its own finder before the overlay; -P: so would the working directory.
-    command = [
-        sys.executable,
-        "-S",
-        "-P",
-        "-m",
-        "pytest",
-        "-q",
-        "--capture=sys",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:randomly",
-        *tests,
-    ]
-    return subprocess.run(command, env=env, cwd=ROOT, check=False).returncode
+    python = [sys.executable, "-S", "-P"]
+    if flavour.sanitizers == "thread" and shutil.which("setarch"):
+        python = ["setarch", "-R", *python]  # it cannot do with all places where Linux puts libraries
+    return subprocess.run([*python, *command], env=env, cwd=ROOT, check=False).returncode
+
+
+def pytest(tests: list[str]) -> list[str]:
+    # --capture=sys leaves the sanitizer its own stderr.
+    return ["-m", "pytest", "-q", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:randomly", *tests]
+
+
+def run_threads(directory: Path, arguments: list[str]) -> int:
+    """The tests with many threads, and the script. Any report is a failure."""
+    reports = directory / "reports"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir(parents=True)
+    flavour = threads(reports / "race")
+    failed = run(directory, flavour, pytest(arguments or [str(ROOT / "tests" / name) for name in TESTS_OF_THREADS]))
+    if not arguments:
+        failed |= run(directory, flavour, [str(Path(__file__).with_name("thread_stress.py"))])
+    for report in sorted(reports.iterdir()):
+        print(report.read_text())
+        failed = 1
+    return failed
 
 
 def main() -> int:
@@ -112,11 +159,16 @@ def main() -> int:
     parser.add_argument("--build-dir", type=Path, help="keep the build here and use it again")
     parser.add_argument("--portable", action="store_true", help="without the code for x86-64 only")
     parser.add_argument("--whole", action="store_true", help="the whole package, for tests beyond those of the kernels")
+    parser.add_argument("--threads", action="store_true", help="look for threads that disturb each other")
     options, rest = parser.parse_known_args()
-    if options.build_dir:
-        return run(options.build_dir.resolve(), options.portable, options.whole, rest)
-    with tempfile.TemporaryDirectory(prefix="pyparq-sanitize-") as temporary:
-        return run(Path(temporary), options.portable, options.whole, rest)
+    with ExitStack() as stack:
+        directory = options.build_dir
+        if directory is None:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pyparq-sanitize-")))
+        if options.threads:
+            return run_threads(directory.resolve(), rest)
+        tests = rest or [str(p) for p in sorted((ROOT / "tests").rglob("test_kernels*.py"))]
+        return run(directory.resolve(), memory(options.portable, options.whole), pytest(tests))
 
 
 if __name__ == "__main__":

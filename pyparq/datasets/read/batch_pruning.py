@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,22 +33,38 @@ ABSENT, UNUSABLE = 0, 2
 
 Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+Answer = npt.NDArray[np.uint8]
+
+
+class AskedFile(NamedTuple):
+    """A file whose statistics and filters are asked."""
+
+    where: Any
+    footer: StoredFooter
+    tail: memoryview | None
+    """The end of a remote file, as far as it is known. ``None`` for a local file."""
 
 
 class Together:
     """One predicate and the files of a dataset with footers like that of ``model``."""
 
-    def __init__(self, model: OpenFile, predicate: Predicate, paths: Sequence[str], footers: Sequence[StoredFooter]):
+    def __init__(self, model: OpenFile, predicate: Predicate, files: Sequence[AskedFile]):
         self._model = model
         self._options = model.options
         self._predicate = predicate
-        self._paths = [os.fsencode(path) for path in paths]
+        footers = [file.footer for file in files]
+        self._tails = [file.tail for file in files]
+        self._paths = [os.fsencode(file.where) if file.tail is None else b"" for file in files]
+        self._is_local = np.array([file.tail is None for file in files], np.bool_)
         self._data = [footer.data for footer in footers]
         self._statuses = np.array([footer.status for footer in footers], np.int64)
         self._tests = list(dict.fromkeys(predicate.tests()))
         self._nodes = sorted({test.node for test in self._tests}, key=lambda node: node.column)
         self._chunks = chunks_of_files(model, self._nodes, footers)
         self._maybe: dict[Test, Mask] = {}
+        self.unasked: set[int] = set()
+        """Positions of files with Bloom filters that have to be requested."""
 
     def row_groups(self) -> list[list[int] | None]:
         """For each file, the row groups that can match. ``None``: the file must be asked by itself."""
@@ -60,9 +77,8 @@ class Together:
             bounds = {node: self._bounds(j) for j, node in enumerate(self._nodes)}
             for test in self._tests:
                 self._maybe[test] = evaluate_bounds(test, bounds[test.node]).some
-        if self._options.use_bloom_filters and kernels.probe_filters is not None:
-            for test in self._tests:
-                self._ask_filters(test, usual)
+        if self._options.use_bloom_filters:
+            self._by_filters(usual)
         kept: list[list[int] | None] = [[] if sound else None for sound in usual.tolist()]
         live = np.flatnonzero(self._combined(self._predicate))
         files = self._chunks.file_of[live]
@@ -71,6 +87,13 @@ class Together:
             if found is not None:
                 found.append(group)
         return kept
+
+    def _by_filters(self, usual: Mask) -> None:
+        if kernels.probe_filters is None:  # the system has no positioned reads
+            self.unasked.update(np.flatnonzero(~self._is_local).tolist())
+            return
+        for test in self._tests:
+            self._ask_filters(test, usual)
 
     def _bounds(self, j: int) -> Bounds:
         """Bounds from the statistics of the chunks of one leaf."""
@@ -99,16 +122,41 @@ class Together:
         if hashes is None:
             return
         flat = np.array(sorted({h for alternatives in hashes for h in alternatives}), np.uint64)
-        parts = [asked[k : k + AT_A_TIME] for k in range(0, len(asked), AT_A_TIME)]
-        answers = map_tasks(lambda part: self._probe(chunks, files[part], part, flat), parts, self._options.use_threads)
+        answer = np.ones(len(asked), np.uint8)
+        local = self._is_local[files[asked]]
+        answer[local] = self._by_paths(chunks, files, asked[local], flat)
+        answer[~local] = self._by_tails(chunks, files, asked[~local], flat)
         self._maybe[test] = self._maybe[test].copy()
-        answer = np.concatenate(answers)
         self._maybe[test][asked] = answer != ABSENT
         usual[files[asked[answer == UNUSABLE]]] = False
 
-    def _probe(
-        self, chunks: ChunkNumbers, files: Int64Array, part: Int64Array, hashes: npt.NDArray[np.uint64]
-    ) -> npt.NDArray[np.uint8]:
+    def _by_paths(self, chunks: ChunkNumbers, files: Int64Array, asked: Int64Array, hashes: Hashes) -> Answer:
+        """The answers of filters in local files."""
+        parts = [asked[k : k + AT_A_TIME] for k in range(0, len(asked), AT_A_TIME)]
+        probe = lambda part: self._probe(chunks, files[part], part, hashes)  # noqa: E731
+        return np.concatenate([np.zeros(0, np.uint8), *map_tasks(probe, parts, self._options.use_threads)])
+
+    def _by_tails(self, chunks: ChunkNumbers, files: Int64Array, asked: Int64Array, hashes: Hashes) -> Answer:
+        """The answers of filters in remote files, as far as they came with the footers."""
+        assert kernels.probe_open_filters is not None
+        answer, first = np.ones(len(asked), np.uint8), 0
+        for part in np.split(asked, np.flatnonzero(np.diff(files[asked])) + 1) if len(asked) else ():
+            k, offsets, lengths = (
+                int(files[part[0]]),
+                chunks.bloom_filter_offset[part],
+                chunks.bloom_filter_length[part],
+            )
+            size, tail = int(self._statuses[k, 0]), self._tails[k]
+            if tail is None or int(offsets.min()) < size - len(tail):
+                self.unasked.add(k)
+            else:
+                most = self._options.limits.max_bloom_filter
+                found, _, _ = kernels.probe_open_filters(-1, size, tail, offsets, lengths, hashes, most)
+                answer[first : first + len(part)] = found
+            first += len(part)
+        return answer
+
+    def _probe(self, chunks: ChunkNumbers, files: Int64Array, part: Int64Array, hashes: Hashes) -> Answer:
         assert kernels.probe_filters is not None
         first, last = int(files[0]), int(files[-1]) + 1
         return kernels.probe_filters(

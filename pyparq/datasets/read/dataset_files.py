@@ -16,6 +16,7 @@ from pyparq.datasets.read.evolution import marked
 from pyparq.datasets.read.footers import Footers
 from pyparq.datasets.read.known_files import KnownFiles, known_files
 from pyparq.datasets.read.one_schema import unify
+from pyparq.datasets.read.open_files import is_remote
 from pyparq.datasets.read.schema_survey import Surveyed
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.datasets.read.trusted_summary import TrustedSummary, trusted_summary
@@ -26,10 +27,9 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.io.file_systems import is_store
 from pyparq.io.object_stores import ObjectFile
 from pyparq.io.source import begin
-from pyparq.io.url import is_local_system, is_url
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.runtime.threads import MANY_REQUESTS, REQUESTS, cpu_count, map_requests, map_tasks
+from pyparq.runtime.threads import REQUESTS, cpu_count, map_requests, map_tasks, most_requests
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -135,8 +135,10 @@ class DatasetFiles:
 
     def begin(self) -> None:
         """A scan begins: look again at remote files that are open, if they may have changed."""
-        for file in self._opened.values() if self.is_remote else ():
-            begin(file.fetcher.source)
+        if self.is_remote:
+            self.footers.begin()
+            for file in self._opened.values():
+                begin(file.fetcher.source)
 
     def open(self, k: int) -> OpenFile | None:
         """File ``k`` with its footer. ``None`` for a file that is left out."""
@@ -171,13 +173,18 @@ class DatasetFiles:
 
     def read_footers(self, numbers: Iterable[int]) -> None:
         """Read the footers of these files, in parallel."""
-        self.map_files(self.open, self.footers.read([k for k in numbers if k not in self.unreadable]))
+        self.map_files(self.open, self.read_stored([k for k in numbers if k not in self.unreadable]))
+
+    def read_stored(self, numbers: Iterable[int]) -> list[int]:
+        """Read the footers of these files, where many can be read together, without decoding each. Returns the numbers
+        of the files that must be opened one by one."""
+        return self.footers.read(numbers, self.map_files)
 
     def open_all(self, numbers: Iterable[int]) -> list[tuple[int, OpenFile]]:
         """The files with these numbers, without those that are left out. Their footers are read in parallel."""
         wanted = list(numbers)
         missing = [k for k in wanted if k not in self._opened and k not in self.unreadable]
-        self.map_files(self.open, self.footers.read(missing))
+        self.map_files(self.open, self.read_stored(missing))
         for k in missing:
             self.open(k)
         return [(k, self._opened[k]) for k in wanted if k in self._opened]
@@ -192,13 +199,14 @@ class DatasetFiles:
     @property
     def is_remote(self) -> bool:
         """Whether requests take milliseconds, judged by the first file."""
-        return any(map(_is_remote, self.found.files[:1]))
+        return any(map(is_remote, self.found.files[:1]))
 
     @property
     def requests(self) -> int:
-        """Number of remote files to ask at a time, judged by the first one."""
+        """Number of remote files to ask at a time, judged by the first one: where requests take the client little time,
+        as many as the process may make."""
         quickly = any(map(_asks_quickly, self.found.files[:1]))
-        return self.options.max_requests or (MANY_REQUESTS if quickly else REQUESTS)
+        return self.options.max_requests or (most_requests() if quickly else REQUESTS)
 
     def at_a_time(self) -> int:
         """Number of remote files to read at a time: as many as fit into ``prefetch_bytes``, and at least one per
@@ -216,7 +224,7 @@ class DatasetFiles:
         wanted = [k for k in numbers if k not in self.unreadable]
         few = self.footers.kinds() if len(asked) * 4 <= len(wanted) == len(self.found.files) else None
         wanted = wanted if few is None else few
-        alone = self.footers.read(wanted) if few is None else [k for k in few if self.footers.frame(k) is None]
+        alone = self.read_stored(wanted) if few is None else [k for k in few if self.footers.frame(k) is None]
         self.map_files(lambda k: self.open(k) if k in asked else self._looked_at(k), alone)
         seen: set[int] = set()
         for k in wanted:
@@ -365,14 +373,6 @@ class DatasetFiles:
         """The common schema of all of these. Each comes with the name of a file that has it."""
         self.matching = self.matching.among(schema for _, schema in schemas)
         return unify(schemas, self.matching)
-
-
-def _is_remote(file: DataFile) -> bool:
-    where = file.where
-    if file.fs is not None or is_url(where) or getattr(where, "is_local", True) is False:
-        return True
-    fs = getattr(where, "fs", None)  # what fsspec opens has one
-    return fs is not None and not is_local_system(fs)
 
 
 def _asks_quickly(file: DataFile) -> bool:

@@ -198,10 +198,11 @@ class FileReads:
 
     def _in_order(self) -> Iterator[tuple[int, int, list[int] | None]]:
         """The position of each file, its number, and the row groups that can match, if they are known. Some files are
-        asked together before the first of them is read."""
+        asked together before the first of them is read, but not remote ones that a limit may make needless."""
+        alone = self._limit is not None and self._files.is_remote
         for first in range(0, len(self.numbers), AT_A_TIME):
             numbers = self.numbers[first : first + AT_A_TIME]
-            groups = self._scans.row_groups(numbers)
+            groups = {} if alone else self._scans.row_groups(numbers)
             self.together = self.together or bool(groups)
             for at, number in enumerate(numbers, first):
                 yield at, number, groups.get(number)

@@ -11,7 +11,7 @@ import numpy as np
 from pyparq import kernels
 from pyparq.arrow.column import Column
 from pyparq.arrow.table import Batch
-from pyparq.datasets.read.batch_pruning import Together
+from pyparq.datasets.read.batch_pruning import AskedFile, Together
 from pyparq.datasets.read.concatenated_scan import ConcatenatedFile, Joint, Part, runs
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.evolution import marked
@@ -72,12 +72,14 @@ class FileScans:
         """By the id of a file's schema tree. The file keeps the tree alive."""
         self._models: dict[tuple[int, int], tuple[OpenFile, Expression, Scan | None]] = {}
         """By the id of the schema tree, and by the part of the filter that partitions leave."""
+        self._own_filters: set[int] = set()
+        """Remote files whose Bloom filters did not come with their footers."""
 
     def row_groups(self, numbers: Sequence[int]) -> dict[int, list[int]]:
         """The row groups that can match, for the files that can be asked together."""
         if self._parts.expression is None or self._plans is not None or len(numbers) < 2:
             return {}
-        footers = self._dataset.footers
+        footers, where = self._dataset.footers, self._dataset.found.files
         found: dict[int, list[int]] = {}
         for rest, part in self._alike(numbers):
             if isinstance(rest, Known):
@@ -86,9 +88,10 @@ class FileScans:
             if model is None and part[0] not in self._dataset.unreadable:
                 found |= {number: [] for number in part}  # the filter is never true for such a file
             elif model is not None:
-                paths = [self._dataset.found.files[number].where for number in part]
-                stored = [footers.stored(number) for number in part]
-                asked = Together(model.scan.file, model.scan.predicate, paths, stored).row_groups()
+                files = [AskedFile(where[k].where, footers.stored(k), footers.tail(k)) for k in part]
+                together = Together(model.scan.file, model.scan.predicate, files)
+                asked = together.row_groups()
+                self._own_filters.update(part[place] for place in together.unasked)
                 found |= {number: groups for number, groups in zip(part, asked, strict=True) if groups is not None}
         return found
 
@@ -99,7 +102,7 @@ class FileScans:
         Files of an unknown kind and files that are left out are in no group.
         """
         footers = self._dataset.footers
-        footers.read(numbers)
+        self._dataset.read_stored(numbers)
         alike: dict[tuple[int, Any], tuple[Expression, list[int]]] = {}
         for number in numbers:
             frame = footers.frame(number)
@@ -126,7 +129,7 @@ class FileScans:
                 return None
             rows = self._dataset.stored_rows(number, file, rows)
             groups = self._left.groups.get(number)
-            ask = row_groups is None and number not in self._left.by_keys
+            ask = (row_groups is None or number in self._own_filters) and number not in self._left.by_keys
             if groups is not None and row_groups is not None:
                 groups = sorted(set(groups) & set(row_groups))
             chosen = row_groups if groups is None else groups

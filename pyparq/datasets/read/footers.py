@@ -10,20 +10,29 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pyparq import kernels
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.read.footer_kinds import forget_kinds, kinds_of
-from pyparq.datasets.read.open_files import FileStatus, ListedFile, file_status, open_listed, status_of
+from pyparq.datasets.read.open_files import (
+    FileStatus,
+    ListedFile,
+    fetcher_of,
+    file_status,
+    is_remote,
+    open_listed,
+    status_of,
+)
 from pyparq.datasets.read.stored_footer import AT_A_TIME, SETTLED_NS, StoredFooter, tail_of
 from pyparq.encryption.reading import CLEAR_FILE
-from pyparq.errors import located
+from pyparq.errors import ParquetError, located
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.io.fetch import Fetcher
+from pyparq.io.source import begin
 from pyparq.options import ReadOptions
-from pyparq.read.footers.footer_read import open_footer
+from pyparq.read.footers.footer_read import MANY_REMOTE_TAIL, open_footer, stored_footer
 from pyparq.read.footers.known_schemas import FileSchema
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime import fork_safety
@@ -133,6 +142,10 @@ class Footers:
         self._storage_options = storage_options
         self._stored: dict[int, StoredFooter] = {}
         self._asked: set[int] = set()
+        self._fetchers: dict[int, Fetcher] = {}
+        """Of the remote files whose footers were read."""
+        self._errors: dict[int, ParquetError | OSError] = {}
+        """Of remote files whose footers could not be read."""
         self._frames: dict[int, int] = {}
         """The number of the kind of each file's footer. Footers of one kind are equal except for rows and row
         groups."""
@@ -140,9 +153,9 @@ class Footers:
         self._models: dict[int, OpenFile] = {}
         """By frame: a file whose decoded footer others share."""
 
-    def read(self, numbers: Iterable[int]) -> list[int]:
+    def read(self, numbers: Iterable[int], each: Callable[[Callable[[int], None], list[int]], Any]) -> list[int]:
         """Read the footers of the files with these numbers, where many can be read together. Returns the numbers of the
-        files that must be opened one by one."""
+        files that must be opened one by one. ``each`` calls a function for many remote files at the same time."""
         wanted = list(numbers)
         new = [k for k in wanted if k not in self._asked]
         if len(new) > 1:
@@ -150,8 +163,27 @@ class Footers:
             for k, stored in zip(new, read_stored([self._files[k] for k in new], self._options), strict=True):
                 if stored is not None:
                     self._stored[k] = stored
+            each(self._read_remote, [k for k in new if k not in self._stored and is_remote(self._files[k])])
             self._compare([k for k in new if k in self._stored])
         return [k for k in wanted if k not in self._stored]
+
+    def begin(self) -> None:
+        """A scan begins: remote files may have been replaced since the last one."""
+        for fetcher in self._fetchers.values():
+            begin(fetcher.source)
+
+    def _read_remote(self, k: int) -> None:
+        """Read the footer of one remote file. Its error, if any, is raised when the file is opened."""
+        try:
+            fetcher = fetcher_of(self._files[k], self._options, self._storage_options)
+            with located(file=fetcher.source.name):
+                encrypted, data = stored_footer(fetcher, self._options, MANY_REMOTE_TAIL)
+        except (ParquetError, OSError) as error:
+            self._errors[k] = error
+            return
+        status, counts = FileStatus(fetcher.source.size, 0, 0), fetcher.counts
+        self._fetchers[k] = fetcher
+        self._stored[k] = StoredFooter(status, encrypted, bytes(data), counts.requests, counts.bytes)
 
     def kinds(self) -> list[int] | None:
         """One file per kind of footer, in the order of the files. No other footer is kept. ``None`` if all files must
@@ -187,14 +219,23 @@ class Footers:
         """The stored footer of a file that has a :meth:`frame`."""
         return self._stored[k]
 
+    def tail(self, k: int) -> memoryview | None:
+        """The end of a remote file, as far as it came with its footer. ``None`` for a local file."""
+        return self._fetchers[k].tail if k in self._fetchers else None
+
     def open(self, k: int) -> OpenFile:
         """File ``k`` with its footer decoded.
 
         Raises :class:`pyparq.CorruptFileError` and the like, with the name of the file.
         """
-        file, stored = self._files[k], self._stored.get(k)
+        file, stored, error = self._files[k], self._stored.get(k), self._errors.pop(k, None)
+        if error is not None:
+            raise error
         if stored is None:
             return open_listed(file, self._options, self._storage_options)
+        if k in self._fetchers:
+            with located(file=file.name):
+                return self._decoded(k, self._fetchers[k], stored)
         source = ListedFile(file, stored.status)
         with located(file=source.name):
             fetcher = Fetcher(source, self._options.coalesce_gap)

@@ -12,7 +12,7 @@ from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.fetch import Fetcher
 from pyparq.io.roads import path_on
 from pyparq.io.source import LocalFile, open_source, set_requests, source_on
-from pyparq.io.url import is_url
+from pyparq.io.url import is_local_system, is_url
 from pyparq.options import ReadOptions
 from pyparq.read.footers.footer_read import MANY_REMOTE_TAIL, read_footer
 from pyparq.read.footers.open_file import OpenFile
@@ -78,12 +78,26 @@ def open_listed(file: DataFile, options: ReadOptions, storage_options: Mapping[s
 
     Raises :class:`pyparq.CorruptFileError` and the like, with the name of the file.
     """
-    source = source_of(file, storage_options)
-    set_requests(source, options.retries, options.retry_wait, options.max_requests)
-    with located(file=source.name):
-        fetcher = Fetcher(source, options.coalesce_gap)
+    fetcher = fetcher_of(file, options, storage_options)
+    with located(file=fetcher.source.name):
         footer, decryption = read_footer(fetcher, options, MANY_REMOTE_TAIL)
         return OpenFile(fetcher, footer, decryption, options)
+
+
+def fetcher_of(file: DataFile, options: ReadOptions, storage_options: Mapping[str, Any] | None) -> Fetcher:
+    """What reads the bytes of a dataset's file."""
+    source = source_of(file, storage_options)
+    set_requests(source, options.retries, options.retry_wait, options.max_requests)
+    return Fetcher(source, options.coalesce_gap)
+
+
+def is_remote(file: DataFile) -> bool:
+    """Whether requests to the file take milliseconds."""
+    where = file.where
+    if file.fs is not None or is_url(where) or getattr(where, "is_local", True) is False:
+        return True
+    fs = getattr(where, "fs", None)  # what fsspec opens has one
+    return fs is not None and not is_local_system(fs)
 
 
 def source_of(file: DataFile, storage_options: Mapping[str, Any] | None) -> Source:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ from pyparq.kernels import arrow_stream
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.arrow_stream import ScanStream
+from pyparq.read.async_reads import batches_async
 from pyparq.read.conversions import Convertible
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
 from pyparq.read.scan import BATCH_ROWS
@@ -149,6 +150,10 @@ class DatasetScan(Convertible):
         if batch_size is not None and batch_size < 1:
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         yield from self._reads.batches(batch_size)
+
+    def __aiter__(self) -> AsyncIterator[Batch]:
+        """:meth:`batches` for a program with an event loop: see :meth:`pyparq.Scan.__aiter__`."""
+        return batches_async(self.batches)
 
     def rows(self, by_file: Iterable[tuple[int, Any]]) -> Table:
         """Rows of some files, whatever the filter: pairs of a file and its rows."""

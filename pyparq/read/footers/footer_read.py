@@ -16,6 +16,7 @@ from pyparq.io.companion_files import base_name, read_sibling
 from pyparq.io.fetch import Fetcher
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
+from pyparq.read.footers.kept_footers import keep_footer, take_kept
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 
@@ -31,17 +32,27 @@ SMALL_FILE = 128 << 10
 
 
 def read_footer(
-    fetcher: Fetcher, options: ReadOptions, remote_tail: int = REMOTE_TAIL
+    fetcher: Fetcher, options: ReadOptions, remote_tail: int = REMOTE_TAIL, *, lazily: bool = False
 ) -> tuple[LazyFileMetaData, FileDecryption]:
     """The footer at the end of the file (README.md, File format), and the decryption context for the rest.
 
-    ``remote_tail``: bytes to read first if the file is remote and no option gives the number. Raises
+    ``remote_tail``: bytes to read first if the file is remote and no option gives the number. ``lazily``: where the
+    footer of a remote file is kept in memory, take it without asking whether the file is still the same;
+    :meth:`Fetcher.prove` tells in the end. Raises
     :class:`EncryptionError` for an encrypted footer without its key, and for one that fails its authentication or
     signature. Also raises it for a file that is not encrypted when keys are given, unless they allow that.
     """
+    return open_footer(*stored_footer(fetcher, options, remote_tail, lazily=lazily), fetcher.source, options)
+
+
+def stored_footer(
+    fetcher: Fetcher, options: ReadOptions, remote_tail: int = REMOTE_TAIL, *, lazily: bool = False
+) -> tuple[bool, memoryview]:
+    """Whether the footer is encrypted, and the bytes that its length field counts. ``lazily``: see
+    :func:`read_footer`."""
     _check_keys(options)
-    magic, stored = _stored(fetcher, options, remote_tail)
-    return open_footer(magic == ENCRYPTED_MAGIC, stored, fetcher.source, options)
+    magic, stored = _stored(fetcher, options, remote_tail, lazily)
+    return magic == ENCRYPTED_MAGIC, stored
 
 
 def open_footer(
@@ -84,10 +95,13 @@ def _check_keys(options: ReadOptions) -> None:
         raise OptionError(f"decryption must be DecryptionProperties, not {type(given).__name__}")
 
 
-def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[bytes, memoryview]:
+def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int, lazily: bool) -> tuple[bytes, memoryview]:
     """The magic at the end of the file, and the bytes that the length field before it counts."""
     source: Source = fetcher.source
-    tail = fetcher.read_tail(options.tail_size or (_local_tail(source) if source.is_local else remote_tail))
+    is_kept = take_kept(fetcher, lazily)
+    tail = fetcher.tail
+    if not is_kept:
+        tail = fetcher.read_tail(options.tail_size or (_local_tail(source) if source.is_local else remote_tail))
     if source.size < 12:  # the magic bytes at both ends, and the length of the footer
         raise CorruptFileError(f"not a Parquet file: it has only {source.size} bytes")
     # The magic bytes at the start are not read: that would take another request, and readers need nothing from there.
@@ -101,6 +115,8 @@ def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int) -> tuple[b
         raise LimitError(f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})")
     if size + 8 > len(tail):  # the first read was too short for this footer
         tail = fetcher.read_tail(size + 8)
+    if not is_kept:
+        keep_footer(fetcher, size + TRAILER)
     return magic, tail[len(tail) - TRAILER - size : len(tail) - TRAILER]
 
 

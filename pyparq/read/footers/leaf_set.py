@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,13 @@ from pyparq.format.schema_node import Node
 class LeafSet:
     """Some leaves of one schema, each once. It must not be changed."""
 
-    __slots__ = ("columns", "decoded", "nodes", "repeated", "stored_paths", "types")
+    __slots__ = ("coded", "columns", "decoded", "nodes", "repeated", "stored_paths", "types")
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, nodes: Iterable[Node], coded: Container[int] = ()) -> None:
+        """``coded``: the columns that come as codes of dictionaries."""
         self.nodes = list(nodes)
+        self.coded = [node.column in coded for node in self.nodes]
+        """Which of them come as codes of dictionaries."""
         self.columns = np.array([node.column for node in self.nodes], np.int64)
         """Their places in a row group."""
         self.types = np.array([node.element.type for node in self.nodes], np.int64)

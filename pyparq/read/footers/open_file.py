@@ -450,8 +450,11 @@ def _with_external_files(
     return Fetcher(WithExternalFiles(source, paths), options.coalesce_gap) if paths else fetcher
 
 
-def open_file(where: Any, options: ReadOptions, storage_options: Mapping[str, Any] | None = None) -> OpenFile:
-    """Open ``where`` (see :func:`pyparq.io.source.open_source`) and read its footer.
+def open_file(
+    where: Any, options: ReadOptions, storage_options: Mapping[str, Any] | None = None, *, lazily: bool = False
+) -> OpenFile:
+    """Open ``where`` (see :func:`pyparq.io.source.open_source`) and read its footer. ``lazily``: see
+    :func:`pyparq.read.footers.footer_read.read_footer`.
 
     Raises :class:`CorruptFileError` if it is not a complete Parquet file, and :class:`EncryptionError` if its footer
     cannot be decrypted.
@@ -463,7 +466,7 @@ def open_file(where: Any, options: ReadOptions, storage_options: Mapping[str, An
     fetcher = Fetcher(source, options.coalesce_gap)
     try:
         with located(file=source.name):
-            footer, decryption = read_footer(fetcher, options)
+            footer, decryption = read_footer(fetcher, options, lazily=lazily)
             if options.external_columns and isinstance(source, LocalFile):
                 fetcher = _with_external_files(fetcher, source, footer, options)
             return OpenFile(fetcher, footer, decryption, options)

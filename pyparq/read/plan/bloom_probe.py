@@ -109,7 +109,7 @@ def probe_local(
 
 
 def _fetch(fetcher: Fetcher, ranges: list[Range]) -> list[memoryview]:
-    return fetcher.fetch(ranges) if ranges else []
+    return fetcher.fetch_indexes(ranges) if ranges else []
 
 
 def _place(probe: Probe, file_size: int, limits: Limits) -> _Place:

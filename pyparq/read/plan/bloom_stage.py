@@ -31,6 +31,11 @@ class BloomStage:
         self._rows = rows
         self._known: Probes | None = None
 
+    @property
+    def num_filters(self) -> int:
+        """Filters that :meth:`run` will ask, if :meth:`ranges` was called."""
+        return 0 if self._known is None else len(self._known.asked)
+
     def ranges(self, room: Callable[[Chunk, int], int]) -> list[Range]:
         """The byte ranges that :meth:`run` will ask for. ``room``: bytes that a filter of unknown length can have, by
         its column chunk and place."""

@@ -15,7 +15,7 @@ from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunk_table import Mask
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.plan.candidates import Candidates, Question
-from pyparq.read.plan.joint_requests import hold, pays
+from pyparq.read.plan.joint_requests import chosen, hold, pays
 from pyparq.read.plan.page_reads import plan_column
 from pyparq.read.plan.row_groups import Selection
 
@@ -77,7 +77,7 @@ class DictionaryStage:
         if asked and not before_index and pays(self._rows.file.fetcher):
             # Held while the scan runs: these pages are read next, unless the dictionaries rule them out.
             pages = self._filter_pages([selection for _, selection, _ in asked])
-            hold(self._rows.file.fetcher, [_ranges(asked), pages])
+            hold(self._rows.file.fetcher, chosen([_ranges(asked), pages]))
         self._read_dictionaries([(selection, chunk) for _, selection, chunk in asked])
         for test, selection, chunk in asked:
             values = selection.dictionaries.get(chunk.node.column)
@@ -103,7 +103,7 @@ class DictionaryStage:
             if chunk.node.column not in selection.dictionaries
         }
         ranges = [(chunk.start, _size(chunk)) for _, chunk in missing.values()]
-        parts = self._rows.file.fetcher.fetch(ranges) if ranges else []
+        parts = self._rows.file.fetcher.fetch_indexes(ranges) if ranges else []
         for (selection, chunk), data in zip(missing.values(), parts, strict=True):
             values = self._dictionary(chunk, data)
             if values is not None:

@@ -115,7 +115,7 @@ def warn_index(chunk: Chunk, error: ParquetError) -> None:
 def read_locations(file: OpenFile, chunks: Sequence[Chunk]) -> dict[Key, PageLocations]:
     """Page locations of every chunk that has a usable OffsetIndex."""
     usable = [c for c in chunks if has_offset_index(c) and _inside([_offset_range(c)], c, file)]
-    parts = file.fetcher.fetch([_offset_range(c) for c in usable])
+    parts = file.fetcher.fetch_indexes([_offset_range(c) for c in usable])
     found: dict[Key, PageLocations] = {}
     for chunk, data in zip(usable, parts, strict=True):
         locations = _locations(file, chunk, data)
@@ -163,7 +163,7 @@ def read_page_indexes(file: OpenFile, chunks: Sequence[Chunk]) -> dict[Key, tupl
         for c in chunks
         if has_offset_index(c) and has_column_index(c) and _inside([_offset_range(c), _column_range(c)], c, file)
     ]
-    parts = file.fetcher.fetch([r for c in usable for r in (_column_range(c), _offset_range(c))])
+    parts = file.fetcher.fetch_indexes([r for c in usable for r in (_column_range(c), _offset_range(c))])
     found: dict[Key, tuple[Bounds, PageLocations]] = {}
     for k, chunk in enumerate(usable):
         locations = _locations(file, chunk, parts[2 * k + 1])

@@ -24,16 +24,13 @@ from pyparq.read.plan.candidates import Candidates
 from pyparq.read.plan.column_index_stage import ColumnIndexStage
 from pyparq.read.plan.covering_tests import pruning_predicate
 from pyparq.read.plan.dictionary_stage import DictionaryStage
-from pyparq.read.plan.joint_requests import hold, pays
+from pyparq.read.plan.early_chunks import EarlyChunks
+from pyparq.read.plan.joint_requests import MOST_CHUNKS, chosen, hold, pays
 from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges, read_locations
 from pyparq.read.plan.row_groups import Selection
 from pyparq.read.plan.stage_report import StageReport
 from pyparq.read.plan.statistics_stage import StatisticsStage
 from pyparq.read.plan.trace import Trace
-
-MOST_CHUNKS = 1000
-"""Maximum number of column chunks whose metadata and page locations are looked at before they are known to be
-needed."""
 
 
 class Pruner:
@@ -50,10 +47,12 @@ class Pruner:
         *,
         ask_filters: bool = True,
         trace: Trace | None = None,
+        early: EarlyChunks | None = None,
     ) -> None:
         """``within``: the requested rows, for row groups of which only some are. ``account`` counts the
         decoded dictionaries. ``outputs``: the columns that will be read for the rows that are left. ``ask_filters``:
-        whether to ask Bloom filters. ``trace``: where to note what each stage leaves."""
+        whether to ask Bloom filters. ``trace``: where to note what each stage leaves. ``early``: what may be read
+        beside the indexes, if rows will be read at once."""
         self.file = file
         self.options = file.options
         self._rows = Candidates(file, pruning_predicate(file, predicate, row_groups), row_groups, within or {})
@@ -65,6 +64,7 @@ class Pruner:
         self._pages = ColumnIndexStage(self._rows)
         self.reports: list[StageReport] = []
         self._trace = trace
+        self._early = early
         self._not_reported = 0, 0
         """Requests and bytes that belong to the stages to come."""
 
@@ -88,6 +88,8 @@ class Pruner:
                 self._stage("column index", self._pages.run)
         if options.use_dictionaries:
             self._stage("dictionary", lambda: self._dictionaries.run(before_index=False))
+        if self._early is not None:
+            self._early.settle(bool(self._rows.selections))
         return self._rows.selections
 
     @contextmanager
@@ -97,10 +99,14 @@ class Pruner:
         if not pays(self.file.fetcher):
             yield
             return
+        output_chunks = self._note_narrowing()
+        ranges = chosen(self._kinds_of_ranges(output_chunks))
+        if self._early is not None:
+            self._early.begin(self._rows.selections, ranges, 0 if self._bloom is None else self._bloom.num_filters)
         counts = self.file.fetcher.counts
         requests, size = counts.requests, counts.bytes
-        output_chunks = self._note_narrowing()
-        ahead = hold(self.file.fetcher, self._kinds_of_ranges(output_chunks))
+        ahead = hold(self.file.fetcher, ranges)
+        self.file.fetcher.keep_indexes(ranges)
         self._not_reported = counts.requests - requests, counts.bytes - size
         try:
             yield

@@ -1,6 +1,7 @@
 #include "base/memory.hpp"
 
 #include "base/calls.hpp"
+#include "base/idle_maps.hpp"
 
 #include <nanobind/ndarray.h>
 
@@ -33,7 +34,6 @@ constexpr bool kOwnMaps = false;  // a sanitizer sees the borders of what malloc
 #endif
 
 constexpr size_t kSmallest = size_t{32} << 10;  // below this many bytes the C library is quick enough
-constexpr size_t kLargePage = size_t{2} << 20;  // bytes of a large page of the common processors
 constexpr size_t kMapped = kLargePage;          // from this many bytes on, memory comes from the kernel directly
 constexpr unsigned kNumpyDomain = 389047;       // numpy.lib.tracemalloc_domain
 
@@ -95,39 +95,23 @@ void release(Area area) noexcept {
     }
 }
 
-// What was given back and may be used again.
-class Idle {
+// Areas of the C library that were given back, by size.
+class IdleBlocks {
   public:
-    void set_most(size_t most) {
-        const std::lock_guard guard(lock_);
-        most_ = most;
-        drop(most);
-    }
-    size_t total() {
-        const std::lock_guard guard(lock_);
-        return total_;
-    }
-    // An area of so many bytes or somewhat more, or none: what is kept is there already, and fresh memory comes on top of it.
-    // The last one given is the likeliest to be in a cache.
+    size_t total() const { return total_; }
+    // One of just this size, or none. The last one given is the likeliest to be in a cache.
     Area take(size_t room) {
-        const std::lock_guard guard(lock_);
-        const size_t most = room < kMapped ? room : 2 * room;
-        for (auto found = places_.lower_bound(room); found != places_.end() && found->first <= most; ++found) {
-            if (found->second.empty()) continue;
-            const auto place = found->second.back();
-            found->second.pop_back();
-            const Area area = *place;
-            by_age_.erase(place);
-            total_ -= area.room;
-            return area;
-        }
-        return {};
+        const auto found = places_.find(room);
+        if (found == places_.end() || found->second.empty()) return {};
+        const auto place = found->second.back();
+        found->second.pop_back();
+        const Area area = *place;
+        by_age_.erase(place);
+        total_ -= area.room;
+        return area;
     }
-    // Keeps it, and lets go of the oldest where it is too much then; false where it is too much alone.
+    // False where there is no memory to note it.
     bool give(Area area) noexcept {
-        const std::lock_guard guard(lock_);
-        if (area.room > most_) return false;
-        drop(most_ - area.room);
         try {
             auto& places = places_[area.room];
             places.push_back(by_age_.end());
@@ -143,14 +127,8 @@ class Idle {
         total_ += area.room;
         return true;
     }
-    void clear() {
-        const std::lock_guard guard(lock_);
-        drop(0);
-    }
-    std::mutex& lock() { return lock_; }
-
-  private:
-    void drop(size_t most) {
+    // Lets go of the oldest until no more than so many bytes are left.
+    void drop(size_t most) noexcept {
         while (total_ > most) {
             const Area oldest = by_age_.front();
             places_.find(oldest.room)->second.pop_front();
@@ -160,10 +138,66 @@ class Idle {
         }
     }
 
-    std::mutex lock_;
+  private:
     std::list<Area> by_age_;                                          // the oldest first
     std::map<size_t, std::deque<std::list<Area>::iterator>> places_;  // by size, and by age
-    size_t total_ = 0, most_ = 0;
+    size_t total_ = 0;
+};
+
+// What was given back and may be used again.
+class Idle {
+  public:
+    void set_most(size_t most) {
+        const std::lock_guard guard(lock_);
+        most_ = most;
+        drop(most);
+    }
+    size_t total() {
+        const std::lock_guard guard(lock_);
+        return blocks_.total() + maps_.total();
+    }
+    // An area of so many bytes, or none.
+    Area take(size_t room) {
+        const std::lock_guard guard(lock_);
+        return mapped(room) ? maps_.take(room) : blocks_.take(room);
+    }
+    bool extend(Area& area, size_t room) {
+        const std::lock_guard guard(lock_);
+        return maps_.extend(area, room);
+    }
+    // Keeps it, and lets go of others where it is too much then; false where it is too much alone.
+    bool give(Area area) noexcept {
+        const std::lock_guard guard(lock_);
+        if (area.room > most_) return false;
+        drop(most_ - area.room);
+        return mapped(area.room) ? maps_.give(area) : blocks_.give(area);
+    }
+    // The same for the end of an area of the kernel's, however small.
+    bool give_end(Area area) noexcept {
+        const std::lock_guard guard(lock_);
+        if (area.room > most_) return false;
+        drop(most_ - area.room);
+        return maps_.give(area);
+    }
+    void clear() {
+        const std::lock_guard guard(lock_);
+        drop(0);
+    }
+    std::mutex& lock() { return lock_; }
+
+  private:
+    // Neither kind takes more than the half of what may be kept from the other.
+    void drop(size_t most) noexcept {
+        const size_t half = most / 2;
+        if (blocks_.total() + maps_.total() <= most) return;
+        blocks_.drop(std::max(half, most - std::min(most, maps_.total())));
+        maps_.drop(most - blocks_.total());
+    }
+
+    std::mutex lock_;
+    IdleBlocks blocks_;
+    IdleMaps maps_{unmap};
+    size_t most_ = 0;
 };
 
 // Never freed: threads may outlive what C++ frees when the process ends.
@@ -195,6 +229,7 @@ void grow_area(Area& area, size_t used, size_t size) {
     const size_t room = room_for(size);
     Area found;
     if (area.data != nullptr && mapped(area.room)) {
+        if (idle->extend(area, room)) return;
         // Copying into memory that is there costs about as much as to have more of it cleared, and takes none.
         found = idle->take(room);
         if (found.data == nullptr && remap(area, room)) return;
@@ -209,7 +244,10 @@ void trim_area(Area& area, size_t used) {
     const size_t room = room_for(used);
     // A guess that was nearly right will be made again, so the area is kept at its size. Its untouched part takes no
     // memory.
-    if (mapped(area.room) && mapped(room) && room < area.room - area.room / 4) remap(area, room);
+    if (!mapped(area.room) || !mapped(room) || room >= area.room - area.room / 4) return;
+    const Area end{area.data + room, area.room - room};
+    if (!idle->give_end(end)) unmap(end);
+    area.room = room;
 }
 
 void give_area(Area area) noexcept {

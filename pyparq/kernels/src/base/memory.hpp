@@ -6,7 +6,13 @@
 #pragma once
 #include "base/common.hpp"
 
+#include <memory>
+#include <new>
+#include <utility>
+
 namespace pyparq {
+
+constexpr size_t kLargePage = size_t{2} << 20;  // bytes of a large page of the common processors
 
 // Some memory. The owner gives it back, or hands it to an array that does.
 struct Area {
@@ -27,6 +33,19 @@ void grow_area(Area& area, size_t used, size_t size);
 void trim_area(Area& area, size_t used);
 
 void give_area(Area area) noexcept;
+
+// For vectors whose new items are all written at once: they begin with anything, not with zeros.
+template <class T>
+struct Unset : std::allocator<T> {
+    template <class U>
+    struct rebind {
+        using other = Unset<U>;
+    };
+    template <class U>
+    void construct(U* place) noexcept { ::new (static_cast<void*>(place)) U; }
+    template <class U, class... Values>
+    void construct(U* place, Values&&... values) { ::new (static_cast<void*>(place)) U(std::forward<Values>(values)...); }
+};
 
 // An object of Python's that gives the area back when the last reference to it is gone: the base of numpy's arrays. Needs
 // the GIL. Python's account of memory (tracemalloc) has its first `used` bytes as an array of numpy's.

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 namespace pyparq {
 namespace {
@@ -97,6 +98,23 @@ class Library {
                 refuse(answer, path, std::string("it has no ") + name);
             } else if (try_functions(answer, "found")) {
                 library.keep();
+                if constexpr (std::is_same_v<Functions, Zlib>) add_libdeflate(answer);
+                return;
+            }
+        }
+    }
+
+    static void add_libdeflate(Answer& answer) {
+        const nb::module_ finder = nb::module_::import_("pyparq.kernels.libraries");
+        for (const nb::handle file : finder.attr("files_of_libdeflate")()) {
+            const nb::object bytes = nb::steal(PyUnicode_EncodeFSDefault(file.ptr()));
+            if (!bytes.is_valid()) throw nb::python_error();
+            OpenLibrary library(PyBytes_AsString(bytes.ptr()));
+            if (!library.is_open()) continue;
+            const char* const missing = find_libdeflate(library, answer.functions);
+            if (keep_libdeflate_if_right(answer.functions) && missing == nullptr) {
+                library.keep();
+                answer.outcome.version = version_text(answer.functions);
                 return;
             }
         }

@@ -120,6 +120,17 @@ bool inflates_whole(const Zlib& z, const uint8_t* in, size_t size) {
     return fine;
 }
 
+bool deflates_whole(const Zlib& z) {
+    void* const deflater = z.newDeflater(6);
+    if (deflater == nullptr) return false;
+    uint8_t out[kRoom];
+    const size_t size = z.deflateGzip(deflater, kText, kTextSize, out, kRoom);
+    const bool fine = size > 0 && size < kRoom && inflates(z, out, size) &&
+                      z.deflateGzip(deflater, kText, kTextSize, out, size - 1) == 0;
+    z.freeDeflater(deflater);
+    return fine;
+}
+
 bool starts_frames(const Zstd& z, void* context, const uint8_t* in, size_t size) {
     uint8_t out[kRoom];
     size_t written = 0;
@@ -219,8 +230,18 @@ std::string fault_of(Zlib& z) {
     size_t size = 0;
     const bool fine = z.crc32(0, kDigits, sizeof(kDigits)) == 0xcbf43926u && deflates(z, stream, size) &&
                       inflates(z, stream, size);
-    if (z.inflateGzip != nullptr && !inflates_whole(z, stream, size)) z.inflateGzip = nullptr;
+    keep_libdeflate_if_right(z);
     return fine ? "" : kFailed;
+}
+
+bool keep_libdeflate_if_right(Zlib& z) {
+    uint8_t stream[kRoom];
+    size_t size = 0;
+    if (z.inflateGzip != nullptr && z.deflateGzip != nullptr && deflates(z, stream, size) &&
+        inflates_whole(z, stream, size) && deflates_whole(z))
+        return true;
+    z.inflateGzip = nullptr, z.deflateGzip = nullptr;
+    return false;
 }
 
 std::string fault_of(Zstd& z) {

@@ -19,4 +19,7 @@ std::string fault_of(Zstd& zstd);
 std::string fault_of(Brotli& brotli);
 std::string fault_of(Crypto& crypto);
 
+// Whether libdeflate's functions are there and give what they must. Otherwise they are set to null.
+bool keep_libdeflate_if_right(Zlib& zlib);
+
 }  // namespace pyparq

@@ -119,7 +119,44 @@ int64_t gzip_inflate(const Zlib& zlib, const uint8_t* in, size_t n, uint8_t* out
     return at - out;
 }
 
+namespace {
+
+// libdeflate's, for whole members.
+struct WholeDeflating {
+    void* deflater = nullptr;
+    void (*free)(void*) = nullptr;
+    int level = INT_MIN;
+
+    void* get(const Zlib& zlib, int wanted) {
+        if (deflater == nullptr || level != wanted) {
+            end();
+            deflater = zlib.newDeflater(wanted), free = zlib.freeDeflater, level = wanted;
+        }
+        return deflater;
+    }
+    void end() {
+        if (deflater != nullptr) free(deflater);
+        deflater = nullptr;
+    }
+    ~WholeDeflating() { end(); }
+};
+
+thread_local WholeDeflating whole_deflating;
+
+// The level of libdeflate that makes a member no larger than zlib's `level` does.
+int level_of_libdeflate(int level) { return level > 1 && level < 9 ? level + 1 : level; }
+
+// Bytes that may be compressed in one call, which nothing stops.
+constexpr size_t kMostAtOnce = size_t{4} << 20;
+
+}  // namespace
+
 int64_t gzip_deflate(const Zlib& zlib, int level, const uint8_t* in, size_t n, uint8_t* out, size_t room) {
+    if (zlib.deflateGzip != nullptr && n <= kMostAtOnce) {
+        void* const deflater = whole_deflating.get(zlib, level_of_libdeflate(level));
+        const size_t size = deflater == nullptr ? 0 : zlib.deflateGzip(deflater, in, n, out, room);
+        if (size > 0) return static_cast<int64_t>(size);
+    }
     if (!deflating.begin(zlib, level)) return -1;
     ZStream& stream = deflating.stream;
     const uint8_t* const in_end = in + n;

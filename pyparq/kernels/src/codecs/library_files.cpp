@@ -44,6 +44,16 @@ const char* find_functions(const OpenLibrary& from, Zlib& z) {
     return nullptr;
 }
 
+const char* find_libdeflate(const OpenLibrary& from, Zlib& z) {
+    PYPARQ_FIND("libdeflate_alloc_decompressor", z.newInflater);
+    PYPARQ_FIND("libdeflate_free_decompressor", z.freeInflater);
+    PYPARQ_FIND("libdeflate_gzip_decompress_ex", z.inflateGzip);
+    PYPARQ_FIND("libdeflate_alloc_compressor", z.newDeflater);
+    PYPARQ_FIND("libdeflate_free_compressor", z.freeDeflater);
+    PYPARQ_FIND("libdeflate_gzip_compress", z.deflateGzip);
+    return nullptr;
+}
+
 const char* find_functions(const OpenLibrary& from, Zstd& z) {
     PYPARQ_FIND("ZSTD_versionNumber", z.version);
     PYPARQ_FIND("ZSTD_isError", z.isError);

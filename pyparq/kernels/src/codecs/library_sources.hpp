@@ -40,6 +40,9 @@ const char* find_functions(const OpenLibrary& from, Zstd& zstd);
 const char* find_functions(const OpenLibrary& from, Brotli& brotli);
 const char* find_functions(const OpenLibrary& from, Crypto& crypto);
 
+// The same for libdeflate, which helps zlib.
+const char* find_libdeflate(const OpenLibrary& from, Zlib& zlib);
+
 // The file that a function is in, as the system's loader names it; empty where it does not say.
 std::string file_of(const void* function);
 

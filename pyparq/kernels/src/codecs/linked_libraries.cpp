@@ -88,6 +88,9 @@ bool link_functions(Zlib& z) {
     set(z.newInflater, &::libdeflate_alloc_decompressor);
     set(z.freeInflater, &::libdeflate_free_decompressor);
     set(z.inflateGzip, &::libdeflate_gzip_decompress_ex);
+    set(z.newDeflater, &::libdeflate_alloc_compressor);
+    set(z.freeDeflater, &::libdeflate_free_compressor);
+    set(z.deflateGzip, &::libdeflate_gzip_compress);
 #endif
     return true;
 }

@@ -188,14 +188,15 @@ void bind_engine_chunks(nb::module_& m) {
           nb::sig("def decode_chunks(leaves: list[LeafSpec], runs: Buffer, num_rows: Buffer, codec: Buffer, "
                   "num_values: Buffer, has_dictionary: Buffer, start: Buffer, size: Buffer, read: list[tuple[int, Any]], "
                   "limits: PageLimits, threads: int, room: int, wanted: list[Buffer | None] = []) -> "
-                  "tuple[list[DecodedColumn], ChunkTotals, "
+                  "tuple[list[Any], ChunkTotals, "
                   "DecodeRefusal | None]"),
           R"(Decode whole chunks. A number per chunk, row group by row group; `num_rows` per row group. `runs`: how many row
 groups are joined, one run after another. `read`: (offset in the file, bytes) each. `wanted`: nothing where all
 rows are; otherwise for each run None, or a bit for each of its rows in uint64 words. A row group without a wanted
 row need not be in `read`.
 
-(columns of one run after another, totals, None), or (None, None, what is refused).)");
+(columns of one run after another, totals, None), or (None, None, what is refused). A leaf of codes is (column,
+dictionaries of its row groups), and codes count through all of them; or None where a page has none.)");
 }
 
 }  // namespace

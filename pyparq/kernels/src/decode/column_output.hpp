@@ -84,15 +84,19 @@ class ViewBuffers {
 struct Dictionary {
     bool there = false;
     size_t count = 0;
-    std::vector<uint8_t> fixed;   // of the output's width
-    std::vector<uint8_t> beyond;  // 1 for those that do not fit the output's type; empty where all do
-    Block bytes;                  // of byte arrays, or of stored values of fixed width
+    std::vector<uint8_t, Unset<uint8_t>> fixed;  // of the output's width
+    std::vector<uint8_t> beyond;                 // 1 for those that do not fit the output's type; empty where all do
+    Block bytes;                                 // of byte arrays, or of stored values of fixed width
     size_t bytes_used = 0;
     std::vector<int64_t> offsets;
     ShortEntries entries;
     bool is_short = false;
     bool any_long = false;   // some entries are too long to be inline in a view
     bool is_copied = false;  // views of long entries point to copies
+    uint32_t first = 0;      // the code of the first entry
+
+    // The codes of its entries go on behind those of other dictionaries.
+    void number_from(uint32_t code);
 
     // From the PLAIN bytes of a dictionary page; `uses` values will be looked up, none of them behind the first `known`
     // entries. Throws NeedsAll where these are not all of them, and the bytes do not hold so many.

@@ -93,7 +93,10 @@ class Decoder {
         if (faults.any()) return;
         std::vector<size_t> all(jobs.size());
         std::iota(all.begin(), all.end(), size_t{0});
-        for (ColumnJob& job : jobs) job.binary.wide = job.leaf.large_offsets;
+        for (ColumnJob& job : jobs) {
+            job.binary.wide = job.leaf.large_offsets;
+            if (job.leaf.is_codes() && !number_entries(job)) job.misfit = true;
+        }
         decode(all, threads);
         if (faults.any()) return;
         decode(widened(), threads);
@@ -104,6 +107,18 @@ class Decoder {
     }
 
   private:
+    // The dictionaries of a column become one, and each entry has a code of its own. False where there are too many.
+    static bool number_entries(ColumnJob& job) {
+        size_t count = 0;
+        for (Piece& piece : job.pieces) {
+            Dictionary& entries = piece.known ? *piece.known : piece.dictionary;
+            if (entries.count > static_cast<size_t>(std::numeric_limits<int32_t>::max()) - count) return false;
+            if (count > 0) entries.number_from(static_cast<uint32_t>(count));
+            count += entries.count;
+        }
+        return true;
+    }
+
     // The jobs whose byte arrays are to be decoded anew, with wider offsets.
     std::vector<size_t> widened() {
         std::vector<size_t> found;
@@ -233,5 +248,9 @@ nb::object refusal_of(Faults& faults);
 
 // A column of values. Needs the GIL; nothing is left in the job.
 DecodedColumn column_of(ColumnJob& job);
+
+// The column; for codes (column, dictionaries of its pieces), for views (column, the bytes that they look at). None where it
+// cannot come out as what was asked for.
+nb::object result_of(ColumnJob& job);
 
 }  // namespace pyparq

@@ -26,6 +26,11 @@ void Dictionary::load(const Bytes& plain, int64_t entries_, int64_t known_, cons
     }
 }
 
+void Dictionary::number_from(uint32_t code) {
+    first = code;
+    for (size_t i = 0; i < fixed.size() / 4; ++i) store(fixed.data() + 4 * i, static_cast<uint32_t>(code + i));
+}
+
 void Dictionary::load_fixed(const Bytes& plain, size_t known, const LeafSpec& leaf, Budget& budget) {
     const size_t needed = checked_mul(known, leaf.width);
     if (known < count && needed > plain.size) throw NeedsAll{};
@@ -35,7 +40,10 @@ void Dictionary::load_fixed(const Bytes& plain, size_t known, const LeafSpec& le
     budget.take(count * leaf.out_width());
     fixed.resize(count * leaf.out_width());
     Passing room;
-    if (known == 0) return;
+    if (known == 0) {
+        std::fill(fixed.begin(), fixed.end(), uint8_t{0});
+        return;
+    }
     const uint8_t* const values = plain_fixed(page, leaf, known, room, budget);
     if (leaf.is_codes()) {
         for (uint32_t i = 0; i < count; ++i) store(fixed.data() + 4 * i, i);
@@ -45,6 +53,7 @@ void Dictionary::load_fixed(const Bytes& plain, size_t known, const LeafSpec& le
         bytes_used = needed;
     } else {
         // Zeros stand for the others. What no row uses does no harm.
+        std::memset(fixed.data() + known * leaf.out_width(), 0, (count - known) * leaf.out_width());
         if (!convert(leaf, values, known, fixed.data())) {
             beyond = misfits(leaf, values, known);
             beyond.resize(count);

@@ -97,10 +97,6 @@ DecodedColumn column_of(ColumnJob& job) {
     return found;
 }
 
-namespace {
-
-// The column; for codes (column, dictionaries of its pieces), for views (column, the bytes that they look at). None where it
-// cannot come out as what was asked for.
 nb::object result_of(ColumnJob& job) {
     if (job.misfit) return nb::none();
     if (job.leaf.is_values()) return nb::cast(column_of(job));
@@ -113,6 +109,8 @@ nb::object result_of(ColumnJob& job) {
     }
     return nb::make_tuple(column_of(job), beside);
 }
+
+namespace {
 
 nb::object facts_of(const std::deque<ColumnJob>& jobs) {
     nb::list all;

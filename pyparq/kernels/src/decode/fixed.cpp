@@ -247,7 +247,10 @@ void FixedSink::append_entries(const PageValues& page, const uint8_t* valid, siz
                                PageScratch& scratch, Budget& budget) {
     if (leaf_.is_codes() && valid == nullptr && page.picks == nullptr && n > 0) {
         if (page.data.size == 0) throw PageRefusal{"no_indices"};
-        return IndexReader(page.data.data, page.data.size, from.count).read(n, reinterpret_cast<uint32_t*>(out));
+        auto* const codes = reinterpret_cast<uint32_t*>(out);
+        IndexReader(page.data.data, page.data.size, from.count).read(n, codes);
+        for (size_t i = 0; from.first != 0 && i < n; ++i) codes[i] += from.first;
+        return;
     }
     const size_t width = width_;
     each_block(page, valid, n, from.count, scratch, budget,

@@ -110,8 +110,9 @@ class RunRows {
 std::vector<LeafSpec> specs_of(const nb::list& leaves) {
     std::vector<LeafSpec> specs;
     for (const nb::handle leaf : leaves) {
-        specs.push_back(nb::cast<const LeafSpec&>(leaf));
-        if (!specs.back().is_values()) fail("whole chunks come out as values");
+        LeafSpec& spec = specs.emplace_back(nb::cast<const LeafSpec&>(leaf));
+        if (!spec.is_values() && !spec.is_codes()) fail("whole chunks come out as values or codes");
+        spec.codes_or_values = false;  // all pieces of a column have one form
     }
     return specs;
 }
@@ -172,9 +173,12 @@ nb::tuple decode_chunks(const nb::list& leaves, const In<int64_t>& runs, const I
             totals.dictionary_pages += piece.dictionary_read ? 1 : 0;
             totals.ended_early += piece.end != piece.parts[0].size ? 1 : 0;
         }
-        DecodedColumn column = column_of(job);
-        totals.num_bytes += column.size();
-        found.append(nb::cast(std::move(column)));
+        for (const Piece& piece : job.pieces)
+            if (job.leaf.is_codes()) totals.num_bytes += piece.dictionary.bytes_used + 8 * piece.dictionary.offsets.size();
+        nb::object column = result_of(job);
+        if (!column.is_none())
+            totals.num_bytes += nb::cast<const DecodedColumn&>(job.leaf.is_codes() ? item(column, 0) : nb::handle(column)).size();
+        found.append(std::move(column));
     }
     return nb::make_tuple(found, totals, nb::none());
 }

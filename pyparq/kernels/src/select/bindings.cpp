@@ -21,6 +21,9 @@ one for each of the entries; None: all 0) of its codes.)");
 void bind_mask_bits(nb::module_& m) {
     m.def("mask_count", &mask_count, "words"_a,
           "How many bits are set.");
+    m.def("mask_ranks", &mask_ranks, "words"_a, "places"_a,
+          nb::sig("def mask_ranks(words: Buffer, places: Buffer) -> NDArray[np.int64]"),
+          "How many bits are set before each of `places` (int64, ascending).");
     m.def("mask_runs", &mask_runs, "words"_a,
           "How many runs of set bits there are.");
     m.def("mask_to_ranges", &mask_to_ranges, "words"_a, "num_rows"_a, "join"_a = 0,

@@ -7,6 +7,7 @@ namespace pyparq {
 nb::tuple tally_codes(const In<int32_t>& codes, const In<int64_t>& edges, int64_t num_entries,
                       const Array<int32_t, false, true>& weights);
 size_t mask_count(const In<uint64_t>& words);
+nb::object mask_ranks(const In<uint64_t>& words, const In<int64_t>& places);
 size_t mask_runs(const In<uint64_t>& words);
 nb::object mask_to_ranges(const In<uint64_t>& words, int64_t num_rows, int64_t join_);
 nb::object mask_from_ranges(const In<int64_t>& starts, const In<int64_t>& ends, int64_t num_rows);

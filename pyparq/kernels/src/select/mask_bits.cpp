@@ -53,6 +53,23 @@ PYPARQ_TARGET_AVX2 size_t count_runs_avx2(const uint64_t* words, size_t n) { ret
 
 size_t mask_count(const In<uint64_t>& words) { return count_bits(words.data, words.size); }
 
+// How many bits are set before each place; places ascend.
+nb::object mask_ranks(const In<uint64_t>& words, const In<int64_t>& places) {
+    Fresh<int64_t> out(places.size);
+    NoGil nogil(words.size * 8);
+    size_t done = 0;
+    int64_t before = 0;
+    for (size_t k = 0; k < places.size; ++k) {
+        const size_t place = checked_count(places.data[k], "place");
+        if (place / 64 < done || place > words.size * 64) fail("places that do not ascend, or behind the bitmap");
+        before += static_cast<int64_t>(count_bits(words.data + done, place / 64 - done));
+        done = place / 64;
+        const uint64_t rest = place % 64 == 0 ? 0 : words.data[done] & low_bits(place % 64);
+        out.data[k] = before + std::popcount(rest);
+    }
+    return std::move(out.object);
+}
+
 // Runs of set bits.
 size_t mask_runs(const In<uint64_t>& words) {
 #if PYPARQ_AVX2

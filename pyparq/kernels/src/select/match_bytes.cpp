@@ -46,36 +46,34 @@ void compare_pairs(const uint8_t* values, size_t n, Op op, const uint8_t* litera
     }
 }
 
+// Values that begin with the literal, or that are it. `wanted`: the answer for those.
+template <bool Longer, class Get>
+void test_begins(size_t n, const RawIn& literal, bool wanted, const uint8_t* end, const Within& within, uint64_t* out,
+                 Get&& get) {
+    const uint8_t* const x = literal.data;
+    const size_t len = literal.size;
+    const auto fits = [len](size_t size) { return Longer ? size >= len : size == len; };
+    const uint64_t mask = low_bits(8 * len), first = byteswap(order_prefix(x, len, x + len));
+    fill_one_by_one(n, within, out, [&](size_t i) {  // no branch on what the value holds, but for long literals
+        const auto [p, size] = get(i);
+        uint64_t have = 0;
+        if (end - p >= 8) have = load<uint64_t>(p);
+        else if (size > 0) std::memcpy(&have, p, size < 8 ? size : 8);
+        const bool begins = fits(size) & ((have & mask) == first);
+        return (begins && (len <= 8 || equal_bytes(p, x, len))) == wanted;
+    });
+}
+
 template <class Get>
 void test_bytes(size_t n, Op op, const RawIn& literal, const uint8_t* end, const Within& within, uint64_t* out,
                 Get&& get) {
     const uint8_t* const x = literal.data;
     const size_t len = literal.size;
-    if (op == Op::StartsWith || op == Op::NotStartsWith) {
-        const bool wanted = op == Op::StartsWith;
-        return fill_one_by_one(n, within, out, [&](size_t i) {
-            const auto [p, size] = get(i);
-            return (size >= len && equal_bytes(p, x, len)) == wanted;
-        });
-    }
+    if (op == Op::StartsWith || op == Op::NotStartsWith)
+        return test_begins<true>(n, literal, op == Op::StartsWith, end, within, out, get);
     check_order(op);
-    if (op == Op::Equal || op == Op::NotEqual) {
-        const bool wanted = op == Op::Equal;
-        if (len <= 8) {  // no branch on what the value holds
-            const uint64_t mask = low_bits(8 * len), first = byteswap(order_prefix(x, len, x + len));
-            return fill_one_by_one(n, within, out, [&](size_t i) {
-                const auto [p, size] = get(i);
-                uint64_t have = 0;
-                if (end - p >= 8) have = load<uint64_t>(p);
-                else if (size > 0) std::memcpy(&have, p, size < 8 ? size : 8);
-                return ((size == len) & ((have & mask) == first)) == wanted;
-            });
-        }
-        return fill_one_by_one(n, within, out, [&](size_t i) {
-            const auto [p, size] = get(i);
-            return (size == len && equal_bytes(p, x, len)) == wanted;
-        });
-    }
+    if (op == Op::Equal || op == Op::NotEqual)
+        return test_begins<false>(n, literal, op == Op::Equal, end, within, out, get);
     const uint64_t prefix = order_prefix(x, len, x + len);
     fill_one_by_one(n, within, out, [&](size_t i) {
         const auto [p, size] = get(i);

@@ -1,0 +1,239 @@
+"""Reads for programs with an event loop: many wait at the same time, on few threads, and give what other reads give."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bad_server import BadServer, serve
+from conftest import require
+from slow_store import AsyncStore, LoopingStore, Request
+
+import pyparq
+from pyparq import ChangedFileError, ParquetFile, UnsupportedError, col
+from pyparq.io.remote import FsspecFile
+from pyparq.io.request_bound import free_request
+from pyparq.runtime.threads import current_lane
+
+require("fsspec")
+require("aiohttp")
+require("greenlet")
+
+ROWS = 20_000
+MANY = 150
+
+
+@lru_cache
+def data(k: int = 0) -> bytes:
+    sink = io.BytesIO()
+    ids = range(k * ROWS, (k + 1) * ROWS)
+    table = {"id": list(ids), "key": [i * 7919 % 1_000_003 for i in ids], "text": [f"{i * 7919:09}" for i in ids]}
+    pyparq.write_table(table, sink, row_group_size=5_000, max_rows_per_page=1000, bloom_filters=["key"])
+    return sink.getvalue()
+
+
+SMALL_TAIL = {"tail_size": int.from_bytes(data()[-8:-4], "little") + 8}
+QUESTIONS: list[Any] = [None, col("key") == 17_000 * 7919 % 1_000_003, col("text") == "000000000", col("id") < 0]
+
+
+@pytest.fixture
+def server() -> Iterator[BadServer]:
+    with serve(data()) as running:
+        yield running
+
+
+def sources(server: BadServer, folder: Path) -> list[tuple[Any, dict[str, Any]]]:
+    path = folder / "t.parquet"
+    path.write_bytes(data())
+    stores = [store({"t": data()}).of("t") for store in (AsyncStore, LoopingStore)]
+    return [(one, {}) for one in (path, data(), *stores)] + [server.source(k) for k in ("http", "s3", "obstore-s3")]
+
+
+def test_the_same_rows_from_everywhere(server: BadServer, tmp_path: Path) -> None:
+    async def all_at_once() -> list[Any]:
+        asked = [(s, q, o | SMALL_TAIL) for s, o in sources(server, tmp_path) for q in QUESTIONS]
+        return await asyncio.gather(*(pyparq.read_table_async(s, None, q, **o) for s, q, o in asked))
+
+    expected = [pyparq.read_table(data(), filters=question).to_arrow() for question in QUESTIONS]
+    found = [table.to_arrow() for table in asyncio.run(all_at_once())]
+    assert found == expected * (len(found) // len(expected))
+
+
+def test_many_wait_at_the_same_time_on_few_threads() -> None:
+    """No request is answered before all reads have made one. Each read then makes more."""
+    store, before = AsyncStore({"t": data()}), threading.active_count()
+    come, seen = list[Request](), list[int]()
+
+    async def answer(request: Request) -> None:
+        come.append(request)
+        while len({id(r) for r in come if r.kind == "info"}) < MANY:
+            await asyncio.sleep(0.01)
+        seen.append(threading.active_count())
+
+    original = store._answer
+
+    async def held(request: Request) -> None:
+        await answer(request)
+        await original(request)
+
+    store._answer = held  # type: ignore[method-assign]
+
+    async def all_at_once() -> list[Any]:
+        asked = (pyparq.read_table_async(store.of("t"), ["id"], QUESTIONS[1], **SMALL_TAIL) for _ in range(MANY))
+        return await asyncio.gather(*asked)
+
+    assert [table.to_pydict() for table in asyncio.run(all_at_once())] == [{"id": [17_000]}] * MANY
+    assert max(seen) <= before + 4 + 2  # pyparq's threads, and those of fsspec
+
+
+def test_obstore_waits_without_threads(server: BadServer) -> None:
+    source, given = server.source("obstore-s3")
+
+    async def all_at_once() -> list[Any]:
+        return await asyncio.gather(
+            *(pyparq.read_table_async(source, ["id"], QUESTIONS[1], **given) for _ in range(20))
+        )
+
+    before = {thread.name for thread in threading.enumerate()}
+    assert [table.num_rows for table in asyncio.run(all_at_once())] == [1] * 20
+    new = {thread.name for thread in threading.enumerate()} - before
+    assert not [name for name in new if name.startswith("pyparq-request")]
+
+
+def test_batches() -> None:
+    store = AsyncStore({"t": data(), **{f"lake/{k}": data(k) for k in range(3)}})
+
+    async def numbers(scan: Any) -> list[int]:
+        return [number async for batch in scan for number in batch.columns[0].to_pylist()]
+
+    with ParquetFile(store.of("t"), **SMALL_TAIL) as file:
+        scan = file.scan(["id"], col("id") >= 7_000)
+        assert asyncio.run(numbers(scan)) == list(range(7_000, ROWS))
+    dataset = pyparq.dataset([store.of(f"lake/{k}") for k in range(3)])
+    assert asyncio.run(numbers(dataset.scan(["id"]))) == list(range(3 * ROWS))
+
+
+def test_a_stream_that_is_given_up() -> None:
+    store = AsyncStore({"t": data()})
+
+    async def first(file: ParquetFile) -> int:
+        batches = aiter(file.scan(["id"]))
+        batch = await anext(batches)
+        await batches.aclose()  # type: ignore[attr-defined]
+        return batch.num_rows
+
+    with ParquetFile(store.of("t"), **SMALL_TAIL) as file:
+        assert asyncio.run(first(file)) == 5_000
+        assert file.read(["id"]).num_rows == ROWS
+
+
+def test_anything_else() -> None:
+    """Many files are asked at the same time."""
+    store = AsyncStore({f"lake/{k}": data(k) for k in range(12)}, delay=0.05)
+
+    def ask() -> int:
+        dataset = pyparq.dataset([store.of(f"lake/{k}") for k in range(12)])
+        return dataset.lookup("key", 17_000 * 7919 % 1_000_003).num_rows
+
+    assert asyncio.run(pyparq.run_async(ask)) == 1
+    assert store.log.depth <= 3
+    assert store.log.most_at_once >= 12
+
+
+def test_errors(server: BadServer, tmp_path: Path) -> None:
+    source, given = server.source("s3")
+
+    def replaced() -> Any:
+        with ParquetFile(source, **given) as file:
+            server.replace(data(1))
+            return file.read(["text"])
+
+    async def errors() -> list[Any]:
+        asked = [
+            pyparq.read_table_async(tmp_path / "absent.parquet"),
+            pyparq.read_table_async(AsyncStore({"t": data()}).of("absent")),
+            pyparq.read_table_async(data(), filters=col("no such column") == 1),
+            pyparq.read_table_async(b"not a file"),
+            pyparq.run_async(replaced),
+            pyparq.run_async(lambda: 1 / 0),
+        ]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    kinds = [
+        FileNotFoundError, FileNotFoundError, pyparq.ColumnNotFoundError, pyparq.CorruptFileError, ChangedFileError,
+        ZeroDivisionError,
+    ]  # fmt: skip
+    found = asyncio.run(errors())
+    assert [type(error) for error in found] == kinds
+
+
+def test_a_read_that_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it waits for an answer that never comes. Its file is closed, and others go on."""
+    store, closed, close = AsyncStore({"t": data(), "u": data()}), list[str](), FsspecFile.close
+
+    def noting(file: FsspecFile) -> None:
+        closed.append(file.path)
+        close(file)
+
+    monkeypatch.setattr(FsspecFile, "close", noting)
+    original = store._answer
+
+    over = threading.Event()
+
+    async def held(request: Request) -> None:
+        while request.path == "t" and request.kind == "bytes" and request.start < 100_000 and not over.is_set():
+            await asyncio.sleep(0.01)
+        await original(request)
+
+    store._answer = held  # type: ignore[method-assign]
+
+    async def cancelled() -> None:
+        read = asyncio.create_task(pyparq.read_table_async(store.of("t"), ["id"], **SMALL_TAIL))
+        await asyncio.to_thread(store.log.wait_for, lambda rs: any(r.kind == "bytes" and r.start < 100_000 for r in rs))
+        read.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await read
+        assert (await pyparq.read_table_async(store.of("u"), ["id"], **SMALL_TAIL)).num_rows == ROWS
+        await until(lambda: "t" in closed)
+
+    try:
+        asyncio.run(cancelled())
+    finally:
+        over.set()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    for _ in range(2000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError
+
+
+def test_all_lanes_together_keep_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def most() -> int:
+        return free_request()._value
+
+    def ask() -> tuple[int, int]:
+        lane = current_lane()
+        assert lane is not None
+        return lane.wait(most()), lane.count
+
+    monkeypatch.setattr("pyparq.io.request_bound.most_requests", lambda: 11)
+    found, lanes = asyncio.run(pyparq.run_async(ask))
+    assert found == max(11 // lanes, 1)
+    assert 1 <= lanes <= 4
+
+
+def test_without_greenlet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "greenlet", None)
+    monkeypatch.delitem(sys.modules, "pyparq.runtime.lanes", raising=False)
+    with pytest.raises(UnsupportedError, match="pip install"):
+        asyncio.run(pyparq.read_table_async(data()))
