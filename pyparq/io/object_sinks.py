@@ -12,7 +12,7 @@ from pyparq.io.process_ownership import ProcessOwned
 from pyparq.io.short_writes import Appender
 from pyparq.io.uploads import Upload
 
-_IN_MEMORY = 32 << 20
+IN_MEMORY = 32 << 20
 """Bytes that wait in memory until the end. More of them are uploaded in parts, while the next ones are made."""
 
 
@@ -23,7 +23,7 @@ class ObjectSink(ProcessOwned):
         super().__init__(file.name)
         self._object = file
         self._only: Mapping[str, str] | None = None
-        self._waiting: IO[bytes] | None = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  # until the commit
+        self._waiting: IO[bytes] | None = tempfile.SpooledTemporaryFile(IN_MEMORY)  # noqa: SIM115  # until the commit
         self._appender = Appender(self._waiting, file.name)
         self._upload: Upload | None = None
         self.position = 0
@@ -38,7 +38,7 @@ class ObjectSink(ProcessOwned):
         self._check_process()
         for part in parts:
             view = memoryview(part).cast("B")
-            if self._upload is None and self._only is None and self.position + len(view) > _IN_MEMORY:
+            if self._upload is None and self._only is None and self.position + len(view) > IN_MEMORY:
                 self._begin_upload()
             if self._upload is None:
                 self._appender.write(view)

@@ -21,7 +21,7 @@ from pyparq.runtime.threads import MANY_REQUESTS, map_requests
 
 T = TypeVar("T")
 
-_PART = 16 << 20
+PART = 16 << 20
 """Bytes of a part of an upload: 10,000 of them are allowed on S3."""
 
 _SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
@@ -227,7 +227,7 @@ class ObjectFile:
     def upload(self) -> Upload:
         """An upload of this object in parts."""
         self._check_usable()
-        return Upload(lambda data: self._writing.put(self.path, data, chunk_size=_PART, max_concurrency=4))
+        return Upload(lambda data: self._writing.put(self.path, data, chunk_size=PART, max_concurrency=4))
 
     def _current(self) -> dict[str, str]:
         self._learn(self.store.head(self.path))

@@ -204,8 +204,8 @@ def test_requests_are_made_again(s3: S3, road: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_large_object_is_uploaded_in_parts(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyparq.io.object_sinks._IN_MEMORY", 1 << 20)
-    monkeypatch.setattr("pyparq.io.object_stores._PART", 5 << 20)
+    monkeypatch.setattr("pyparq.io.object_sinks.IN_MEMORY", 1 << 20)
+    monkeypatch.setattr("pyparq.io.object_stores.PART", 5 << 20)
     url, given = f"s3://{BUCKET}/large.parquet", {"storage_options": plain(s3)}
     data = os.urandom(11 << 20)
     pyparq.write_table({"data": [data]}, url, compression="none", **given)
