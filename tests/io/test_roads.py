@@ -20,7 +20,7 @@ from s3_server import BUCKET, S3, serve
 import pyparq
 from pyparq import ChangedFileError, OptionError, col
 from pyparq.errors import UnfinishedWriteWarning, UnsupportedError
-from pyparq.io import store_urls
+from pyparq.io import kept_files, store_urls
 from pyparq.io.object_system import ObjectSystem
 from pyparq.io.roads import file_system
 
@@ -197,6 +197,7 @@ def test_requests_are_made_again(s3: S3, road: str, monkeypatch: pytest.MonkeyPa
     if road == "fsspec":  # aiohttp does not like this server's answers
         return
     s3.script = lambda method, path: "503"
+    kept_files.forget_files()
     s3.asked.clear()
     with pytest.raises(OSError, match="503"):
         pyparq.read_table(url, retries=2, **given)
