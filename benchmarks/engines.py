@@ -54,7 +54,7 @@ class Query:
 class WriteJob:
     """One file written from a table in memory. What is None is left to the engine's defaults."""
 
-    codec: Literal["snappy", "zstd"] | None = None
+    codec: Literal["snappy", "zstd", "gzip", "brotli"] | None = None
     level: int | None = None
     bloom: tuple[str, ...] = ()  # columns with a Bloom filter of a false-positive rate of 1 %
     rows: int | None = None  # rows per row group

@@ -56,6 +56,18 @@ def make_orders(rows: int, seed: int = 18) -> pa.Table:
 ORDERS_OUT = ("key", "at", "count", "price", "city", "text", "paid")
 
 
+def make_customers(rows: int, seed: int = 61) -> pa.Table:
+    """Long names that repeat: 40,000 of them in all, so that dictionaries are large; ``pick`` is uniform in 0..1."""
+    rng = np.random.default_rng(seed)
+    names = pa.array([f"{k % 89:02d}-customer-{k * 7919:09d}" for k in range(40_000)])
+    return pa.table({
+        "name": names.take(pa.array(rng.integers(0, len(names), rows))),
+        "pick": rng.random(rows),
+        "spent": np.round(rng.gamma(2.0, 40.0, rows), 2),
+        "visits": pa.array(rng.poisson(3.0, rows).astype(np.int32), mask=rng.random(rows) < 0.2),
+    })  # fmt: skip
+
+
 def make_wide(columns: int, rows: int, seed: int = 19) -> pa.Table:
     """`columns` columns in turn int64, double, short string, and int32 with nulls."""
     rng = np.random.default_rng(seed)

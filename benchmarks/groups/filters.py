@@ -30,6 +30,39 @@ Q6 = Query(
 )
 
 
+def large_dictionary(inputs: Inputs) -> Iterator[Line]:
+    """A prefix of names of which there are 40,000."""
+    prefix = (Term("name", "starts with", "17-"),)
+    for what, query in (
+        ("three columns out", Query(("name", "spent", "visits"), prefix)),
+        ("counted", Query(None, prefix, count=True)),
+    ):
+        for writer in ("pyarrow", "polars"):
+            yield Read(
+                group="filters", name=f"prefix in a large dictionary, {what}", writer=writer, target=1.0,
+                path=partial(inputs.file, writer, PLAIN, "customers", inputs.sizes.rows),
+                table=partial(inputs.table, "customers", inputs.sizes.rows), queries=lambda query=query: [query],
+            )  # fmt: skip
+
+
+def middling_row_groups(inputs: Inputs) -> Iterator[Line]:
+    """Row groups of a few thousand rows each, as streams and small batches leave them."""
+    rows = inputs.sizes.rows // 2
+    terms = {"a tenth": Term("pick", "<", 0.1), "half": Term("pick", "<", 0.5)}
+    counts = {"doubles": terms["a tenth"]} | {name: KINDS[name] for name in ("prefix keeping a tenth", "not null")}
+    for size in (4_000, 16_000):
+        read = partial(
+            Read, group="filters", writer="pyarrow", target=1.0,
+            path=partial(inputs.file, "pyarrow", WriteJob(rows=size, indexed=False), "orders", rows, 71),
+            table=partial(inputs.table, "orders", rows, 71),
+        )  # fmt: skip
+        for what, term in terms.items():
+            yield read(name=f"{what} of row groups of {size:,} rows", queries=lambda term=term: [Query(None, (term,))])
+        for what, term in counts.items():
+            counted = Query(None, (term,), count=True)
+            yield read(name=f"{what} counted, row groups of {size:,} rows", queries=lambda query=counted: [query])
+
+
 def lines(inputs: Inputs) -> Iterator[Line]:
     """Seven columns out, one column out, strings, other kinds of tests and their counts, two terms, ``isin``, TPC-H's
     Q6; the half by every writer."""
@@ -52,6 +85,8 @@ def lines(inputs: Inputs) -> Iterator[Line]:
     for name, term in KINDS.items():
         yield orders(f"{name}, 7 columns out", Query(ORDERS_OUT, (term,)))
         yield orders(f"{name}, counted", Query(None, (term,), count=True))
+    yield from large_dictionary(inputs)
+    yield from middling_row_groups(inputs)
     for count in inputs.sizes.wanted:
         wanted = np.random.default_rng(count).permutation(rows * 2)[: min(count, rows)].astype(np.int64)
         line = orders(f"isin of {count:,} integers", Query(("key", "price"), (Term("key", "in", wanted),)))

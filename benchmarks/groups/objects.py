@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -52,7 +52,7 @@ def nested_rows(count: int, seed: int) -> Rows:
     ]
 
 
-def ours_written(rows: Rows) -> None:
+def ours_written(rows: Iterable[dict[str, Any]]) -> None:
     pyparq.write_table(rows, io.BytesIO())
 
 
@@ -64,15 +64,31 @@ def polars_written(rows: Rows) -> None:
     pl.from_dicts(rows, infer_schema_length=None).write_parquet(io.BytesIO(), compression="snappy")
 
 
+TAKEN_IN: dict[str, Callable[[Any], Any]] = {
+    "pyparq": pyparq.Table.from_pylist, "pyarrow": pa.Table.from_pylist,
+    "polars": partial(pl.from_dicts, infer_schema_length=None),
+}  # fmt: skip
+
+
 def lines(inputs: Inputs) -> Iterator[Line]:
     count = max(50, inputs.sizes.rows // 20)
+    for part in (100, 10):
+        yield Objects(
+            group="objects", name=f"{count // part:,} flat dicts in", target=1.0, counted=False,
+            curve=("dicts in", count // part), rows=partial(flat_rows, count // part, 37), calls=TAKEN_IN,
+        )  # fmt: skip
+    yield Objects(
+        group="objects", name="flat dicts of a generator, written", target=1.0, rows=partial(flat_rows, count, 38),
+        calls={
+            "pyparq": lambda rows: ours_written(row for row in rows),
+            "pyarrow": lambda rows: arrow_written(list(rows)),
+            "polars": lambda rows: polars_written(list(rows)),
+        },
+    )  # fmt: skip
     for kind, make in (("flat", partial(flat_rows, count, 35)), ("nested", partial(nested_rows, count, 36))):
         yield Objects(
-            group="objects", name=f"{kind} dicts in", target=1.0, rows=make,
-            calls={
-                "pyparq": pyparq.Table.from_pylist, "pyarrow": pa.Table.from_pylist,
-                "polars": partial(pl.from_dicts, infer_schema_length=None),
-            },
+            group="objects", name=f"{kind} dicts in", target=1.0, rows=make, calls=TAKEN_IN,
+            curve=("dicts in", count) if kind == "flat" else None,
         )  # fmt: skip
         yield Objects(
             group="objects", name=f"{kind} dicts written", target=1.0, rows=make,
@@ -84,10 +100,7 @@ def lines(inputs: Inputs) -> Iterator[Line]:
                 "pyparq": lambda table: table.to_pylist(), "pyarrow": lambda table: table.to_pylist(),
                 "polars": lambda table: table.to_dicts(),
             },
-            tables={
-                "pyparq": pyparq.Table.from_pylist, "pyarrow": pa.Table.from_pylist,
-                "polars": partial(pl.from_dicts, infer_schema_length=None),
-            },
+            tables=TAKEN_IN,
         )  # fmt: skip
 
 

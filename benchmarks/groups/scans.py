@@ -54,5 +54,8 @@ def lines(inputs: Inputs) -> Iterator[Line]:
     for name, described in (("l", "lists of integers"), ("ls", "lists of structs"), ("s", "structs")):
         yield scan(f"nested, {described}", "pyarrow", ("n", name), PLAIN, *nested)
     yield scan("nested, all", "pyparq", None, PLAIN, *nested)
+    for codec in ("gzip", "brotli"):
+        job = WriteJob(codec, indexed=False)
+        yield replace(scan(f"orders, {codec}", "pyarrow", None, job, "orders", sizes.rows // 5), with_floor=False)
     for writer in ("pyarrow", "duckdb", "polars"):
         yield scan("flights, all", writer, None, PLAIN, "flights", sizes.flights)

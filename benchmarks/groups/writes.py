@@ -29,6 +29,9 @@ def lines(inputs: Inputs) -> Iterator[Line]:
     for codec, level in (("snappy", None), ("zstd", ZSTD_LEVEL)):
         yield write(f"orders, {codec}", WriteJob(codec, level), "orders", sizes.rows)
         yield write(f"lineitem, {codec}", WriteJob(codec, level), "lineitem", sizes.lineitem)
+    for codec, level in (("gzip", 6), ("brotli", 4)):
+        yield write(f"orders, {codec}", WriteJob(codec, level), "orders", sizes.rows // 10)
+    yield write("log lines, gzip", WriteJob("gzip", 6), "log", sizes.log_lines // 10)
     yield write("nested, snappy", WriteJob("snappy"), "nested", sizes.nested)
     yield write("flights, snappy", WriteJob("snappy"), "flights", sizes.flights)
     for count in sizes.columns:

@@ -63,8 +63,8 @@ class Wanted:
     rows: RowRanges
     tested: bool = False
     """Are the values compared with something?"""
-    only_tested: bool = False
-    """Is that all, so that the values are never spelled out?"""
+    by_entries: bool = False
+    """Is that all, and does a test of a value take longer than looking up the answer for its entry of a dictionary?"""
     mask: RowMask | None = None
     """The bitmap of wanted rows, if ``rows`` only holds the ranges around them. The leaf then holds the wanted rows
     only."""
@@ -322,7 +322,7 @@ def _by_codes(item: Wanted) -> bool:
     if leaf.physical in (Physical.BOOLEAN, Physical.INT96) or leaf.kind == "null":
         return False
     # Decoding the codes afterwards costs as much as it saves, unless values take more room than codes.
-    return item.count >= CODES_FROM and (item.only_tested or leaf.is_binary or leaf.kind == "decimal" or leaf.width > 8)
+    return item.count >= CODES_FROM and (item.by_entries or leaf.is_binary or leaf.kind == "decimal" or leaf.width > 8)
 
 
 Step = list[Range]

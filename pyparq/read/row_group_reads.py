@@ -65,6 +65,7 @@ class RowGroupReader:
         self._predicate = predicate
         self._needed = NeededColumns(file, predicate)
         self._within = within
+        self._by_entries = _tested_by_entries(predicate)
         self.rows_of_groups: dict[int, int] = {}
         """Number of rows returned of each row group that was read."""
 
@@ -85,7 +86,7 @@ class RowGroupReader:
         return [
             Wanted(selection, leaves[c], selection.maybe, tested=True)
             if c in wanted_too
-            else Wanted(selection, leaves[c], undecided, tested=True, only_tested=True)
+            else Wanted(selection, leaves[c], undecided, tested=True, by_entries=c in self._by_entries)
             for c in sorted(self._needed.of(selection.row_group).columns())
         ]
 
@@ -327,6 +328,13 @@ class RowGroupReader:
         with located(row_group=selection.row_group, column=output.field.name):
             self._columns.account.take(8 * sum(leaf.num_levels for leaf in leaves.values()))
             return assemble(output.shape, output.stored, leaves, rows.count)
+
+
+def _tested_by_entries(predicate: Predicate) -> set[int]:
+    """The columns whose values are looked up in a set or computed with. Comparing a number takes no longer than to look
+    up the answer for its entry of a dictionary."""
+    looked_up = {test.node.column for test in predicate.tests() if test.op in ("in", "not in")}
+    return looked_up.union(*(computed.columns() for computed in predicate.computed()))
 
 
 def _within_limit(kept: Sequence[Rows], limit: int) -> list[Rows]:

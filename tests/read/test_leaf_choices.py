@@ -46,13 +46,13 @@ def test_leaves_that_are_columns_of_their_own() -> None:
     ids=lambda value: str(getattr(value, "type", value)),
 )
 def test_codes_are_looked_at_where_that_saves_work(values: pa.Array, tested: bool, shown: bool) -> None:
-    """Columns that are only tested, and such as are shown too, from a number of rows on."""
+    """Columns that are only tested, slowly, and all others, from a number of rows on."""
     (leaf,) = leaves(pa.table({"x": values}), int96_timestamps=True).values()
     selection: Any = None
     for count in (CODES_FROM - 1, CODES_FROM):
         rows = RowRanges.all(count)
-        for only_tested, expected in ((True, tested), (False, shown)):
-            item = Wanted(selection, leaf, rows, only_tested=only_tested)
+        for by_entries, expected in ((True, tested), (False, shown)):
+            item = Wanted(selection, leaf, rows, by_entries=by_entries)
             assert _by_codes(item) == (expected and count == CODES_FROM)
 
 

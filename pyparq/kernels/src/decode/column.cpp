@@ -269,6 +269,7 @@ void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, 
     for (const Segment::Part& part : segment.parts) {
         Piece& piece = job.pieces[part.piece];
         at.piece = static_cast<int64_t>(part.piece);
+        read_unread_dictionary(job, piece, limits, scratch, budget, at);
         int64_t row = 0, read = 0;
         if (part.from > 0) row = 1;  // not the first of its chunk: it may go on with a row
         for (size_t k = part.from; k < part.to; ++k) {
@@ -281,6 +282,10 @@ void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, 
                 decode_page(job, segment, piece, page, row, -1, limits, scratch, budget);
         }
         at.page = -1;
+        if (piece.unread && part.from == 0 && part.to == piece.pages.size()) {  // no other segment needs it
+            budget.give(piece.dictionary.fixed.size());
+            scratch.entries = std::move(piece.dictionary.fixed);
+        }
         {
             const std::lock_guard lock(job.growing);
             piece.pages_read += read;

@@ -46,6 +46,12 @@ struct Piece {
     int64_t slots = 0;     // rows wanted, where nothing repeats
     int64_t inflated = 0;  // bytes of all pages
 
+    // A dictionary of fixed width that is read when the first of its pages is decoded, so that its entries are in the
+    // cache then. Null: it is read already, or there is none.
+    std::unique_ptr<std::once_flag> unread;
+    PageHead dictionary_head;
+    Bytes dictionary_body;
+
     const Dictionary& entries() const { return known ? *known : dictionary; }
 };
 
@@ -115,8 +121,12 @@ struct PageWalk {
 void next_page(const LeafSpec& leaf, Piece& piece, PageWalk& walk, const PageLimits& limits, PageScratch& scratch,
                Budget& budget);
 
-// Reads the page headers of a piece and its dictionary.
+// Reads the page headers of a piece and its dictionary, if that is not left for later.
 void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at);
+
+// Reads the dictionary that was left for later. Several threads may need it.
+void read_unread_dictionary(const ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget,
+                            Place& at);
 
 // Cuts a column into segments of about `target` bytes and allocates what has a known size. With `split`, a piece may be in
 // several segments.

@@ -75,6 +75,7 @@ int64_t declared_values(const PageHead& head);
 // Memory of one worker, for the page that it is at.
 struct PageScratch {
     Passing decrypted, inflated, def, rep, places, ranks, valid, indices, values, starts, spelled;
+    std::vector<uint8_t, Unset<uint8_t>> entries;  // of the last dictionary that is not needed any more
     AesContext aes;
     uint8_t* into = nullptr;  // where to inflate the next data page; null: in `inflated`
 };

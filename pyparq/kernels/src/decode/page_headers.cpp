@@ -1,4 +1,5 @@
 // Headers of the pages of a column chunk, and its dictionary.
+#include "codecs/codecs.hpp"
 #include "decode/levels.hpp"
 
 namespace pyparq {
@@ -78,6 +79,13 @@ void list_whole(LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScra
     if (walk.values > piece.num_values) throw PageRefusal{"pages_hold_more", piece.num_values, walk.values};
     settle_kind(leaf, piece);
     if (walk.has_dictionary && !piece.known) {
+        piece.dictionary_head = walk.dictionary, piece.dictionary_body = walk.dictionary_body;
+        // Who waits for another thread must not wait for Python too.
+        const bool alone = !piece.cipher && codec_is_native(piece.codec);
+        if (alone && leaf.is_values() && leaf.physical != Physical::kByteArray) {
+            piece.unread = std::make_unique<std::once_flag>();
+            return;
+        }
         at.page = kDictionaryPage;
         read_dictionary(leaf, piece, walk.dictionary, walk.dictionary_body, static_cast<size_t>(walk.values),
                         walk.dictionary.count, limits, scratch, budget);
@@ -196,6 +204,19 @@ void next_page(const LeafSpec& leaf, Piece& piece, PageWalk& walk, const PageLim
         walk.values += count;
     }
     piece.end = end;
+}
+
+void read_unread_dictionary(const ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget,
+                            Place& at) {
+    if (!piece.unread) return;
+    at.page = kDictionaryPage;
+    std::call_once(*piece.unread, [&] {
+        const PageHead& head = piece.dictionary_head;
+        piece.dictionary.fixed = std::move(scratch.entries);
+        read_dictionary(job.leaf, piece, head, piece.dictionary_body, static_cast<size_t>(piece.num_values), head.count, limits,
+                        scratch, budget);
+    });
+    at.page = -1;
 }
 
 void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at) {
