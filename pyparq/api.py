@@ -10,6 +10,7 @@ from pyparq.arrow.table import Table
 from pyparq.datasets.discovery import names_many
 from pyparq.errors import OptionError
 from pyparq.format.types import Schema
+from pyparq.io.given_systems import located as on_system
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.read.async_reads import run_async
@@ -34,6 +35,7 @@ def read_table(
     rows: Any = None,
     limit: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
     **options: Unpack[ReadArguments],
 ) -> Table:
     """Read a file, or a part of it, into a table. Or many files: a folder, a glob or a list, as in
@@ -44,8 +46,10 @@ def read_table(
     ``pyarrow.compute`` or polars. Exactly the rows for which it is true are returned; indexes in the file are used
     where they help. ``row_groups``: numbers of the row groups to read, counted from 0; ``None`` reads all. ``rows``: a
     slice of the file's rows, or row numbers; every row is returned once, in file order. ``limit``: return at most this
-    many rows, the first that match. ``storage_options``: options for the file system of a URL, as in pandas
-    (docs/urls.md). ``options``: the fields of :class:`pyparq.ReadOptions`, listed below.
+    many rows, the first that match. ``storage_options``: options for the file system of a URL, as in pandas.
+    ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on which ``source`` is a path; or
+    ``"obstore"`` or ``"fsspec"``, by which a URL is opened (docs/urls.md). ``options``: the fields of
+    :class:`pyparq.ReadOptions`, listed below.
 
     Raises :class:`pyparq.ParquetError`, which names the file, row group, column and page as far as they are known.
 
@@ -54,7 +58,10 @@ def read_table(
         table = pyparq.read_table("flights.parquet", ["flight", "dest"], filters=pyparq.col("tailnum") == "N14228")
         frame = table.to_pandas()
     """
-    ReadOptions.check_known(options, ("columns", "filters", "row_groups", "rows", "limit", "storage_options"))
+    ReadOptions.check_known(
+        options, ("columns", "filters", "row_groups", "rows", "limit", "storage_options", "filesystem")
+    )
+    source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
     given = ReadOptions.make(options)
@@ -75,6 +82,7 @@ async def read_table_async(
     rows: Any = None,
     limit: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
     **options: Unpack[ReadArguments],
 ) -> Table:
     """:func:`pyparq.read_table` for a program with an event loop. Waiting for a store holds no thread: see
@@ -85,6 +93,7 @@ async def read_table_async(
         async def answer(tailnum):
             return await pyparq.read_table_async("flights.parquet", filters=pyparq.col("tailnum") == tailnum)
     """
+    source, storage_options = on_system(source, filesystem, storage_options)
     given = {"row_groups": row_groups, "rows": rows, "limit": limit, "storage_options": storage_options}
     return await run_async(read_table, source, columns, filters, **given, **options)
 
@@ -108,7 +117,11 @@ def _read_many(
 
 
 def read_schema(
-    source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
+    source: Any,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    **options: Unpack[ReadArguments],
 ) -> Schema:
     """Read the Arrow schema that tables read from a file have; for a folder, a glob or a list, that of all files.
 
@@ -116,6 +129,7 @@ def read_schema(
 
         print(pyparq.read_schema("flights.parquet").names)
     """
+    source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
         from pyparq.datasets.read.dataset import Dataset
 
@@ -125,7 +139,11 @@ def read_schema(
 
 
 def read_metadata(
-    source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
+    source: Any,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    **options: Unpack[ReadArguments],
 ) -> FileMetaData:
     """Read the footer of a file.
 
@@ -134,7 +152,7 @@ def read_metadata(
         footer = pyparq.read_metadata("flights.parquet")
         print(footer.num_rows, footer.row_group(0).column("flight").compression)
     """
-    with ParquetFile(source, storage_options=storage_options, **options) as file:
+    with ParquetFile(source, storage_options=storage_options, filesystem=filesystem, **options) as file:
         return file.metadata
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyparq.errors import OptionError, UnsupportedError
+from pyparq.io.roads import Chosen
 from pyparq.parquet import read_table, write_table, write_to_dataset
 
 
@@ -138,7 +139,4 @@ def _place(path: Any, storage_options: Mapping[str, Any] | None, filesystem: Any
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else ""
     if not isinstance(text, str) or "://" not in text:
         return path, None
-    import fsspec
-
-    system, inner = fsspec.core.url_to_fs(text, **storage_options)
-    return inner, system
+    return text, Chosen(storage_options)

@@ -31,6 +31,7 @@ def scan(
     by: str = "name",
     on_error: str = "raise",
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
     **options: Unpack[ReadArguments],
 ) -> polars.LazyFrame:
     """A polars LazyFrame over a file, a folder, a glob, a URL, a list of these, or a :class:`pyparq.Dataset`.
@@ -53,7 +54,7 @@ def scan(
         print(flights.filter(pl.col("dest") == "LAX").select("flight").collect())
     """
     given = {"schema": schema, "partitioning": partitioning, "filename": filename, "by": by, "on_error": on_error,
-             "storage_options": storage_options}  # fmt: skip
+             "storage_options": storage_options, "filesystem": filesystem}  # fmt: skip
     if isinstance(source, Dataset):
         changed = [name for name, value in given.items() if value != _DEFAULTS[name]] + list(options)
         if changed:
@@ -66,7 +67,7 @@ def scan(
 
 _DEFAULTS: dict[str, Any] = {
     "schema": None, "partitioning": "hive", "filename": False, "by": "name", "on_error": "raise",
-    "storage_options": None,
+    "storage_options": None, "filesystem": None,
 }  # fmt: skip
 
 scan.__doc__ = with_options(scan.__doc__, READ)

@@ -16,7 +16,8 @@ from pyparq.datasets.table_formats import managed_in
 from pyparq.io.file_versions import Stated
 from pyparq.io.folders import MAGIC, Folders
 from pyparq.io.retry import Retry
-from pyparq.io.url import file_system, shown
+from pyparq.io.roads import file_system
+from pyparq.io.url import shown
 
 CACHES = ("simplecache::", "filecache::", "blockcache::")
 """Protocols in front of another one, whose folders they show."""
@@ -99,7 +100,9 @@ def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list
     files = []
     for path, info in sorted(listed.items()):
         folders = folders_between(root, posixpath.dirname(path))
-        if info.get("type") == "directory" or any(map(is_hidden, (*folders, posixpath.basename(path)))):
+        if info.get("type") == "directory" or path.endswith("/"):  # an empty object that marks a folder
+            continue
+        if any(map(is_hidden, (*folders, posixpath.basename(path)))):
             continue
         url = fs.unstrip_protocol(path)
         listing = Stated.of(info, is_listed=True)

@@ -86,14 +86,22 @@ class Marker:
             is_new = self.is_new()
             return lambda path, info: is_new(path)
         old = dict(self.old)
-        return lambda path, info: path in old and old[path] == state_of(info)
+        return lambda path, info: path in old and _is_state(old[path], state_of(info))
 
 
 def state_of(info: Info) -> str:
     """The state of a file that was listed, as a marker has it. Another file of the same name has another state."""
     stated = Stated.of(info, is_listed=True)
-    told = stated.tags[0][1] if stated.tags else str(stated.dates[0][1]) if stated.dates else ""
-    return f"{stated.size} {told}".rstrip()
+    kind, told = next(iter((*stated.tags, *stated.dates)), ("", ""))
+    return f"{stated.size} {kind}={told}"
+
+
+def _is_state(one: str, other: str) -> bool:
+    """Whether both are of the same file. Another library may tell other things of it, but the same size."""
+    (size, _, told), (other_size, _, other_told) = one.partition(" "), other.partition(" ")
+    if told.partition("=")[0] != other_told.partition("=")[0]:
+        return size == other_size
+    return one == other
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Properties of fsspec file systems: which ones make requests concurrently, and which ones must not be asked to."""
+"""Properties of file systems: which ones make requests concurrently, and which ones must not be asked to."""
 
 from __future__ import annotations
 
@@ -47,6 +47,16 @@ def shares_one_reader(fs: Any) -> bool:
     return not protocols(within(fs)).isdisjoint(_SHARES_ONE_READER)
 
 
+def is_store(fs: Any) -> bool:
+    """Whether it is a store of obstore (:class:`pyparq.io.object_system.ObjectSystem`), and none of fsspec's."""
+    return getattr(fs, "is_object_store", False) is True
+
+
+def is_of_pyarrow(fs: Any) -> bool:
+    """Whether it is a file system of pyarrow, behind fsspec's face."""
+    return any(cls.__module__ == "fsspec.implementations.arrow" for cls in type(fs).__mro__)
+
+
 def takes_generations(fs: Any) -> bool:
     """Whether reads can be bound to a generation of an object, as in gcsfs."""
     import inspect
@@ -59,6 +69,8 @@ _CREATES = {"s3", "s3a", "gs", "gcs", "abfs", "az", "abfss", "memory"}
 
 def takes_modes(fs: Any) -> bool:
     """Whether it can be told to write a file only where there is none."""
+    if is_store(fs):
+        return True
     import inspect
 
     fs = within(fs)
@@ -68,7 +80,9 @@ def takes_modes(fs: Any) -> bool:
 
 def creates_at_once(fs: Any) -> bool:
     """Whether one request makes a file only where there is none. Others are asked first, and may be too late."""
-    return not protocols(within(fs)).isdisjoint(_CREATES) and takes_modes(fs)
+    if is_of_pyarrow(fs):
+        return False
+    return is_store(fs) or (not protocols(within(fs)).isdisjoint(_CREATES) and takes_modes(fs))
 
 
 def alone(fs: Any) -> AbstractContextManager[Any]:
@@ -82,6 +96,8 @@ def lists_at_once(fs: Any) -> bool:
     The ``find`` of fsspec's base classes goes from folder to folder, and takes a folder that cannot be listed for an
     empty one.
     """
+    if is_store(fs):
+        return True
     from fsspec.asyn import AsyncFileSystem
     from fsspec.spec import AbstractFileSystem
 
@@ -91,8 +107,10 @@ def lists_at_once(fs: Any) -> bool:
 
 
 def loops(fs: Any) -> bool:
-    """Whether its ``cat_ranges`` makes one request after the other, as in fsspec's base class. pyparq's threads are
-    then faster."""
+    """Whether its requests are made one after the other, as by ``cat_ranges`` of fsspec's base class. pyparq's threads
+    are then faster."""
+    if is_store(fs) or is_of_pyarrow(fs):
+        return True
     from fsspec.spec import AbstractFileSystem
 
     fs = within(fs)

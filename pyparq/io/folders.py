@@ -1,4 +1,4 @@
-"""What lies in folders of a file system of fsspec's: all of it, or an error that names the folder.
+"""What lies in folders of a file system: all of it, or an error that names the folder.
 
 fsspec's own ``find`` and ``glob`` take a folder that cannot be listed for an empty one, and its ``exists`` and
 ``isdir`` take a request that fails for a "no". Files would be lost without a word. So folders are listed here, one
@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
 from pyparq.errors import OptionError
-from pyparq.io.file_systems import alone, is_concurrent, lists_at_once, loops
+from pyparq.io.file_systems import alone, is_concurrent, is_store, lists_at_once, loops
 from pyparq.io.retry import Retry, may_pass
 from pyparq.io.s3 import content, is_s3
 from pyparq.io.url import cause_of, name_on, plain_errors
@@ -40,7 +40,7 @@ class Folders:
     def __init__(self, fs: Any, retry: Retry | None = None) -> None:
         self._fs = fs
         retry = retry or Retry()
-        self._retry = retry.at_most(1) if is_s3(fs) else retry
+        self._retry = retry.at_most(1) if is_s3(fs) or getattr(fs, "repeats", False) is True else retry
 
     def files(self, path: str, *, is_listed: bool = False) -> dict[str, Info]:
         """All files below a folder, by path; the file itself where ``path`` is one; none where nothing is there.
@@ -66,14 +66,15 @@ class Folders:
         """The files and folders that a pattern matches, by path, in order. ``**`` stands for any number of folders."""
         self._fs.invalidate_cache()
         any_depth = "**" in pattern.split("/")
-        if lists_at_once(self._fs) and (any_depth or not is_s3(self._fs)):  # s3fs else goes from folder to folder
+        by_level = is_store(self._fs) or (is_s3(self._fs) and not any_depth)  # s3fs else goes from folder to folder
+        if lists_at_once(self._fs) and not by_level:
             return dict(self._asked(pattern, lambda: self._fs.glob(pattern, detail=True)))
         names = pattern.split("/")
         first = next((k for k, name in enumerate(names) if MAGIC.search(name)), len(names))
         root = "/".join(names[:first]) or ("/" if pattern.startswith("/") else "")
         if not any_depth:
             return dict(sorted(self._by_level(root, names[first:]).items()))
-        found = self._below(root) or {}
+        found = self.files(root) if is_store(self._fs) else self._below(root) or {}
         return {path: info for path, info in sorted(found.items()) if fits(_names_below(root, path), names[first:])}
 
     def entries(self, path: str) -> list[Info]:

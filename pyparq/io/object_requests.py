@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pyparq.io.request_bound import free_request
@@ -33,3 +33,27 @@ def head_object(store: Any, path: str) -> Any:
 async def _head(store: Any, path: str) -> Any:
     async with free_request():
         return await store.head_async(path)
+
+
+def list_objects(store: Any, prefix: str | None, page: int) -> Iterator[Any]:
+    """What a store says of each object whose path begins so, ``page`` of them at a time."""
+    lane = current_lane()
+    found = store.list(prefix, chunk_size=page)
+    for part in found if lane is None else lane.wait(_listed(found)):
+        yield from part
+
+
+async def _listed(found: Any) -> list[Any]:
+    async with free_request():
+        return [part async for part in found]
+
+
+def list_folder(store: Any, prefix: str | None) -> Any:
+    """What lies in one folder of a store, and the folders in it."""
+    lane = current_lane()
+    return store.list_with_delimiter(prefix) if lane is None else lane.wait(_folder(store, prefix))
+
+
+async def _folder(store: Any, prefix: str | None) -> Any:
+    async with free_request():
+        return await store.list_with_delimiter_async(prefix)

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import errno
-import os
-import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
-from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, ParquetError, UnsupportedError
+from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, UnsupportedError
 from pyparq.io.byte_ranges import Range
 from pyparq.io.kept_files import Identity, digest_of
+from pyparq.io.object_errors import CHANGED, AnsweredError, is_an_answer, plainly
 from pyparq.io.object_requests import get_object, head_object
+from pyparq.io.object_threads import are_lost, note_use
 from pyparq.io.retry import Retry
-from pyparq.io.url import REFUSED, say_tries
-from pyparq.runtime import fork_safety
+from pyparq.io.uploads import Upload
+from pyparq.io.url import say_tries
 from pyparq.runtime.safe_repr import printable
 from pyparq.runtime.threads import MANY_REQUESTS, map_requests
 
 T = TypeVar("T")
 
+PART = 16 << 20
+"""Bytes of a part of an upload: 10,000 of them are allowed on S3."""
+
 _SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
-
-_CHANGED = "the file has changed since it was opened: open it again"
-
-_asked = False
-"""Whether this process has used a store, or its parent had before the fork."""
-_forked = False
-
-
-@fork_safety.in_child
-def _note_fork() -> None:
-    """obstore's threads, which serve all stores of a process, do not exist in a child."""
-    global _forked
-    _forked = _asked
 
 
 class ObjectFile:
@@ -63,6 +53,8 @@ class ObjectFile:
     is_local = False
     retry = Retry()
     """How often failed requests are repeated, in addition to obstore's own repetitions."""
+    most_repeats: int | None = 1
+    """At most as often as this: obstore repeats most requests by itself. ``None``: it does not."""
     at_a_time = MANY_REQUESTS
     """Requests of one step that are made at a time."""
 
@@ -139,9 +131,9 @@ class ObjectFile:
         return self._asked(lambda: self._range(wanted))
 
     def _asked(self, ask: Callable[[], T]) -> T:
-        """The result of a request. obstore repeats most requests by itself, so one more try is enough."""
+        """The result of a request."""
 
-        def plainly() -> T:
+        def in_plain_words() -> T:
             try:
                 with self._plain_errors():
                     return ask()
@@ -152,9 +144,10 @@ class ObjectFile:
                 raise OSError(errno.EIO, reason, self.name) from None
 
         try:
-            return self.retry.at_most(1).once(plainly)
-        except _Answered as error:
-            plain = OSError(error.errno, error.strerror, error.filename)
+            retry = self.retry if self.most_repeats is None else self.retry.at_most(self.most_repeats)
+            return retry.once(in_plain_words)
+        except AnsweredError as error:
+            plain = error.plain()
             say_tries(plain, error)
             raise plain from None
         except OSError as error:
@@ -187,7 +180,7 @@ class ObjectFile:
         by_tag = self._etag is not None and etag is not None
         same = etag == self._etag if by_tag else self._modified in (None, modified)
         if int(meta["size"]) != self._size or not same:
-            raise ChangedFileError(_CHANGED, file=self.name)
+            raise ChangedFileError(CHANGED, file=self.name)
 
     def check_now(self) -> None:
         """Ask whether the object is still the one that was read. Raises :class:`ChangedFileError` if it is not."""
@@ -217,14 +210,24 @@ class ObjectFile:
         self._check_usable()
         with self._plain_errors():
             try:
-                self.store.put(self.path, data, mode="overwrite" if only is None else dict(only))
+                self._writing.put(self.path, data, mode="overwrite" if only is None else dict(only))
             except Exception as error:
                 if only is None or type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
                     raise
                 if ObjectFile(self.store, self.path)._current() != only:
-                    raise ChangedFileError(_CHANGED, file=self.name) from None
+                    raise ChangedFileError(CHANGED, file=self.name) from None
                 data.seek(0)
-                self.store.put(self.path, data)
+                self._writing.put(self.path, data)
+
+    @property
+    def _writing(self) -> Any:
+        """The store for changes."""
+        return self.store
+
+    def upload(self) -> Upload:
+        """An upload of this object in parts."""
+        self._check_usable()
+        return Upload(lambda data: self._writing.put(self.path, data, chunk_size=PART, max_concurrency=4))
 
     def _current(self) -> dict[str, str]:
         self._learn(self.store.head(self.path))
@@ -249,24 +252,17 @@ class ObjectFile:
         self._etag, self._modified = meta.get("e_tag") or None, meta.get("last_modified")
 
     def _check_usable(self) -> None:
-        global _asked
         if self._closed:
             raise OptionError("the file is closed", file=self.name)
-        if _forked:
+        if are_lost():
             raise OptionError(
                 "obstore does not work in a forked child of a process that has used it: start processes by 'spawn'",
                 file=self.name,
             )
-        _asked = True
+        note_use()
 
-    @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (ParquetError, MemoryError):
-            raise
-        except Exception as error:
-            raise _plain(error, self.name) from None  # the cause may show secrets of a URL
+    def _plain_errors(self) -> AbstractContextManager[None]:
+        return plainly(self.name)
 
 
 @contextmanager
@@ -275,59 +271,8 @@ def _others_ignored() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if isinstance(error, FileNotFoundError) or type(error).__name__ in _KINDS:
+        if is_an_answer(error):
             raise
-
-
-_KINDS: dict[str, tuple[type[OSError], int]] = {
-    "NotFoundError": (FileNotFoundError, errno.ENOENT),
-    "PermissionDeniedError": (PermissionError, errno.EACCES),
-    "UnauthenticatedError": (PermissionError, errno.EACCES),
-}
-"""What obstore's errors are for a local file."""
-
-
-class _Answered(OSError):
-    """With the status of the answer, as other libraries' errors have it."""
-
-    status = 0
-
-
-def _plain(error: Exception, name: str) -> Exception:
-    kind = type(error).__name__
-    if isinstance(error, FileNotFoundError):
-        kind = "NotFoundError"
-    code, said = _stated(str(error))
-    if code in REFUSED:
-        kind = "PermissionDeniedError"
-    if kind in _KINDS:
-        cls, number = _KINDS[kind]
-        return cls(number, f"{os.strerror(number)}{': ' * bool(said)}{said}", name)
-    if kind == "PreconditionError":
-        return ChangedFileError(_CHANGED, file=name)
-    text = str(error).partition("\n\nDebug source")[0].strip()
-    if kind == "NotSupportedError":
-        return UnsupportedError(f"the store does not do this: {text}", file=name)
-    if "timed out" in text or "timeout" in text.lower():
-        return TimeoutError(errno.ETIMEDOUT, "no answer in time", name)
-    status = re.search(r"status code: (\d{3}) ?([A-Za-z ]*)", text)
-    if status is not None:
-        answered = _Answered(errno.EIO, f"the server answers {status[1]} {status[2]}".rstrip(), name)
-        answered.status = int(status[1])
-        return answered
-    if "body error" in text or "Interrupted" in text:
-        return ConnectionError(errno.EIO, "the connection broke in the middle of the answer", name)
-    if "error sending request" in text or "connect" in text.lower():
-        return ConnectionError(errno.EIO, "the connection failed", name)
-    return OSError(errno.EIO, text.partition(": Error performing")[0] or kind, name)
-
-
-def _stated(text: str) -> tuple[str, str]:
-    """The store's code in the text of an error, and the code with the store's message."""
-    code, message = (re.search(f"<{tag}>([^<]*)</{tag}>", text) for tag in ("Code", "Message"))
-    if code is None:
-        return "", ""
-    return code[1], f"{code[1]}: {message[1]}" if message is not None and message[1] else code[1]
 
 
 def _name(store: Any, path: str) -> str:

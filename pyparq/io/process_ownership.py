@@ -18,6 +18,9 @@ class ProcessOwned:
     """A target of this process, called ``name``. Dead in a forked child: it has its parent's open files, at their
     positions, and a copy of what waits to be written to them."""
 
+    in_staging = False
+    """Whether it waits under another name for a commit."""
+
     def __init__(self, name: str) -> None:
         self.name = name
         self._inherited = False

@@ -1,4 +1,4 @@
-"""Requests that change an fsspec file system, repeated where they fail for the moment.
+"""Requests that change a file system, repeated where they fail for the moment.
 
 If an answer is lost, it is unknown whether the request was carried out. So each request here has the same result when
 it is made twice: whole files under names of pyparq's own, copies, folders that may exist already, removals, and renames
@@ -7,12 +7,13 @@ of files that only pyparq knows.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from pyparq.errors import ChangedFileError
-from pyparq.io.file_systems import creates_at_once, takes_modes
+from pyparq.io.file_systems import creates_at_once, is_store, lists_at_once, takes_modes
 from pyparq.io.folders import Folders
 from pyparq.io.retry import Retry
 from pyparq.io.s3 import is_s3, replace_content
@@ -30,11 +31,11 @@ class Changes:
     def __init__(self, fs: Any, storage_options: Mapping[str, Any] | None = None) -> None:
         self._fs = fs
         self._options = storage_options or getattr(fs, "storage_options", None)
-        self._retry = Retry().at_most(1) if is_s3(fs) else Retry()
+        self._retry = Retry().at_most(1) if is_s3(fs) or is_store(fs) else Retry()
 
     def put(self, path: str, data: bytes, name: str) -> None:
         """A small file with these bytes."""
-        self._made(path, name, lambda: self._fs.pipe_file(path, data))
+        self._made(path, name, lambda: self._fs.pipe_file(path, data), in_folder=True)
 
     def create(self, path: str, data: bytes, name: str) -> bool:
         """A new small file with these bytes, which no other program writes. ``False`` if there is one already.
@@ -47,18 +48,22 @@ class Changes:
         options = {"mode": "create"} if takes_modes(self._fs) else {}
         # Where there is one, it may be our own: the answer to the first try may have been lost.
         with suppress(FileExistsError, ChangedFileError):
-            self._made(path, name, lambda: self._fs.pipe_file(path, data, **options))
+            self._made(path, name, lambda: self._fs.pipe_file(path, data, **options), in_folder=True)
         return folders.content(path) == data
 
     def replace(self, path: str, before: bytes, data: bytes, name: str) -> bool:
         """Put other bytes into a small file that holds ``before``. ``False`` if it holds others.
 
-        One request decides on S3. Other stores are asked before and after.
+        One request decides on S3, and by obstore. Other stores are asked before and after.
         """
+        if is_store(self._fs) and self._fs.is_odd(path):
+            return Changes(self._fs.behind_fsspec(), self._options).replace(path, before, data, name)
         folders = Folders(self._fs)
         with suppress(FileNotFoundError, ChangedFileError):  # the first try may have done it
             if is_s3(self._fs):
                 self._made(path, name, lambda: self._replaced_on_s3(path, before, data))
+            elif is_store(self._fs):
+                self._made(path, name, lambda: self._fs.replace_content(path, before, data))
             elif folders.content(path) == before:
                 self._made(path, name, lambda: self._fs.pipe_file(path, data))
         return folders.content(path) == data
@@ -132,6 +137,13 @@ class Changes:
             return False
         return True
 
-    def _made(self, path: str, name: str, make: Callable[[], T]) -> T:
-        with plain_errors(name, path, self._options):
-            return self._retry.once(make)
+    def _made(self, path: str, name: str, make: Callable[[], T], in_folder: bool = False) -> T:
+        """The result of ``make``. ``in_folder``: where it fails because the folder is not there yet, that is made."""
+        try:
+            with plain_errors(name, path, self._options):
+                return self._retry.once(make)
+        except FileNotFoundError:
+            if not in_folder or lists_at_once(self._fs):  # a store has no folders, and the bucket is not ours to make
+                raise
+        self.make_folder(posixpath.dirname(path), name)
+        return self._made(path, name, make)

@@ -18,16 +18,18 @@ from pyparq.io.atomic_write import Expected, hidden_name, open_target
 from pyparq.io.byte_ranges import Source
 from pyparq.io.file_clone import copy_range
 from pyparq.io.file_objects import check_opened
+from pyparq.io.file_systems import is_of_pyarrow, is_store
 from pyparq.io.object_sinks import ObjectSink
 from pyparq.io.object_stores import ObjectFile
 from pyparq.io.process_ownership import ProcessOwned
 from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
+from pyparq.io.roads import file_system
 from pyparq.io.short_writes import Appender
+from pyparq.io.store_files import StoreFile
 from pyparq.io.url import (
     check_storage_options,
     expanded,
-    file_system,
     is_local_system,
     local_path,
     name_on,
@@ -300,6 +302,8 @@ class FsspecSink(ProcessOwned):
 
 def _uploads(fs: Any, buffered: type) -> bool:
     """Whether files of this file system appear only when they are closed. Writing them is then an upload."""
+    if is_of_pyarrow(fs):
+        return False  # its files cannot be given up
     protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
     return bool(protocols & {"s3", "s3a", "gs", "gcs", "abfs", "az", "abfss", "adl", "oss", "oci"}) and hasattr(
         buffered, "discard"
@@ -339,7 +343,7 @@ def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any
     if isinstance(where, str) or (isinstance(where, os.PathLike) and not hasattr(where, "write")):
         path = os.fsdecode(where)
         return _open_url(path, fsync, storage_options) if "://" in path else LocalSink(expanded(path), fsync)
-    if isinstance(where, ObjectFile):
+    if type(where) is ObjectFile:
         return ObjectSink(ObjectFile(where.store, where.path))
     if hasattr(where, "commit") and hasattr(where, "abort") and hasattr(where, "position"):
         sink: Sink = where
@@ -359,4 +363,13 @@ def _open_url(url: str, fsync: bool, storage_options: Mapping[str, Any] | None) 
     path = local_path(url)
     if path is not None:
         return LocalSink(path, fsync)
-    return FsspecSink(*file_system(url, "writing", "write to", storage_options), shown(url))
+    return sink_on(*file_system(url, "writing", "write to", storage_options), shown(url))
+
+
+def sink_on(fs: Any, path: str, name: str) -> FsspecSink | ObjectSink:
+    """A sink for a file on a file system of fsspec's, or in a store."""
+    if not is_store(fs):
+        return FsspecSink(fs, path, name)
+    if fs.is_odd(path):
+        return FsspecSink(fs.behind_fsspec(), path, name)
+    return ObjectSink(StoreFile(fs, path, name))

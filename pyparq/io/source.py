@@ -23,16 +23,18 @@ from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.file_objects import check_opened
+from pyparq.io.file_systems import is_store
 from pyparq.io.file_versions import Stated, Unchanged
 from pyparq.io.object_stores import ObjectFile
 from pyparq.io.positioned_reads import read_at, read_into
 from pyparq.io.remote import FsspecFile
 from pyparq.io.retry import Retry
+from pyparq.io.roads import file_system
 from pyparq.io.s3 import is_s3
+from pyparq.io.store_files import StoreFile
 from pyparq.io.url import (
     check_storage_options,
     expanded,
-    file_system,
     is_local_system,
     local_path,
     name_on,
@@ -314,7 +316,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
         return _open_url(path, storage_options) if "://" in path else LocalFile(expanded(path))
     if isinstance(where, (bytes, bytearray, memoryview)):
         return BytesSource(where)
-    if isinstance(where, ObjectFile):
+    if type(where) is ObjectFile:
         return ObjectFile(where.store, where.path)  # each reader gets the current object
     if hasattr(where, "read_ranges"):
         return cast(Source, where)
@@ -352,4 +354,9 @@ def _open_url(url: str, storage_options: Mapping[str, Any] | None) -> Source:
     path = local_path(url)
     if path is not None:
         return LocalFile(path)
-    return FsspecFile(*file_system(url, "reading", "read from", storage_options), shown(url))
+    return source_on(*file_system(url, "reading", "read from", storage_options), shown(url))
+
+
+def source_on(fs: Any, path: str, name: str, listed: Stated | None = None) -> FsspecFile | StoreFile:
+    """A file on a file system of fsspec's, or in a store. ``listed``: what a listing of the folder says of it."""
+    return StoreFile(fs, path, name, listed) if is_store(fs) else FsspecFile(fs, path, name, listed)

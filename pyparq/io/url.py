@@ -100,13 +100,18 @@ def name_on(fs: Any, path: str) -> str:
     return shown(str(fs.unstrip_protocol(path)))
 
 
+def small_protocols(url: str) -> str:
+    """The URL with its protocols in small letters."""
+    return "::".join(map(_small_protocol, url.split("::")))
+
+
 def _small_protocol(url: str) -> str:
     """``S3://`` is ``s3://``: case means nothing in a protocol (RFC 3986)."""
     protocol, mark, rest = url.partition("://")
     return f"{protocol.lower()}{mark}{rest}" if mark else url
 
 
-def file_system(
+def fsspec_system(
     url: str, doing: str, direction: str, storage_options: Mapping[str, Any] | None = None
 ) -> tuple[Any, str]:
     """The fsspec file system of a URL and the path in it; ``doing`` and ``direction`` (``"reading"``, ``"read from"``)
@@ -120,7 +125,7 @@ def file_system(
     except ImportError:
         raise UnsupportedError(f"{doing} {shown(url)!r} needs fsspec: pip install {requirement('fsspec')}") from None
     given = dict(storage_options or {})
-    url = "::".join(map(_small_protocol, url.split("::")))
+    url = small_protocols(url)
     try:
         with plain_errors(shown(url), url, given, (ImportError, ValueError, TypeError)):
             fs, path = fsspec.core.url_to_fs(url, **given)
@@ -138,6 +143,7 @@ def file_system(
 
 # ---- errors --------------------------------------------------------------------------------------------------------
 
+_REFUSED_BY_PYARROW = re.compile("ACCESS_DENIED|EXPIRED_TOKEN|INVALID_ACCESS_KEY|INVALID_SIGNATURE")
 _KINDS = (
     (PermissionError, errno.EACCES), (IsADirectoryError, errno.EISDIR), (NotADirectoryError, errno.ENOTDIR),
     (FileExistsError, errno.EEXIST), (TimeoutError, errno.ETIMEDOUT), (ConnectionError, errno.EIO),
@@ -162,6 +168,9 @@ def plain_errors(
         raise
     except Exception as error:  # every library has its own kinds
         if isinstance(error, but):
+            raise
+        if getattr(error, "is_plain", False):
+            say_tries(error, error)
             raise
         plain = _plain(error, name, path, storage_options)
         say_tries(plain, error)
@@ -200,6 +209,8 @@ def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exce
     stated = _number(cause)
     if stated is None and re.search("Connect|Payload", " ".join(c.__name__ for c in type(cause).__mro__)):
         return ConnectionError(errno.EIO, f"the connection failed: {text}", name)
+    if isinstance(cause, OSError) and _REFUSED_BY_PYARROW.search(text):
+        return PermissionError(errno.EACCES, text, name)
     if isinstance(cause, OSError):
         return OSError(stated or errno.EIO, text, name)
     return OSError(errno.EIO, f"{type(cause).__name__}: {text}", name)

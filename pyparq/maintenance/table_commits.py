@@ -24,8 +24,9 @@ from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.table_formats import DELTA, format_of
 from pyparq.errors import CommitUnknownError, OptionError, WriteConflictError
+from pyparq.io.roads import file_system
 from pyparq.io.source import open_source
-from pyparq.io.url import file_system, is_url, plain_errors, shown
+from pyparq.io.url import is_url, plain_errors, shown
 from pyparq.maintenance.report import IndexedFile
 from pyparq.runtime.lazy_import import load
 

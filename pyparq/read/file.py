@@ -20,6 +20,7 @@ from pyparq.format.types import Schema, schema_view
 from pyparq.index.bloom_filter import BloomFilter
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.page_index import PageLocations
+from pyparq.io.given_systems import located as on_system
 from pyparq.io.source import begin
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
@@ -64,9 +65,11 @@ class PageInfo:
 class ParquetFile:
     """An open Parquet file.
 
-    ``source`` is a path, an ``os.PathLike``, a URL (needs fsspec), the result of ``fsspec.open``, a bytes-like object
-    or a seekable binary file object. ``storage_options`` are passed to the file system of a URL (docs/urls.md).
-    ``options`` are the fields of :class:`pyparq.ReadOptions`, listed below. Opening reads only the footer.
+    ``source`` is a path, an ``os.PathLike``, a URL (needs obstore or fsspec), the result of ``fsspec.open``, a
+    bytes-like object or a seekable binary file object. ``storage_options`` are passed to the file system of a URL.
+    ``filesystem`` is one of fsspec or pyarrow, or a store of obstore, on which ``source`` is a path; or ``"obstore"``
+    or ``"fsspec"``, by which a URL is opened (docs/urls.md). ``options`` are the fields of :class:`pyparq.ReadOptions`,
+    listed below. Opening reads only the footer.
 
     Raises :class:`pyparq.CorruptFileError` when ``source`` is not a complete Parquet file.
 
@@ -78,8 +81,14 @@ class ParquetFile:
     """
 
     def __init__(
-        self, source: Any, *, storage_options: Mapping[str, Any] | None = None, **options: Unpack[ReadArguments]
+        self,
+        source: Any,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+        **options: Unpack[ReadArguments],
     ) -> None:
+        source, storage_options = on_system(source, filesystem, storage_options)
         self._take(open_file(source, ReadOptions.make(options), storage_options))
 
     def _take(self, opened: OpenFile) -> None:

@@ -28,6 +28,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import deserialize
 from pyparq.format.types import Schema
 from pyparq.io.companion_files import base_name, material_stored, sibling_of
+from pyparq.io.given_systems import located as on_system
 from pyparq.io.process_ownership import not_its_own
 from pyparq.io.sink import Sink, open_sink
 from pyparq.option_help import WRITE, with_options
@@ -56,6 +57,7 @@ def write_table(
     *,
     schema: Any = None,
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
     **options: Unpack[WriteArguments],
 ) -> None:
     """Write a table to one Parquet file.
@@ -66,8 +68,9 @@ def write_table(
     URL, a writable binary file object, or the result of ``fsspec.open(url, "wb")``. An existing file at a path is
     replaced only when the new one is complete. With a file object, the offsets in the Parquet file are counted from its
     current position. ``schema``: the schema to write; without it, types come from the data. ``storage_options``:
-    options for the file system of a URL (docs/urls.md). ``options``: the fields of :class:`pyparq.WriteOptions`,
-    listed below.
+    options for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on
+    which ``where`` is a path; or ``"obstore"`` or ``"fsspec"``, by which a URL is opened (docs/urls.md). ``options``:
+    the fields of :class:`pyparq.WriteOptions`, listed below.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written, and
     :class:`OptionError` for invalid options. A file that exists at ``where`` is then unchanged.
@@ -79,7 +82,7 @@ def write_table(
     """
     if isinstance(data, (str, os.PathLike)):
         raise OptionError(f"write_table() takes the data first and the target second, but {data!r} is not data")
-    with ParquetWriter(where, schema, storage_options=storage_options, **options) as writer:
+    with ParquetWriter(where, schema, storage_options=storage_options, filesystem=filesystem, **options) as writer:
         writer._write(data, None, last=True)
 
 
@@ -127,8 +130,10 @@ class ParquetWriter:
         schema: Any = None,
         *,
         storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
         **options: Unpack[WriteArguments],
     ) -> None:
+        where, storage_options = on_system(where, filesystem, storage_options)
         given = WriteOptions.make(options)
         check_options(given)
         check_properties(given.encryption)

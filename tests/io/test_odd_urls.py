@@ -78,6 +78,8 @@ def test_in_place_replaces_only_what_was_read(s3: S3, monkeypatch: pytest.Monkey
     """Another program writes right before the new file is put: its file stays."""
     from pyparq.io.sink import FsspecSink
 
+    monkeypatch.setenv("PYPARQ_FILESYSTEM", "fsspec")
+
     url = f"s3://{BUCKET}/mine.parquet"
     pyparq.write_table({"id": [1, 2, 3]}, url, storage_options=s3.options)
     commit = FsspecSink.commit
@@ -126,12 +128,12 @@ def test_errors_keep_the_code_and_the_message(status: int, code: str, kind: type
 
 
 def test_errors_of_obstore_keep_them_too() -> None:
-    from pyparq.io.object_stores import _plain
+    from pyparq.io.object_errors import plain_error
 
     class GenericError(Exception):
         pass
 
     body = "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
-    error = _plain(GenericError(f"Generic S3 error: status code: 400 Bad Request: {body}"), "s3://a/b")
+    error = plain_error(GenericError(f"Generic S3 error: status code: 400 Bad Request: {body}"), "s3://a/b")
     assert isinstance(error, PermissionError)
     assert "ExpiredToken: The provided token has expired." in str(error)

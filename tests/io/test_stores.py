@@ -181,7 +181,10 @@ def uploads(s3: S3) -> list[Any]:
 
 
 @pytest.mark.parametrize("how", ["the caller fails", "a part is refused", "the end is refused"])
-def test_an_upload_that_fails_leaves_nothing_and_keeps_the_old_object(s3: S3, how: str) -> None:
+def test_an_upload_that_fails_leaves_nothing_and_keeps_the_old_object(
+    s3: S3, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYPARQ_FILESYSTEM", "fsspec")
     url, fs = f"s3://{BUCKET}/upload.parquet", s3.fs()
     fs.pipe_file(url, b"what was there before")
     numbers = {"x": np.random.default_rng(0).random(1_500_000)}  # more than two parts

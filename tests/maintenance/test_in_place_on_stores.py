@@ -22,10 +22,13 @@ def s3() -> Iterator[S3]:
         yield running
 
 
-@pytest.fixture(params=["s3fs", "obstore", "memory", "obstore in memory"])
-def place(request: pytest.FixtureRequest, s3: S3) -> tuple[Callable[[], Any], dict[str, Any]]:
+@pytest.fixture(params=["s3fs", "URL", "obstore", "memory", "obstore in memory"])
+def place(
+    request: pytest.FixtureRequest, s3: S3, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Callable[[], Any], dict[str, Any]]:
     """What makes the source, and the options with it."""
-    if request.param == "s3fs":
+    if request.param in ("s3fs", "URL"):
+        monkeypatch.setenv("PYPARQ_FILESYSTEM", "fsspec" if request.param == "s3fs" else "obstore")
         return lambda: f"s3://{BUCKET}/mine.parquet", {"storage_options": s3.options}
     if request.param == "memory":
         return lambda: "memory://mine/mine.parquet", {}

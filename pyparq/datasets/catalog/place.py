@@ -14,12 +14,12 @@ from pyparq.datasets.catalog.checked_source import CheckedSource, CheckingSink, 
 from pyparq.datasets.catalog.layout import FOLDER, HEAD, Head, Part, Segment, new_name, parse_head
 from pyparq.io.byte_ranges import Source
 from pyparq.io.folders import Folders
-from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
 from pyparq.io.retry import Retry
-from pyparq.io.sink import FsspecSink, LocalSink, Sink
-from pyparq.io.source import LocalFile
-from pyparq.io.url import expanded, file_system, is_url, local_path, shown
+from pyparq.io.roads import file_system, path_on
+from pyparq.io.sink import LocalSink, Sink, sink_on
+from pyparq.io.source import LocalFile, source_on
+from pyparq.io.url import expanded, is_url, local_path, shown
 from pyparq.option_values import Encoding
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile, open_file
@@ -51,7 +51,7 @@ class Place:
             if fs is None:
                 self.fs, path = file_system(root, "reading", "read from", storage_options)
             else:
-                path = fs._strip_protocol(root)
+                path = path_on(fs, root)
             self.root, self.root_name = path.rstrip("/"), shown(root)
         self._folder = posixpath.join(self.root, FOLDER)
         self.name = posixpath.join(self.root_name, FOLDER)
@@ -70,7 +70,7 @@ class Place:
     def _source(self, name: str) -> Source:
         if self.fs is None:
             return LocalFile(self._path(name))
-        source = FsspecFile(self.fs, self._path(name), self._name(name))
+        source = source_on(self.fs, self._path(name), self._name(name))
         source.retry = self.retry
         return source
 
@@ -105,7 +105,7 @@ class Place:
     def _sink(self, name: str) -> Sink:
         if self.fs is None:
             return LocalSink(self._path(name))
-        return FsspecSink(self.fs, self._path(name), self._name(name))
+        return sink_on(self.fs, self._path(name), self._name(name))
 
     def write(
         self, kind: str, schema: Any, tables: Sequence[Any], encodings: Mapping[str, Encoding] | None = None,

@@ -27,6 +27,7 @@ from pyparq.datasets.tables.opened_table import OpenedTable
 from pyparq.errors import OptionError
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
+from pyparq.io.given_systems import located as on_system
 from pyparq.io.retry import Retry
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
 
-_OWN = ("schema", "partitioning", "filename", "by", "on_error", "catalog", "progress", "storage_options")
+_OWN = ("schema", "partitioning", "filename", "by", "on_error", "catalog", "progress", "storage_options", "filesystem")
 
 
 class Dataset(Convertible):
@@ -75,8 +76,10 @@ class Dataset(Convertible):
         catalog: str = "check",
         progress: Progress | None = None,
         storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
         **options: Unpack[ReadArguments],
     ) -> None:
+        source, storage_options = on_system(source, filesystem, storage_options)
         ReadOptions.check_known(options, ("source", *_OWN))
         _check_choices(by, on_error, catalog)
         made = ReadOptions.make(options)
@@ -370,6 +373,7 @@ def dataset(
     catalog: str = "check",
     progress: Progress | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
     **options: Unpack[ReadArguments],
 ) -> Dataset:
     """Many files as one table.
@@ -384,7 +388,9 @@ def dataset(
     ``catalog``: how a catalog of :func:`pyparq.index_dataset` is used. ``"check"`` believes it about files that the
     listing shows as they were; ``"trust"`` does not list the folder; ``"off"`` does not use it (docs/catalog.md).
     ``progress``: called with the number of files done and the number of files. ``storage_options``: options for the
-    file system of a URL. ``options``: the fields of :class:`pyparq.ReadOptions`, listed below.
+    file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on which ``source``
+    is a path; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md). ``options``: the fields of
+    :class:`pyparq.ReadOptions`, listed below.
 
     Nothing but the listing is read before it is needed. Raises ``FileNotFoundError`` where nothing is found, and
     :class:`pyparq.OptionError` for folders whose partitions do not agree.
@@ -396,7 +402,7 @@ def dataset(
     """
     return Dataset(
         source, schema=schema, partitioning=partitioning, filename=filename, by=by, on_error=on_error, catalog=catalog,
-        progress=progress, storage_options=storage_options, **options,
+        progress=progress, storage_options=storage_options, filesystem=filesystem, **options,
     )  # fmt: skip
 
 

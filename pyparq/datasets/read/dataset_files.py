@@ -24,6 +24,7 @@ from pyparq.errors import ChangedFileError, ParquetError, SkippedFileWarning
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field, Schema
 from pyparq.index.row_ranges import RowRanges
+from pyparq.io.file_systems import is_store
 from pyparq.io.object_stores import ObjectFile
 from pyparq.io.source import begin
 from pyparq.options import ReadOptions
@@ -377,4 +378,8 @@ class DatasetFiles:
 def _asks_quickly(file: DataFile) -> bool:
     """Whether requests for the file take the client little time."""
     where = file.where
-    return isinstance(where, ObjectFile) or (isinstance(where, str) and where.startswith(("http://", "https://")))
+    return (
+        isinstance(where, ObjectFile)
+        or is_store(file.fs)
+        or (isinstance(where, str) and where.startswith(("http://", "https://")))
+    )

@@ -10,8 +10,8 @@ from pyparq.datasets.data_files import DataFile
 from pyparq.errors import ChangedFileError, located
 from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.fetch import Fetcher
-from pyparq.io.remote import FsspecFile
-from pyparq.io.source import LocalFile, open_source, set_requests
+from pyparq.io.roads import path_on
+from pyparq.io.source import LocalFile, open_source, set_requests, source_on
 from pyparq.io.url import is_local_system, is_url
 from pyparq.options import ReadOptions
 from pyparq.read.footers.footer_read import MANY_REMOTE_TAIL, read_footer
@@ -104,5 +104,5 @@ def source_of(file: DataFile, storage_options: Mapping[str, Any] | None) -> Sour
     if isinstance(file.where, str) and "://" not in file.where:
         return ListedFile(file) if os.path.isfile(file.where) else LocalFile(file.where)
     if file.fs is not None:
-        return FsspecFile(file.fs, file.fs._strip_protocol(file.where), file.name, file.listed)
+        return source_on(file.fs, path_on(file.fs, file.where), file.name, file.listed)
     return open_source(file.where, storage_options if is_url(file.where) else None)

@@ -21,7 +21,8 @@ from pyparq.datasets.store_writes import MARKER, Marker, state_of
 from pyparq.errors import WriteConflictError
 from pyparq.io.folders import Folders, Info
 from pyparq.io.remote_changes import Changes
-from pyparq.io.url import file_system, shown
+from pyparq.io.roads import file_system
+from pyparq.io.url import shown
 
 _QUIET_SECONDS = 24 * 3600
 """A staging folder in which nothing has changed for this long is abandoned."""

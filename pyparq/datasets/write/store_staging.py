@@ -23,8 +23,9 @@ from pyparq.datasets.write.targets import RemoteTarget
 from pyparq.errors import DataError, WriteConflictError
 from pyparq.io.folders import Folders
 from pyparq.io.remote_changes import Changes
-from pyparq.io.sink import FsspecSink, Sink
-from pyparq.io.url import file_system, shown
+from pyparq.io.roads import file_system
+from pyparq.io.sink import Sink, sink_on
+from pyparq.io.url import shown
 from pyparq.runtime.threads import map_requests
 
 _ABOUT = "staging.json"
@@ -48,12 +49,6 @@ class StoreStaging:
             )
 
 
-class _StagedObject(FsspecSink):
-    """An object in the staging folder, under the name that it will have."""
-
-    in_staging = True
-
-
 class StagedObjects:
     """What one task writes for a store: objects in staging, one for each file. Another process places them."""
 
@@ -69,7 +64,9 @@ class StagedObjects:
         self._staging.check(self._fs, self._folder)
         staged = posixpath.join(self._folder, f"{self._attempt}-{len(self._staged):05d}{SUFFIX}")
         self._staged[path] = staged
-        return _StagedObject(self._fs, staged, posixpath.join(self.name, path))
+        sink = sink_on(self._fs, staged, posixpath.join(self.name, path))
+        sink.in_staging = True
+        return sink
 
     def staged(self, path: str) -> StagedFile:
         """The complete file, as the committer wants it."""

@@ -21,11 +21,11 @@ from pyparq.datasets.write.store_claim import StoreClaim
 from pyparq.errors import TargetExistsError, WriteConflictError
 from pyparq.io.byte_ranges import Source
 from pyparq.io.folders import Folders, Info
-from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
-from pyparq.io.sink import FsspecSink, LocalSink, Sink
-from pyparq.io.source import LocalFile
-from pyparq.io.url import file_system, shown
+from pyparq.io.roads import file_system
+from pyparq.io.sink import LocalSink, Sink, sink_on
+from pyparq.io.source import LocalFile, source_on
+from pyparq.io.url import shown
 
 Kept = Sequence[tuple[str, Callable[[], Source]]]
 """The files that stay: their paths, and what opens them."""
@@ -125,7 +125,7 @@ class LocalTarget(StagedFiles):
 
 
 class RemoteTarget:
-    """A folder on a file system of fsspec's. Nothing can be renamed at once there: files appear one by one, as each is
+    """A folder on a remote file system. Nothing can be renamed at once there: files appear one by one, as each is
     complete, and those that they replace are removed at the end. A marker tells readers which of them count
     (:mod:`pyparq.datasets.store_writes`). Appending needs none."""
 
@@ -170,7 +170,7 @@ class RemoteTarget:
     def sink(self, path: str, fsync: bool) -> Sink:
         full = posixpath.join(self._root, path)
         self._begin(path, full)
-        return FsspecSink(self._fs, full, posixpath.join(self.name, path))
+        return sink_on(self._fs, full, posixpath.join(self.name, path))
 
     def place(self, staged: str, path: str) -> None:
         """Make a file of an object that lies elsewhere in the store: by a copy within the store."""
@@ -238,7 +238,7 @@ class RemoteTarget:
             sink.commit()
 
     def _opened(self, path: str) -> Source:
-        return FsspecFile(self._fs, posixpath.join(self._root, path), posixpath.join(self.name, path))
+        return source_on(self._fs, posixpath.join(self._root, path), posixpath.join(self.name, path))
 
     def abort(self) -> None:
         """As :meth:`Target.abort`. The marker stays where a file of this write may have stayed."""

@@ -23,6 +23,7 @@ from pyparq.datasets.write.summaries import summary_files
 from pyparq.datasets.write.targets import LocalTarget, RemoteTarget, StagedFiles, Target
 from pyparq.errors import OptionError
 from pyparq.format.types import Schema
+from pyparq.io.given_systems import located as on_system
 from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
 from pyparq.option_help import WRITE, with_options
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 _TEMPLATE = "part-{i}-{id}.parquet"
 _INSTEAD = {
     "existing_data_behavior": 'give mode="append", "overwrite" or "overwrite_partitions"',
-    "filesystem": "give a URL as the target",
     "format": "the format is Parquet, so leave it out",
     "max_rows_per_group": "give row_group_size",
     "metadata_collector": "the files are in the report that is returned; write_metadata=True writes _metadata",
@@ -64,6 +64,7 @@ def write_dataset(
     write_metadata: bool = False,
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
     **options: Unpack[WriteArguments],
 ) -> WriteReport:
     """Write data to a folder of Parquet files. All new files become visible together (docs/writing-datasets.md).
@@ -79,8 +80,10 @@ def write_dataset(
     rows that wait for their partition's row group to fill. ``basename_template``: names of the files; ``{i}`` is a
     number and ``{id}`` the same random text for all files of a call. ``write_metadata``: write ``_metadata`` (the
     footers of all files in the folder) and ``_common_metadata`` (the schema). ``force``: write even where Delta Lake,
-    Iceberg or Hudi manages the folder. ``storage_options``: options for the file system of a URL. ``options``: the
-    fields of :class:`pyparq.WriteOptions`, listed below; they apply to each file.
+    Iceberg or Hudi manages the folder. ``storage_options``: options for the file system of a URL. ``filesystem``: a
+    file system of fsspec or pyarrow or a store of obstore, on which ``path`` is a path; or ``"obstore"`` or
+    ``"fsspec"``, by which a URL is opened (docs/urls.md). ``options``: the fields of :class:`pyparq.WriteOptions`,
+    listed below; they apply to each file.
 
     Data without rows make one empty file, unless there are files already.
 
@@ -100,6 +103,7 @@ def write_dataset(
     _check(names, mode, basename_template, write_metadata, options)
     limits = FileLimits(max_rows_per_file, max_bytes_per_file, max_open_files, max_memory)
     _check_limits(limits)
+    path, storage_options = on_system(path, filesystem, storage_options)
     target = _target(path, mode, storage_options, force)
     writing = _Write(target, names, limits, basename_template, options)
     return _written(target, data, schema, mode, writing, write_metadata)

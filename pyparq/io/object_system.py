@@ -1,0 +1,286 @@
+"""A store of obstore with the methods of an fsspec file system that pyparq uses.
+
+So folders, patterns, datasets and commits do not know which of the two they work on. Paths are those of fsspec: the
+bucket, and the key in it. Keys that obstore cannot name (``a//b``, ``a/../b``) are left to fsspec.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
+
+from pyparq.errors import ChangedFileError, OptionError
+from pyparq.io.object_errors import CHANGED, plainly
+from pyparq.io.object_requests import get_object, head_object, list_folder, list_objects
+from pyparq.io.object_threads import are_lost, note_use
+from pyparq.io.url import shown
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ODD = re.compile(r"(?:^|/)\.{0,2}(?=/|$)|[\x00-\x1f\x7f]")
+"""Keys with empty names, with ``.`` or ``..`` as a name, or with control characters."""
+_PAGE = 1000
+"""Entries of a listing that come at a time."""
+
+
+def _by_store(method: Callable[Concatenate[ObjectSystem, str, P], T]) -> Callable[Concatenate[ObjectSystem, str, P], T]:
+    """A method that the file system of fsspec carries out for paths that obstore cannot name."""
+
+    @wraps(method)
+    def either(self: ObjectSystem, path: str, *args: P.args, **options: P.kwargs) -> T:
+        if not self.is_odd(path) and not self._lists_odd:
+            try:
+                with plainly(self.name(path)):
+                    return method(self, path, *args, **options)
+            except _OddKeyError:
+                self._lists_odd = True
+        found: T = getattr(self.behind_fsspec(), method.__name__)(path, *args, **options)
+        return found
+
+    return cast("Callable[Concatenate[ObjectSystem, str, P], T]", either)
+
+
+class Behind(Protocol):
+    """What the store was opened by, which can be pickled."""
+
+    def by_fsspec(self) -> Any:
+        """The file system of fsspec for the same store."""
+
+    def reopened(self) -> Any:
+        """The store, or the file system of fsspec, opened again in another process."""
+
+
+class _OddKeyError(OptionError):
+    """A listing has a key that obstore cannot name."""
+
+
+class ObjectSystem:
+    """One store: a bucket, or what a user's store shows of one."""
+
+    is_object_store = True
+
+    def __init__(
+        self, store: Any, url: str, root: str, *, writing: Callable[[], Any] | None = None, tag: str = "ETag",
+        options: Mapping[str, Any] | None = None, behind: Behind | None = None,
+    ) -> None:  # fmt: skip
+        """``store``: of obstore. ``url`` and ``root``: how URLs and paths of its objects begin. ``writing``: makes the
+        store for changes; ``None``: the same. ``tag``: what entity tags are called in the answers of fsspec's file
+        system for the same store. ``options``: storage options, whose secrets errors must not show. ``behind``: that
+        file system; ``None``: there is none."""
+        self.store = store
+        self._make_writing = writing
+        self.repeats = writing is None
+        """Whether the store makes requests that failed again by itself."""
+        self.protocol = url.partition("://")[0]
+        self.storage_options = dict(options or {})
+        self.ends_by_length = tag != "etag"
+        """Whether the last bytes of an object can be asked for without its size. Azure has no such request."""
+        self._url = url
+        self._root = root
+        self.tag = tag
+        self._behind = behind
+        self._lists_odd = False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._behind is None:
+            return ObjectSystem, (self.store, self._url, self._root)
+        return self._behind.reopened, ()
+
+    def __repr__(self) -> str:
+        return f"<ObjectSystem {shown(self._url)}>"
+
+    @cached_property
+    def writing(self) -> Any:
+        """The store for changes. It makes requests that failed again by itself: parts of an upload, and no more."""
+        return self.store if self._make_writing is None else self._make_writing()
+
+    # ---- names ----
+
+    def unstrip_protocol(self, path: str) -> str:
+        return self._url + path[len(self._root) :] if self._root else self._url + path
+
+    def _strip_protocol(self, url: str) -> str:
+        return (self._root + url[len(self._url) :] if url.startswith(self._url) else url).rstrip("/")
+
+    def name(self, path: str) -> str:
+        return shown(self.unstrip_protocol(path))
+
+    def key(self, path: str) -> str:
+        """The key of an object in the store."""
+        return path[len(self._root) :].strip("/")
+
+    def is_odd(self, path: str) -> bool:
+        """Whether obstore cannot name it, or cannot be used in this process."""
+        key = path[len(self._root) :].removeprefix("/" if self._root else "").removesuffix("/")
+        return are_lost() or bool(key and _ODD.search(key))
+
+    def behind_fsspec(self) -> Any:
+        """The file system of fsspec for the same store. Raises :class:`OptionError` where there is none."""
+        if self._behind is None:
+            reason = (
+                "obstore does not work in a forked child of a process that has used it: start processes by 'spawn'"
+                if are_lost()
+                else "obstore has no empty names, '.' and '..' in keys: give a URL, which fsspec opens too"
+            )
+            raise OptionError(reason, file=shown(self._url))
+        return self._behind.by_fsspec()
+
+    # ---- what is there ----
+
+    def invalidate_cache(self, path: str | None = None) -> None:
+        """Nothing is kept."""
+
+    @_by_store
+    def find(self, path: str, detail: bool = True) -> dict[str, dict[str, Any]]:
+        """All objects below a folder; the object itself where it is one."""
+        found = dict(self._below(self.key(path)))
+        if not found and self.key(path):
+            found = self._one(path)
+        return found
+
+    def _one(self, path: str) -> dict[str, dict[str, Any]]:
+        return {path: self._described(head_object(self.store, self.key(path)))}
+
+    def _below(self, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        metas = list(self._listed(key))
+        folders = _folders_of(str(meta["path"]) for meta in metas)
+        for meta in metas:
+            if meta["size"] or (str(meta["path"]) not in folders and self._is_object(str(meta["path"]), key)):
+                described = self._described(meta)
+                yield described["name"], described
+
+    def _is_object(self, key: str, folder: str) -> bool:
+        """Whether an empty object has this key, and not the key with a ``/`` behind it: such objects mark folders."""
+        if key == folder:
+            return False
+        try:
+            head_object(self.store, key)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _listed(self, key: str) -> Iterator[Any]:
+        self._used()
+        try:
+            yield from list_objects(self.store, f"{key}/" if key else None, _PAGE)
+        except Exception as error:
+            if type(error).__name__ != "InvalidPathError" or self._behind is None:
+                raise
+            raise _OddKeyError(str(error)) from None
+
+    @_by_store
+    def ls(self, path: str, detail: bool = True) -> list[dict[str, Any]]:
+        """What lies in one folder."""
+        self._used()
+        key = self.key(path)
+        try:
+            found = list_folder(self.store, f"{key}/" if key else None)
+        except Exception as error:
+            if type(error).__name__ != "InvalidPathError" or self._behind is None:
+                raise
+            raise _OddKeyError(str(error)) from None
+        folders = [{"name": self._path(str(at)), "size": 0, "type": "directory"} for at in found["common_prefixes"]]
+        objects = [self._described(meta) for meta in found["objects"] if str(meta["path"]) != key]
+        if key and not folders and not found["objects"]:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return sorted(folders + objects, key=lambda info: str(info["name"]))
+
+    @_by_store
+    def info(self, path: str) -> dict[str, Any]:
+        self._used()
+        try:
+            if self.key(path):
+                return self._described(head_object(self.store, self.key(path)))
+        except FileNotFoundError:
+            if not self._has(self.key(path)):
+                raise
+        return {"name": path.rstrip("/"), "size": 0, "type": "directory"}
+
+    @_by_store
+    def isdir(self, path: str) -> bool:
+        return not self.key(path) or self._has(self.key(path))
+
+    def _has(self, key: str) -> bool:
+        return any(True for _ in self._listed(key))
+
+    @_by_store
+    def cat_file(self, path: str) -> bytes:
+        self._used()
+        return bytes(get_object(self.store, self.key(path), {})[1])
+
+    def _described(self, meta: Mapping[str, Any]) -> dict[str, Any]:
+        """As fsspec has it."""
+        found = {"name": self._path(str(meta["path"])), "size": int(meta["size"]), "type": "file"}
+        return found | {self.tag: meta.get("e_tag"), "LastModified": meta.get("last_modified")}
+
+    def _path(self, key: str) -> str:
+        return f"{self._root}/{key}" if self._root else key
+
+    # ---- changes ----
+
+    @_by_store
+    def pipe_file(self, path: str, data: bytes, mode: str = "overwrite") -> None:
+        """A small object. In mode ``"create"`` where there is none, else ``FileExistsError``."""
+        self._used()
+        self.writing.put(self.key(path), data, mode=mode)
+
+    @_by_store
+    def replace_content(self, path: str, before: bytes, data: bytes) -> None:
+        """Put ``data`` into an object that holds ``before``. An object that holds anything else stays as it is.
+
+        Raises :class:`ChangedFileError` where it was replaced at the last moment. Stores that know no conditional
+        writes are not told so.
+        """
+        self._used()
+        answer, found = get_object(self.store, self.key(path), {})
+        if found != before:
+            return
+        version = {name: answer.meta.get(name) for name in ("e_tag", "version") if answer.meta.get(name)}
+        try:
+            self.writing.put(self.key(path), data, mode=version or "overwrite")
+        except Exception as error:
+            if type(error).__name__ in ("PreconditionError", "AlreadyExistsError"):
+                raise ChangedFileError(CHANGED, file=self.name(path)) from None
+            if type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
+                raise
+            self.writing.put(self.key(path), data)
+
+    @_by_store
+    def cp_file(self, path: str, target: str) -> None:
+        self._used()
+        self.writing.copy(self.key(path), self.key(target))
+
+    def makedirs(self, path: str, exist_ok: bool = True) -> None:
+        """A store has no folders without objects."""
+
+    @_by_store
+    def rm_file(self, path: str) -> None:
+        self._used()
+        self.writing.delete(self.key(path))
+
+    @_by_store
+    def rm(self, path: str, recursive: bool = False) -> None:
+        """Remove an object, and with ``recursive`` all below it."""
+        self._used()
+        keys = [str(meta["path"]) for meta in self._listed(self.key(path))] if recursive else [self.key(path)]
+        for first in range(0, len(keys), _PAGE):
+            self.writing.delete(keys[first : first + _PAGE])
+
+    def _used(self) -> None:
+        note_use()
+
+
+def _folders_of(keys: Iterable[str]) -> set[str]:
+    """All folders that these keys lie in."""
+    found: set[str] = set()
+    for key in keys:
+        folder = key.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
