@@ -48,6 +48,10 @@ class StoreFile(ObjectFile):
         return self._system.writing
 
     @property
+    def road(self) -> str:
+        return "fsspec" if self.is_elsewhere else "obstore"
+
+    @property
     def is_elsewhere(self) -> bool:
         """Whether fsspec reads it."""
         return self._other is not None or are_lost()

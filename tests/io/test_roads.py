@@ -77,6 +77,8 @@ def test_names_are_taken_as_they_are(s3: S3, road: str, name: str) -> None:
     pyparq.write_table({"id": [1, 2]}, url, storage_options=plain(s3))
     assert s3.fs().exists(url), "another program finds it under this name"
     assert pyparq.read_table(url, storage_options=plain(s3))["id"].to_pylist() == [1, 2]
+    with pyparq.ParquetFile(url, storage_options=plain(s3)) as file:
+        assert str(file.scan().explain()).startswith(f"{url} (by {road})\n")
     if set("?*").isdisjoint(name):
         found = pyparq.dataset(f"s3://{BUCKET}/{road} names/{name}/", storage_options=plain(s3), filename=True).read()
         assert found.to_pydict() == {"id": [1, 2], "filename": [url] * 2}
@@ -107,6 +109,7 @@ def test_datasets(s3: S3, road: str) -> None:
     s3.fs().call_s3("put_object", Bucket=BUCKET, Key=f"{road}-flights/year=1/", Body=b"")  # as consoles mark folders
     s3.fs().call_s3("put_object", Bucket=BUCKET, Key=f"{road}-flights/empty/", Body=b"")
     ds = pyparq.dataset(root, **given)
+    assert ds.explain().road == road
     assert (ds.count(), sorted(ds.read(["id"]).to_pydict()["id"])) == (4, [1, 2, 3, 4])
     assert ds.read(filters=col("year") == 2).to_pydict() == {"id": [3], "year": [2]}
     for pattern, ids in (("year=*/*.parquet", [1, 2, 3, 4]), ("year={1,3}/*", [1, 2, 4]),
