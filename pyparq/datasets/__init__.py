@@ -3,6 +3,7 @@
 DOOR = (
     "catalog.bounds_table",
     "catalog.catalog",
+    "catalog.checked_source",
     "catalog.file_table",
     "catalog.key_table",
     "catalog.kinds",

@@ -287,11 +287,10 @@ class Fetcher:
 
     def _found_ahead(self, groups: Sequence[Sequence[Range]]) -> dict[Range, tuple[Ready, int]]:
         """The ranges that were requested before, or are kept, each with its place."""
-        known, found = list[Ready](self.ahead), dict[Range, tuple[Ready, int]]()
-        if self.kept is not None:
-            known.append(self.kept)
-        if not known:
+        found = dict[Range, tuple[Ready, int]]()
+        if self.kept is None and not self.ahead:
             return found
+        known: list[Ready] = [*self.ahead] if self.kept is None else [*self.ahead, self.kept]
         for offset, length in (r for ranges in groups for r in ranges):
             end = min(offset + length, self._tail_start)
             for ahead in known:

@@ -985,6 +985,17 @@ def split_dicts(rows: list[Any]) -> tuple[list[str], list[list[Any]], NDArray[np
     None (None: no row is). None unless each row is a dict, and no subclass, with strings as keys, or None.
     """
 
+def gather_rows(
+    source: Any, rows: list[Any], size: int, most_rows: int, most_bytes: int, plain: tuple[type, ...]
+) -> tuple[int, list[Any], bool]:
+    """
+    Append dicts of the iterator to `rows` until there are `most_rows`, or about `most_bytes` bytes of values beside
+    the `size` that are there. `plain`: types of small values, beside Python's own of numbers, text and bytes.
+
+    (Size, another item in a list or nothing, whether the iterator has ended). Another item: no dict, or one with values
+    of other types.
+    """
+
 def join_lists(values: list[Any]) -> tuple[list[Any], NDArray[np.int64], NDArray[np.bool_] | None] | None:
     """
     The items of all lists and tuples, where those of each begin, and which values are not None (None: no value is).

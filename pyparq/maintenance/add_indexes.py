@@ -105,8 +105,8 @@ def index_table(
 ) -> list[IndexedFile]:
     """Add indexes to the data files of a table, by a commit of its own library."""
 
-    def make(old: str, new: str) -> IndexedFile:
-        return index_file(Job(old, new, reading, storage_options, False, fsync), options)
+    def make(old: str, new: str, store: Mapping[str, Any] | None) -> IndexedFile:
+        return index_file(Job(old, new, reading, store, False, fsync), options)
 
     return replace_files(table, make, progress, storage_options)
 

@@ -30,8 +30,8 @@ from pyparq.io.url import is_url, plain_errors, shown
 from pyparq.maintenance.report import IndexedFile
 from pyparq.runtime.lazy_import import load
 
-Make = Callable[[str, str], IndexedFile]
-"""Makes the file at the second path from the file at the first."""
+Make = Callable[[str, str, Mapping[str, Any] | None], IndexedFile]
+"""Makes the file at the second path from the file at the first, with these ``storage_options``."""
 
 HAS_DELETED = "the file holds deleted rows: compact the table first"
 ELSEWHERE = "the file lies outside the table's folder, so it may belong to another table"
@@ -58,6 +58,7 @@ def replace_files(
     """
     _check(table)
     files = files_of(Dataset(table, storage_options=storage_options))
+    storage_options = files.found.storage_options  # the table's own, where none are given
     made: dict[int, str] = {}
     try:
         reports = list(_reports(table, files, make, made, progress))
@@ -84,7 +85,7 @@ def _reports(
             yield IndexedFile(file.name, file.name, notes=(ELSEWHERE,))
         else:
             made[k] = _beside(file.where)
-            report = make(file.where, made[k])
+            report = make(file.where, made[k], files.found.storage_options)
             if not any(column.changed for column in report.columns):
                 _remove([made.pop(k)], files.found.storage_options)
                 report = replace(report, target=file.name, written=False)

@@ -23,7 +23,7 @@ class BesideFilter:
 
     def __init__(self, columns: ColumnReader, selections: Sequence[Selection], nodes: Sequence[Node]) -> None:
         """``nodes``: the leaves of the result that are not in the filter."""
-        self._columns = columns
+        self._spare = columns.spare
         self._file = columns.file
         self._selections = selections
         self._nodes = nodes
@@ -40,13 +40,15 @@ class BesideFilter:
 
     def settle(self, is_needed: bool) -> None:
         """Release what was requested. ``is_needed``: whether any row is left."""
-        if is_needed:
-            self._columns.spare.give_back(self._taken)
+        if is_needed and self._spare is not None:
+            self._spare.give_back(self._taken)
         if self._ahead is not None:
             self._file.fetcher.forget(self._ahead)
 
     def _begin_pages(self) -> bool:
         """Returns whether the pages are few enough bytes."""
+        if self._spare is None:
+            return False
         with suppress(ParquetError):  # the read meets the error again, if it needs the column
             groups, left = list[list[Range]](), TRIP
             for selection in self._selections:
@@ -56,7 +58,7 @@ class BesideFilter:
                     return False
             groups.append(self._places_of_pages(self._selections))
             size = self._file.fetcher.missing_bytes(groups)
-            if self._columns.spare.take(size):
+            if self._spare.take(size):
                 self._taken = size
                 self._ahead = self._file.fetcher.begin_groups(groups)
                 return True

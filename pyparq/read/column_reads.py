@@ -103,8 +103,10 @@ class ColumnReader:
         most = min(self.options.prefetch_bytes, self.account.most // PREFETCHED)
         if most > 0 and self.options.use_threads and not file.fetcher.source.is_local:
             self.prefetch = Prefetch(file.fetcher, most)
-        self.spare = spare if spare is not None else SpareBytes(min(TRIP, most))
-        """What may be read in vain, so that fewer requests are waited for. Only used with :attr:`prefetch`."""
+        self.spare = spare
+        """What may be read in vain, so that fewer requests are waited for. ``None`` without :attr:`prefetch`."""
+        if self.spare is None and self.prefetch is not None:
+            self.spare = SpareBytes(min(TRIP, most))
         self._after_fork()
         fork_safety.watch(self)
 

@@ -459,10 +459,11 @@ class Scan(Convertible):
         return self._selections
 
     def _early_chunks(self, outputs: Sequence[Node]) -> EarlyChunks | None:
-        if self.reader.prefetch is None or asks_variants(self.predicate):  # these columns differ by row group
-            return None
+        spare = self.reader.spare
+        if spare is None or self.reader.prefetch is None or asks_variants(self.predicate):
+            return None  # a Variant needs other columns in each row group
         tested = [self.file.tree.leaves[column] for column in sorted(self.predicate.columns())]
-        return EarlyChunks(self.file, self.reader.spare, tested, outputs)
+        return EarlyChunks(self.file, spare, tested, outputs)
 
     def _take(self, groups: Sequence[RowGroupPlan]) -> None:
         """Take the pruned row groups and the planned reads from a plan."""

@@ -363,12 +363,12 @@ def test_add_indexes_to_delta_on_a_store(s3: S3) -> None:
     deltalake.write_deltalake(uri, rows(), partition_by=["p"], storage_options=given)
     old = deltalake.DeltaTable(uri, storage_options=given)
     before = by_id(old.to_pyarrow_table())
-    report = pyparq.add_indexes(old, bloom_filters=["id"], storage_options=s3.options)
+    report = pyparq.add_indexes(old, bloom_filters=["id"])  # as the table reaches its store
     assert all(file.written for file in report.files)
     table = deltalake.DeltaTable(uri, storage_options=given)
     assert (table.version(), by_id(table.to_pyarrow_table())) == (old.version() + 1, before)
-    source = pyparq.dataset(table, storage_options=s3.options)
-    assert "bloom filter" in [stage.name for stage in source.explain(filters=col("id") == 100).stages]
+    for source in (pyparq.dataset(table), pyparq.dataset(table, storage_options=s3.options)):
+        assert "bloom filter" in [stage.name for stage in source.explain(filters=col("id") == 100).stages]
     again = pyparq.add_indexes(table, bloom_filters=["id"], storage_options=s3.options)
     assert not any(file.written for file in again.files)
     table.delete("id = 3")
@@ -389,10 +389,11 @@ def test_add_indexes_to_iceberg_on_a_store(s3: S3) -> None:
     table = catalog.create_table("n.t", schema=rows().schema)
     table.append(rows())
     before = by_id(table.scan().to_arrow())
-    assert all(f.written for f in pyparq.add_indexes(table, bloom_filters=["id"], storage_options=s3.options).files)
+    assert all(file.written for file in pyparq.add_indexes(table, bloom_filters=["id"]).files)
     assert by_id(table.scan().to_arrow()) == before
-    told = pyparq.dataset(table, storage_options=s3.options).explain(filters=col("id") == 100)
-    assert "bloom filter" in [stage.name for stage in told.stages]
+    for source in (table, table.scan()):
+        told = pyparq.dataset(source).explain(filters=col("id") == 100)
+        assert "bloom filter" in [stage.name for stage in told.stages]
 
 
 def test_copies_of_files_do_not_bring_deleted_rows_back(delta: Any, tmp_path: Path) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import io
 import os
 import tracemalloc
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pandas as pd
@@ -19,6 +24,7 @@ from conftest import stable_id
 from written import written
 
 import pyparq
+from pyparq import kernels
 from pyparq.arrow.ingest import from_iterables
 from pyparq.arrow.table import Batch, Table
 from pyparq.errors import DataError
@@ -109,6 +115,40 @@ def counted(items: Iterator[Any], taken: list[Any]) -> Iterator[Any]:
     for item in items:
         taken.append(None)
         yield item
+
+
+def test_rows_are_weighed_by_the_kernels_as_by_python() -> None:
+    """The kernels gather dicts of usual values. They leave all others to Python, one at a time."""
+    deep: Any = "x" * 40
+    for _ in range(50):
+        deep = [deep]
+    usual = [
+        {"a": 1, "b": 2.5, "c": True, "d": None, "t": "text of é", "y": b"bytes"},
+        {"l": [1, 2, 3], "e": [], "s": {"x": "inner", "y": [{"z": "zz"}]}, "p": ("t", "uu"), "n": [None, 1]},
+        {"w": datetime(2024, 5, 1), "m": Decimal("1.50"), "f": np.float64(1.5)},
+        {},
+    ]
+    other = [OrderedDict(a="three"), {"a": bytearray(9)}, {"a": uuid4()}, {"l": deep}, {"a": np.arange(3), "b": 1}]
+    rows: list[Any] = []
+    left: list[Any] = []
+    source, size, ended = iter([*usual, *other, *usual]), 5, False
+    while not ended:
+        size, found, ended = kernels.gather_rows(source, rows, size, 1000, 1 << 20, from_iterables.SMALL_TYPES)
+        left += found
+    assert rows == usual * 2
+    assert size == 5 + 2 * (78 + 66 + 48)
+    assert list(map(id, left)) == list(map(id, other))
+    gather = partial(kernels.gather_rows, iter(usual), rows, 7)
+    assert gather(8, 1 << 20, from_iterables.SMALL_TYPES) == (7, [], False)  # enough rows
+    assert gather(99, 7, from_iterables.SMALL_TYPES) == (7, [], False)  # enough bytes
+    assert rows == usual * 2
+
+
+def test_unusual_rows_lie_between_usual_ones() -> None:
+    rows = [OrderedDict(a=k, t=str(k)) if k % 7 == 3 else {"a": k, "t": str(k)} for k in range(100)]
+    sink = io.BytesIO()
+    pyparq.write_table((row for row in rows), sink)
+    assert pyparq.read_table(sink.getvalue()).to_pylist() == [dict(row) for row in rows]
 
 
 @pytest.mark.parametrize("kind", ["batches", "arrays", "rows"])

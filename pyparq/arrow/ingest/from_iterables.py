@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, Set, ValuesView
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
+from pyparq import kernels
 from pyparq.errors import DataError
 
 MOST_ROWS = 1 << 15
 """Rows gathered into one piece."""
 MOST_BYTES = 8 << 20
 """About so many bytes of values, where these are large."""
+SMALL_TYPES = (
+    datetime, date, time, timedelta, Decimal,
+    np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float32, np.float64,
+)  # fmt: skip
+"""Types of small values, beside Python's own of numbers."""
 _NO_RUNS = (str, bytes, bytearray, memoryview, np.ndarray, Mapping, Set, KeysView, ValuesView, ItemsView)
 
 
@@ -61,27 +69,50 @@ def pieces(items: Iterable[Any], is_table: Callable[[Any], bool]) -> Iterator[An
 
     Raises :class:`DataError` for an item that is neither table nor row, and for an iterable with both.
     """
-    rows, size, kind = Rows(), 0, ""
-    for n, item in enumerate(items):
-        found = "rows" if isinstance(item, Mapping) and not are_columns(item) else "tables"
-        if found == "tables" and not is_table(item):
-            raise DataError(
-                f"item {n} is a {type(item).__name__}. An iterable must give tables, batches, or rows as dicts of "
-                "column names to values"
-            )
-        if kind and found != kind:
-            raise DataError(f"item {n} is one of {found}, but earlier items are {kind}. An iterable must give one kind")
-        kind = found
-        if kind == "tables":
-            yield item
-            continue
-        rows.append(item)
-        size += sum(map(_weight, item.values()))
-        if len(rows) >= MOST_ROWS or size >= MOST_BYTES:
+    source, rows, size, seen, ended = iter(items), Rows(), 0, 0, False
+    while not ended:
+        before = len(rows)
+        size, others, ended = kernels.gather_rows(source, rows, size, MOST_ROWS, MOST_BYTES, SMALL_TYPES)
+        seen += len(rows) - before
+        for item in others:
+            if not _is_row(item):
+                _check_table(item, seen, is_table)
+                if seen:
+                    raise _mixed(seen, "tables", "rows")
+                yield item
+                yield from _tables(source, is_table)
+                return
+            rows.append(item)
+            size += sum(map(_weight, item.values()))
+            seen += 1
+        if len(rows) >= MOST_ROWS or size >= MOST_BYTES or (ended and rows):
             full, rows, size = [rows], Rows(), 0
             yield full.pop()  # nothing here keeps them
-    if rows:
-        yield rows
+
+
+def _tables(items: Iterator[Any], is_table: Callable[[Any], bool]) -> Iterator[Any]:
+    """The items behind a first one that is a table."""
+    for n, item in enumerate(items, 1):
+        if _is_row(item):
+            raise _mixed(n, "rows", "tables")
+        _check_table(item, n, is_table)
+        yield item
+
+
+def _is_row(item: Any) -> bool:
+    return isinstance(item, Mapping) and not are_columns(item)
+
+
+def _check_table(item: Any, n: int, is_table: Callable[[Any], bool]) -> None:
+    if not is_table(item):
+        raise DataError(
+            f"item {n} is a {type(item).__name__}. An iterable must give tables, batches, or rows as dicts of "
+            "column names to values"
+        )
+
+
+def _mixed(n: int, found: str, kind: str) -> DataError:
+    return DataError(f"item {n} is one of {found}, but earlier items are {kind}. An iterable must give one kind")
 
 
 def _weight(value: Any) -> int:

@@ -341,7 +341,8 @@ def _files_of_table(
     progress: Progress | None,
     storage_options: Mapping[str, Any] | None,
 ) -> DatasetFiles:
-    found = SourceFiles(table.root, table.files, False, storage_options, table=table.known)
+    given = storage_options if storage_options is not None else table.storage_options
+    found = SourceFiles(table.root, table.files, False, given, table=table.known)
     partitions = _named(table.partitions, table.files, filename, options.case_sensitive)
     by = table.matching._replace(case_sensitive=options.case_sensitive)
     return DatasetFiles(found, partitions, table.schema, options, by, on_error, progress)

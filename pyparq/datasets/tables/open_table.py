@@ -9,6 +9,7 @@ from pyparq.datasets.table_formats import DELTA, format_of
 from pyparq.datasets.tables.delta import open_delta
 from pyparq.datasets.tables.iceberg import open_iceberg
 from pyparq.datasets.tables.opened_table import OpenedTable
+from pyparq.datasets.tables.store_options import store_options_of
 
 
 def open_table(source: Any) -> OpenedTable | None:
@@ -16,4 +17,5 @@ def open_table(source: Any) -> OpenedTable | None:
     format_ = format_of(source)
     if format_ is None:
         return None
-    return open_delta(source) if format_ == DELTA else open_iceberg(source)
+    table = open_delta(source) if format_ == DELTA else open_iceberg(source)
+    return table._replace(storage_options=store_options_of(source))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.partitions import Partitions
@@ -24,6 +25,8 @@ class OpenedTable(NamedTuple):
     """The columns whose values the log holds."""
     matching: Matching
     known: TableFiles
+    storage_options: Mapping[str, Any] | None = None
+    """How its own library reaches the store."""
 
 
 def data_file(path: str, size: int | None) -> DataFile:

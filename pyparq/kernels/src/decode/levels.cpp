@@ -31,7 +31,7 @@ void keep_entries(const LeafSpec& leaf, const RowSelection& rows, int64_t row, s
                   PageScratch& scratch, Budget& budget, PageSlots& found) {
     const size_t n = found.levels;
     auto* const picks = scratch.places.items<uint32_t>(n + 1, budget);
-    auto* const wanted = scratch.ranks.items<uint32_t>(starts + 2, budget);
+    auto* const wanted = scratch.ranks.items<uint32_t>(starts + 9, budget);
     const int64_t base = row - 1 < 0 ? 0 : row - 1;
     const size_t count = rows.places(base, row + static_cast<int64_t>(starts), wanted);
     const auto top = static_cast<uint8_t>(leaf.max_def);
@@ -103,7 +103,7 @@ void flat_slots(const LeafSpec& leaf, const RowSelection& rows, const ListedPage
         }
     }
     if (listed.wanted == static_cast<int64_t>(n)) return;
-    auto* const places = scratch.places.items<uint32_t>(static_cast<size_t>(listed.wanted) + 1, budget);
+    auto* const places = scratch.places.items<uint32_t>(static_cast<size_t>(listed.wanted) + 8, budget);
     const size_t m = rows.places(listed.first_row, listed.first_row + page.count, places);
     found.slots = found.levels = m;
     found.values.picks = places;

@@ -18,6 +18,14 @@ others, for strings with lone surrogates, and for 2 GiB of bytes or more.)");
           nb::sig("def split_dicts(rows: list[Any]) -> tuple[list[str], list[list[Any]], NDArray[np.bool_] | None] | None"),
           R"(The keys of all dicts, for each key the list of its values (None where a dict lacks it), and which rows are not
 None (None: no row is). None unless each row is a dict, and no subclass, with strings as keys, or None.)");
+    m.def("gather_rows", &gather_rows, "source"_a, "rows"_a, "size"_a, "most_rows"_a, "most_bytes"_a, "plain"_a,
+          nb::sig("def gather_rows(source: Any, rows: list[Any], size: int, most_rows: int, most_bytes: int, "
+                  "plain: tuple[type, ...]) -> tuple[int, list[Any], bool]"),
+          R"(Append dicts of the iterator to `rows` until there are `most_rows`, or about `most_bytes` bytes of values beside
+the `size` that are there. `plain`: types of small values, beside Python's own of numbers, text and bytes.
+
+(Size, another item in a list or nothing, whether the iterator has ended). Another item: no dict, or one with values
+of other types.)");
     m.def("join_lists", &join_lists, "values"_a,
           nb::sig("def join_lists(values: list[Any]) -> "
                   "tuple[list[Any], NDArray[np.int64], NDArray[np.bool_] | None] | None"),

@@ -6,6 +6,8 @@ namespace pyparq {
 
 nb::object column_of_objects(const nb::list& values);
 nb::object split_dicts(const nb::list& rows);
+nb::tuple gather_rows(const nb::object& source, const nb::list& rows, int64_t size, int64_t most_rows, int64_t most_bytes,
+                      const nb::tuple& plain);
 nb::object join_lists(const nb::list& values);
 
 nb::list objects_of_numbers(const AnyArray<false>& values, bool flags, const Valid& valid);
