@@ -3,6 +3,7 @@
 DOOR = (
     "catalog.bounds_table",
     "catalog.catalog",
+    "catalog.checked_source",
     "catalog.file_table",
     "catalog.key_table",
     "catalog.kinds",
@@ -20,6 +21,7 @@ DOOR = (
     "read.scan",
     "read.schema_survey",
     "read.schema_tree",
+    "several",
     "staging",
     "table_formats",
     "write.commit",

@@ -4,6 +4,7 @@ DOOR = (
     "add_indexes",
     "advise",
     "catalog.index_dataset",
+    "catalog.key_segments",
     "catalog.report",
     "catalog.share_reads",
     "edit_metadata",

@@ -6,12 +6,12 @@ import datetime as dt
 import os
 import posixpath
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from pyparq.datasets.catalog.checked_source import CheckedSource, CheckingSink, block_for
-from pyparq.datasets.catalog.layout import FOLDER, HEAD, Head, Part, Segment, new_name, parse_head
+from pyparq.datasets.catalog.checked_source import CheckedSource
+from pyparq.datasets.catalog.layout import FOLDER, HEAD, Head, Part, Segment, parse_head
 from pyparq.io.byte_ranges import Source
 from pyparq.io.folders import Folders
 from pyparq.io.remote_changes import Changes
@@ -20,10 +20,8 @@ from pyparq.io.roads import file_system, path_on
 from pyparq.io.sink import LocalSink, Sink, sink_on
 from pyparq.io.source import LocalFile, source_on
 from pyparq.io.url import expanded, is_url, local_path, shown
-from pyparq.option_values import Encoding
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile, open_file
-from pyparq.write.file import ParquetWriter
 
 HEAD_BYTES = 1 << 20
 """Bytes of ``catalog.json`` that the first request asks for. Few are larger."""
@@ -102,26 +100,11 @@ class Place:
         else:
             Changes(self.fs, self._options).make_folder(self._folder, self.name)
 
-    def _sink(self, name: str) -> Sink:
+    def sink(self, name: str) -> Sink:
+        """What a new part is written to."""
         if self.fs is None:
             return LocalSink(self._path(name))
         return sink_on(self.fs, self._path(name), self._name(name))
-
-    def write(
-        self, kind: str, schema: Any, tables: Sequence[Any], encodings: Mapping[str, Encoding] | None = None,
-        page_rows: int = 20_000,
-    ) -> Part:  # fmt: skip
-        """A new part with these rows. ``encodings``: of columns without a dictionary."""
-        name, given = new_name(kind), dict(encodings or {})
-        rows = sum(_num_rows(table) for table in tables)
-        sink = CheckingSink(self._sink(name), block_for(rows * 8))
-        with ParquetWriter(
-            sink, schema, compression="zstd", max_rows_per_page=page_rows, column_encoding=given or None,
-            use_dictionary=not given, write_page_checksum=True,
-        ) as writer:  # fmt: skip
-            for table in tables:
-                writer.write(table)
-        return sink.part(name, rows, sink.position - _indexes_begin(writer, sink.position))
 
     def put(self, head: Head, stale: Collection[str] = ()) -> None:
         """Make this the catalog. ``stale``: parts that are removed, which the catalog before it did not name."""
@@ -171,15 +154,3 @@ def _whole(source: Source) -> bytes | memoryview:
     end = memoryview(b"") if read_end is None else read_end(HEAD_BYTES)
     start = source.size - len(end)
     return end if start == 0 else b"".join((source.read_ranges([(0, start)])[0], end))
-
-
-def _num_rows(table: Any) -> int:
-    return table.num_rows if hasattr(table, "num_rows") else len(next(iter(table.values()), ()))
-
-
-def _indexes_begin(writer: ParquetWriter, end: int) -> int:
-    """Where the page indexes of a file begin, or its footer."""
-    metadata = writer.metadata
-    chunks = [chunk for group in (metadata.row_groups if metadata is not None else ()) for chunk in group.columns]
-    places = [p for c in chunks for p in (c.column_index_offset, c.offset_index_offset) if p]
-    return min(places, default=max(end - (64 << 10), 0))

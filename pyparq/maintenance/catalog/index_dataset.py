@@ -12,7 +12,7 @@ from pyparq.column_names import ColumnName
 from pyparq.datasets.catalog.bounds_table import schema_for
 from pyparq.datasets.catalog.catalog import Catalog, open_catalog
 from pyparq.datasets.catalog.file_table import SCHEMA, FileTable, path_of
-from pyparq.datasets.catalog.key_table import KeyTable, asked_at_once, bits_for, merged
+from pyparq.datasets.catalog.key_table import KeyTable, bits_for
 from pyparq.datasets.catalog.kinds import check_key
 from pyparq.datasets.catalog.layout import Head, Part, Segment
 from pyparq.datasets.catalog.place import Place
@@ -23,6 +23,8 @@ from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import OptionError, ParquetError
 from pyparq.io.retry import Retry
 from pyparq.limits import DEFAULT_LIMITS, Limits
+from pyparq.maintenance.catalog.key_segments import asked_at_once, merged
+from pyparq.maintenance.catalog.part_writing import write_part
 from pyparq.maintenance.catalog.report import CatalogReport
 from pyparq.maintenance.catalog.runs import SEGMENT_ROWS
 from pyparq.maintenance.catalog.share_reads import Numbered, ShareReader, ShareResult
@@ -227,7 +229,7 @@ class Build:
 
     def _file_part(self, places: Any) -> Part:
         new = {name: [file[name] for file in self._files] for name in SCHEMA.names}
-        return self.place.write("files", SCHEMA, [self._table.columns(places), new])
+        return write_part(self.place, "files", SCHEMA, [self._table.columns(places), new])
 
     def _bounds_part(self, live: Any) -> Part | None:
         old = None if self.before is None else self.before.bounds
@@ -239,7 +241,7 @@ class Build:
             tables.insert(0, old.columns(keys, np.flatnonzero(live[old.units[0]])))
         if sum(len(table["file"]) for table in tables) * len(keys) > MOST_VALUES:
             return None
-        return self.place.write("bounds", schema_for(keys), tables)
+        return write_part(self.place, "bounds", schema_for(keys), tables)
 
     def _report(self, head: Head, removed: int, changed: bool) -> CatalogReport:
         return CatalogReport(

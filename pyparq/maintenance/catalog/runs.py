@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.datasets.catalog.key_table import Columns, KeyTable, bits_for, cut, merged, ordered, write_segment
+from pyparq.datasets.catalog.key_table import Columns, KeyTable, bits_for, cut
 from pyparq.datasets.catalog.layout import Segment
 from pyparq.datasets.catalog.place import Place
+from pyparq.maintenance.catalog.key_segments import merged, ordered, write_segment
 
 IN_MEMORY = 8_000_000
 """Entries that are sorted in memory: 400 MB while they are."""
