@@ -35,8 +35,9 @@ from pyparq.errors import (
 from pyparq.runtime.lazy_import import load
 
 if TYPE_CHECKING:
-    from pyparq.api import read_metadata, read_schema, read_table, read_table_async, schema
+    from pyparq.api import read_metadata, read_schema, read_table, read_table_async
     from pyparq.arrow.chunked_array import ChunkedArray
+    from pyparq.arrow.schema.from_text import schema
     from pyparq.arrow.table import Batch, Table
     from pyparq.datasets.read.dataset import Dataset, dataset, scan
     from pyparq.datasets.read.explain import DatasetExplanation

@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyparq.arrow.schema.from_text import schema
-from pyparq.arrow.table import Table
-from pyparq.datasets.discovery import names_many
+from pyparq.datasets.several import names_many
 from pyparq.errors import OptionError
-from pyparq.format.types import Schema
+from pyparq.io.first_request import begun
 from pyparq.io.given_systems import located as on_system
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.read.async_reads import run_async
-from pyparq.read.file import ParquetFile, first_scan, read_once
-from pyparq.read.footers.metadata import FileMetaData
+from pyparq.runtime.lazy_import import Later
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from pyparq.arguments import Filters, ReadArguments
+    from pyparq.arrow.table import Table
     from pyparq.column_names import Names
+    from pyparq.format.types import Schema
+    from pyparq.read import file as reader
+    from pyparq.read.footers.metadata import FileMetaData
+else:  # it loads while the first request to a store is under way
+    reader = Later("pyparq.read.file")
 
-__all__ = ["ParquetFile", "read_metadata", "read_schema", "read_table", "read_table_async", "schema"]
+_READER = "pyparq.read.file"
+
+__all__ = ["read_metadata", "read_schema", "read_table", "read_table_async"]
 
 
 def read_table(
@@ -65,11 +70,12 @@ def read_table(
     if names_many(source):
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
     given = ReadOptions.make(options)
-    return read_once(
+    source = begun(source, storage_options, given, _READER)
+    return reader.read_once(
         source,
         given,
         storage_options,
-        lambda file: first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
+        lambda file: reader.first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
     )
 
 
@@ -134,7 +140,7 @@ def read_schema(
         from pyparq.datasets.read.dataset import Dataset
 
         return Dataset(source, storage_options=storage_options, **options).schema
-    with ParquetFile(source, storage_options=storage_options, **options) as file:
+    with reader.ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.schema_arrow
 
 
@@ -152,7 +158,7 @@ def read_metadata(
         footer = pyparq.read_metadata("flights.parquet")
         print(footer.num_rows, footer.row_group(0).column("flight").compression)
     """
-    with ParquetFile(source, storage_options=storage_options, filesystem=filesystem, **options) as file:
+    with reader.ParquetFile(source, storage_options=storage_options, filesystem=filesystem, **options) as file:
         return file.metadata
 
 

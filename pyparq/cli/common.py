@@ -156,7 +156,7 @@ def plain_errors_of(file: str) -> Iterator[None]:
 @contextmanager
 def opened_any(file: str) -> Iterator[Any]:
     """The :class:`pyparq.ParquetFile` at a path or URL, or the :class:`pyparq.Dataset` of a folder or glob."""
-    from pyparq.datasets.discovery import names_many
+    from pyparq.datasets.several import names_many
 
     if file == PIPE or not names_many(file):
         with opened(file) as parquet:

@@ -21,6 +21,7 @@ DOOR = (
     "read.scan",
     "read.schema_survey",
     "read.schema_tree",
+    "several",
     "staging",
     "table_formats",
     "write.commit",

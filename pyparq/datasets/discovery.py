@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import errno
 import os
-import posixpath
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from pyparq.datasets import unfinished_commits as writes
 from pyparq.datasets.data_files import DataFile, SourceFiles
-from pyparq.datasets.glob_patterns import is_pattern
 from pyparq.datasets.local_files import local_files
-from pyparq.datasets.remote_files import has_folders, remote_files
+from pyparq.datasets.remote_files import remote_files
 from pyparq.datasets.table_formats import format_of, tables_of, warning_of
 from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarning
 from pyparq.io.retry import Retry
@@ -83,22 +81,6 @@ def _object(source: Any) -> SourceFiles:
     name = getattr(source, "name", None)
     name = name if isinstance(name, str) else f"<{type(source).__name__}>"
     return SourceFiles(name, (DataFile(name, source),), True)
-
-
-def names_many(source: Any) -> bool:
-    """Whether a source can stand for several files: a list, a folder, a glob. Costs one look at the file system."""
-    if isinstance(source, (list, tuple)) or format_of(source) is not None:
-        return True
-    if not isinstance(source, (str, os.PathLike)):
-        return False
-    path = os.fspath(source)
-    path = os.fsdecode(path) if isinstance(path, bytes) else path
-    if is_url(path):
-        if not has_folders(path):
-            return False
-        return is_pattern(path) or path.endswith("/") or not posixpath.splitext(path)[1]
-    path = local_path(path) or path
-    return os.path.isdir(path) or (is_pattern(path) and not os.path.lexists(path))
 
 
 def _warn_if_managed(found: SourceFiles) -> None:

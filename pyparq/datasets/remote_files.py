@@ -11,6 +11,7 @@ from typing import Any
 from pyparq.datasets.catalog.layout import FOLDER, HEAD
 from pyparq.datasets.data_files import SUMMARIES, DataFile, SourceFiles, folders_between, is_hidden
 from pyparq.datasets.glob_patterns import alternatives, fixed_part, is_pattern
+from pyparq.datasets.several import has_folders
 from pyparq.datasets.store_writes import partition_folders, settled
 from pyparq.datasets.table_formats import managed_in
 from pyparq.io.file_versions import Stated
@@ -18,16 +19,6 @@ from pyparq.io.folders import MAGIC, Folders
 from pyparq.io.retry import Retry
 from pyparq.io.roads import file_system
 from pyparq.io.url import shown
-
-CACHES = ("simplecache::", "filecache::", "blockcache::")
-"""Protocols in front of another one, whose folders they show."""
-
-
-def has_folders(url: str) -> bool:
-    """Whether the file system of a URL can list folders. HTTP servers and archives are read file by file."""
-    while url.lower().startswith(CACHES):
-        url = url.partition("::")[2]
-    return "::" not in url and not url.lower().startswith(("http://", "https://"))
 
 
 def remote_files(url: str, storage_options: Mapping[str, Any] | None, retry: Retry | None) -> SourceFiles:

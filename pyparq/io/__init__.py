@@ -10,6 +10,7 @@ DOOR = (
     "file_lock",
     "file_systems",
     "file_versions",
+    "first_request",
     "folders",
     "given_systems",
     "kept_files",

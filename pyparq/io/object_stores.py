@@ -72,6 +72,11 @@ class ObjectFile:
         self._has_ranges = False
         """The store has served one."""
 
+    @property
+    def road(self) -> str:
+        """The library that makes the requests."""
+        return "obstore"
+
     @printable
     def __repr__(self) -> str:
         return f"<ObjectFile {self.name}>"

@@ -32,6 +32,8 @@ class FsspecFile:
     """
 
     is_local = False
+    road = "fsspec"
+    """The library that makes the requests."""
     retry = Retry()
     """How requests that fail for the moment are made again."""
     at_a_time: int | None = None

@@ -13,6 +13,7 @@ from pyparq.io.object_stores import ObjectFile
 from pyparq.io.object_system import ObjectSystem
 from pyparq.io.object_threads import are_lost
 from pyparq.io.remote import FsspecFile
+from pyparq.runtime.threads import Task, request_pool
 
 
 class StoreFile(ObjectFile):
@@ -28,6 +29,7 @@ class StoreFile(ObjectFile):
         self._full_path = path
         self._listed = listed
         self._other: FsspecFile | None = None
+        self._early: Task[memoryview] | None = None
         if system.is_odd(path):
             self._instead()
 
@@ -46,6 +48,10 @@ class StoreFile(ObjectFile):
         return self._system.writing
 
     @property
+    def road(self) -> str:
+        return "fsspec" if self.is_elsewhere else "obstore"
+
+    @property
     def is_elsewhere(self) -> bool:
         """Whether fsspec reads it."""
         return self._other is not None or are_lost()
@@ -54,7 +60,17 @@ class StoreFile(ObjectFile):
     def size(self) -> int:
         return self._instead().size if self.is_elsewhere else super().size
 
+    def begin_end(self, length: int) -> None:
+        """Begin to read the last ``length`` bytes. The next :meth:`read_end` has them."""
+        if not self.is_elsewhere:
+            self._early = Task(self._end, length)
+            self._early.start(request_pool)
+
     def read_end(self, length: int) -> memoryview:
+        early, self._early = self._early, None
+        return self._end(length) if early is None or are_lost() else early.result()
+
+    def _end(self, length: int) -> memoryview:
         if self.is_elsewhere:
             return self._instead().read_end(length)
         try:

@@ -6,11 +6,11 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyparq.arrow.table import Batch
 from pyparq.errors import UnsupportedError
 from pyparq.runtime.install_hints import requirement
 
 if TYPE_CHECKING:
+    from pyparq.arrow.table import Batch
     from pyparq.runtime.lanes import Lane
 
 R = TypeVar("R")

@@ -48,6 +48,8 @@ class Explanation:
     requests: int
     """Requests made, near ranges merged."""
     bytes_fetched: int
+    road: str = ""
+    """The library that made the requests: ``"obstore"`` or ``"fsspec"``; empty for local files and memory."""
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values (for JSON)."""
@@ -75,7 +77,7 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.source}",
+            f"{self.source}{f' (by {self.road})' if self.road else ''}",
             f"  filter   {self.predicate}",
             f"  columns  {', '.join(self.columns) or '(none)'}",
             f"  file     {_count(self.file_rows, 'row')} in {_count(self.file_row_groups, 'row group')}, "

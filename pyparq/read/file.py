@@ -30,12 +30,12 @@ from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.metadata import FileMetaData, find_leaf
 from pyparq.read.footers.open_file import OpenFile, open_file
 from pyparq.read.int96_unit import settled
-from pyparq.read.picture.file_map import FileMap, map_file
 from pyparq.read.plan.bloom_probe import read_filter
 from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
 from pyparq.read.plan.scan_plan import ScanPlan
 from pyparq.read.row_numbers import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
+from pyparq.runtime.lazy_import import Later
 from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
 
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
+    from pyparq.read.picture import file_map
+    from pyparq.read.picture.file_map import FileMap
+else:  # few programs draw pictures
+    file_map = Later("pyparq.read.picture.file_map")
 
 T = TypeVar("T")
 
@@ -284,7 +288,7 @@ class ParquetFile:
         Raises what :meth:`scan` raises.
         """
         asked = filters is not None or columns is not None
-        made = map_file(self._asked(), self.scan(columns, filters) if asked else None)
+        made = file_map.map_file(self._asked(), self.scan(columns, filters) if asked else None)
         if path is not None:
             made.save(path)
         return made

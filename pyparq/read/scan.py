@@ -408,6 +408,7 @@ class Scan(Convertible):
             requests=counts.requests + opened.requests,
             bytes_fetched=counts.bytes + opened.bytes,
             ranges=counts.ranges + opened.ranges,
+            road=getattr(file.fetcher.source, "road", ""),
         )
 
     # ---- the line from pruning to batches

@@ -6,6 +6,8 @@ import datetime as dt
 import multiprocessing
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -75,6 +77,8 @@ def test_names_are_taken_as_they_are(s3: S3, road: str, name: str) -> None:
     pyparq.write_table({"id": [1, 2]}, url, storage_options=plain(s3))
     assert s3.fs().exists(url), "another program finds it under this name"
     assert pyparq.read_table(url, storage_options=plain(s3))["id"].to_pylist() == [1, 2]
+    with pyparq.ParquetFile(url, storage_options=plain(s3)) as file:
+        assert str(file.scan().explain()).startswith(f"{url} (by {road})\n")
     if set("?*").isdisjoint(name):
         found = pyparq.dataset(f"s3://{BUCKET}/{road} names/{name}/", storage_options=plain(s3), filename=True).read()
         assert found.to_pydict() == {"id": [1, 2], "filename": [url] * 2}
@@ -105,6 +109,7 @@ def test_datasets(s3: S3, road: str) -> None:
     s3.fs().call_s3("put_object", Bucket=BUCKET, Key=f"{road}-flights/year=1/", Body=b"")  # as consoles mark folders
     s3.fs().call_s3("put_object", Bucket=BUCKET, Key=f"{road}-flights/empty/", Body=b"")
     ds = pyparq.dataset(root, **given)
+    assert ds.explain().road == road
     assert (ds.count(), sorted(ds.read(["id"]).to_pydict()["id"])) == (4, [1, 2, 3, 4])
     assert ds.read(filters=col("year") == 2).to_pydict() == {"id": [3], "year": [2]}
     for pattern, ids in (("year=*/*.parquet", [1, 2, 3, 4]), ("year={1,3}/*", [1, 2, 4]),
@@ -253,7 +258,7 @@ def test_which_road_is_taken(s3: S3, monkeypatch: pytest.MonkeyPatch, caplog: py
 
 
 def test_without_obstore(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "obstore.store", None)
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
     assert taken(f"s3://{BUCKET}/a", s3.options) == "fsspec"
     monkeypatch.setenv("PYPARQ_FILESYSTEM", "obstore")
     with pytest.raises(UnsupportedError, match="pip install"):
@@ -456,3 +461,25 @@ def test_a_dataset_can_be_pickled(s3: S3) -> None:
     pyparq.write_table({"id": [1, 2]}, url, **given)
     again = pickle.loads(pickle.dumps(pyparq.dataset(f"s3://{BUCKET}/pickled/", **given)))
     assert ids_of(again) == [1, 2]
+
+
+def test_the_first_request_is_made_while_modules_load(s3: S3) -> None:
+    """Which the read then finds answered; and an error of it is raised by the read."""
+    url = f"s3://{BUCKET}/first.parquet"
+    pyparq.write_table({"id": [1, 2]}, url, storage_options=plain(s3))
+    code = (
+        "import sys, pyparq\n"
+        "read, options = pyparq.read_table, eval(sys.argv[2])\n"
+        "assert 'pyparq.read.file' not in sys.modules and 'fsspec' not in sys.modules\n"
+        "try:\n"
+        "    read(sys.argv[1] + '.absent.parquet', storage_options=options)\n"
+        "except FileNotFoundError as error:\n"
+        "    assert error.filename.endswith('.absent.parquet')\n"
+        "assert read(sys.argv[1], storage_options=options)['id'].to_pylist() == [1, 2]\n"
+        "assert 'fsspec' not in sys.modules and 'botocore' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code, url, repr(plain(s3))], check=True, timeout=120)
+    s3.asked.clear()
+    once = code.partition("try:")[0] + "assert read(sys.argv[1], storage_options=options).num_rows == 2\n"
+    subprocess.run([sys.executable, "-c", once, url, repr(plain(s3))], check=True, timeout=120)
+    assert s3.asked == [("GET", f"/{BUCKET}/first.parquet", "bytes=-131072")]

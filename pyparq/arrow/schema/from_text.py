@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any, Never
 
 import numpy as np
@@ -20,7 +19,7 @@ from pyparq.arrow.schema.extensions import (
     VARIANT,
     metadata_of,
 )
-from pyparq.errors import SchemaError
+from pyparq.errors import SchemaError, near
 from pyparq.format.types import DataType, Field, LeafType, Physical, Schema
 
 _NAMES = {
@@ -220,8 +219,8 @@ class _Parser:
         if word == "struct":
             return self.struct()
         known = [*_NAMES, "timestamp", "duration", "decimal", "fixed", "list", "map", "struct", "variant", "file"]
-        near = get_close_matches(word, known, 1)
-        return self.fail(f"unknown type {word!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        similar = near(word, known)
+        return self.fail(f"unknown type {word!r}" + (f"; did you mean {similar[0]!r}?" if similar else ""))
 
     def fixed(self) -> DataType:
         self.take("[")

@@ -50,6 +50,11 @@ class DatasetExplanation:
     ruled_out_by: str = "partitions"
     """What can rule out files before they are opened."""
 
+    @property
+    def road(self) -> str:
+        """The library that made the requests: ``"obstore"`` or ``"fsspec"``; empty for local files."""
+        return next((part.road for part in self.parts if part.road), "")
+
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values (for JSON)."""
         return asdict(self)
@@ -84,7 +89,7 @@ class DatasetExplanation:
     def __str__(self) -> str:
         share = f" ({100 * self.bytes_fetched / self.file_bytes:.2f} %)" if self.file_bytes else ""
         lines = [
-            f"{self.source}",
+            f"{self.source}{f' (by {self.road})' if self.road else ''}",
             f"  filter   {self.predicate}",
             f"  columns  {', '.join(self.columns) or '(none)'}",
             f"  files    {self._files_text()}",

@@ -14,6 +14,7 @@ from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
 from pyparq.io.byte_ranges import Source
 from pyparq.io.companion_files import base_name, read_sibling
 from pyparq.io.fetch import Fetcher
+from pyparq.io.first_request import REMOTE_TAIL
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.footers.kept_footers import keep_footer, take_kept
@@ -23,7 +24,7 @@ MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 TRAILER = 8
 """Bytes behind the footer: its length, and the magic bytes."""
 
-LOCAL_TAIL, REMOTE_TAIL, MANY_REMOTE_TAIL = 16 << 10, 128 << 10, 48 << 10
+LOCAL_TAIL, MANY_REMOTE_TAIL = 16 << 10, 48 << 10
 """Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the
 footer of most files, and often page indexes or Bloom filters."""
 
