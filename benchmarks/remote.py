@@ -22,6 +22,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,30 +102,14 @@ def make(folder: Path) -> None:
 # ---- engines: each gives a table, or a number
 
 
-def by_pyparq(asked: Question, given: dict[str, Any]) -> Callable[[], Any]:
+def by_pyparq(asked: Question, given: dict[str, Any], filesystem: str = "obstore") -> Callable[[], Any]:
+    import obstore.store  # noqa: F401
     import s3fs  # noqa: F401
 
     load_pyparq()
     url = f"s3://lake/{asked.path}"
-    return lambda: ask_pyparq(asked, pyparq.ParquetFile if "*" not in url else pyparq.dataset, url, given)
-
-
-def by_obstore(asked: Question, given: dict[str, Any]) -> Callable[[], Any]:
-    from obstore.store import S3Store
-
-    load_pyparq()
-
-    def ask() -> Any:
-        store = S3Store(
-            "lake", access_key_id="k", secret_access_key="s", endpoint=given["endpoint_url"], region="us-east-1",
-            virtual_hosted_style_request=False, client_options={"allow_http": True},
-        )  # fmt: skip
-        if "*" not in asked.path:
-            return ask_pyparq(asked, pyparq.ParquetFile, pyparq.ObjectFile(store, asked.path), {})
-        paths = [meta["path"] for batch in store.list(asked.path.partition("*")[0]) for meta in batch]
-        return ask_pyparq(asked, pyparq.dataset, [pyparq.ObjectFile(store, path) for path in sorted(paths)], {})
-
-    return ask
+    opens = partial(pyparq.ParquetFile if "*" not in url else pyparq.dataset, filesystem=filesystem)
+    return lambda: ask_pyparq(asked, opens, url, given)
 
 
 def load_pyparq() -> None:
@@ -138,7 +123,7 @@ def load_pyparq() -> None:
 
 
 def ask_pyparq(asked: Question, opens: Any, source: Any, given: dict[str, Any]) -> Any:
-    opened = opens(source, storage_options=given) if given else opens(source)
+    opened = opens(source, storage_options=given)
     test = None
     if asked.test is not None:
         column, op, low, high = asked.test
@@ -266,10 +251,10 @@ def by_pyarrow(asked: Question, given: dict[str, Any]) -> Callable[[], Any]:
 
 
 ENGINES: dict[str, Callable[[Question, dict[str, Any]], Callable[[], Any] | None]] = {
-    "pyparq": by_pyparq, "pyparq, obstore": by_obstore, "polars": by_polars, "duckdb": by_duckdb,
-    "datafusion": by_datafusion, "pyarrow": by_pyarrow,
+    "pyparq": by_pyparq, "pyparq, fsspec": partial(by_pyparq, filesystem="fsspec"), "polars": by_polars,
+    "duckdb": by_duckdb, "datafusion": by_datafusion, "pyarrow": by_pyarrow,
 }  # fmt: skip
-OURS = ("pyparq", "pyparq, obstore")
+OURS = ("pyparq", "pyparq, fsspec")
 
 
 # ---- measuring
