@@ -71,6 +71,8 @@ class Fetcher:
         self._tail_start = NOWHERE
         self.kept: KeptFile | None = None
         """What is kept of this version of the file when it is closed. Indexes are added to it."""
+        self.is_reopened = False
+        """Whether its footer was kept: more questions are likely to follow."""
         self._is_proven = [True]
         """Whether the source has answered for this version. Forks share it."""
         self._after_fork()
@@ -84,13 +86,13 @@ class Fetcher:
         """A fetcher of the same source and the same tail, with its own counts. ``gap``: another gap, if given."""
         other = Fetcher(self.source, self.gap if gap is None else gap)
         other._tail, other._tail_start = self._tail, self._tail_start
-        other.kept, other._is_proven = self.kept, self._is_proven
+        other.kept, other.is_reopened, other._is_proven = self.kept, self.is_reopened, self._is_proven
         return other
 
     def use(self, kept: KeptFile, is_proven: bool) -> None:
         """Take the end of the file, and its indexes, from what is kept of it. ``is_proven``: whether the source has
         said that the file still has this version. If not, the first request tells."""
-        self.kept, self._is_proven[0] = kept, is_proven
+        self.kept, self.is_reopened, self._is_proven[0] = kept, True, is_proven
         self._tail, self._tail_start = memoryview(kept.footer), kept.size - len(kept.footer)
 
     @property
@@ -153,6 +155,11 @@ class Fetcher:
         if self.kept is not None:
             self.kept.keep(zip(ranges, found, strict=True))
         return found
+
+    def kept_part(self, offset: int, length: int) -> memoryview | None:
+        """The bytes of a range that is kept. ``None`` for any other."""
+        k = None if self.kept is None else self.kept.place(offset, offset + length)
+        return None if self.kept is None or k is None else self.kept.take(k, offset, length)
 
     def keep_indexes(self, ranges: Sequence[Range]) -> None:
         """Keep ranges that are there already for the next time that the file is opened."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
@@ -19,6 +20,9 @@ from pyparq.runtime import fork_safety
 
 OVERHEAD = 200
 """Bytes that a part takes besides its own."""
+
+LARGE = 1 << 10
+"""From this many bytes on, a part may be asked for in pieces."""
 
 Identity: TypeAlias = tuple[Any, ...]
 """What a file is known by. It can be hashed."""
@@ -75,15 +79,25 @@ class KeptFile:
         self.footer = footer
         self.num_bytes = len(footer) + OVERHEAD
         self._parts: dict[int, bytes] = {}
+        self._large: list[int] = []
+        """Where parts begin that hold more than one thing, such as whole Bloom filters. Ascending."""
         self.is_dropped = False
 
     def place(self, offset: int, end: int) -> int | None:
         """A number by which :meth:`take` finds the bytes from ``offset`` to ``end``. ``None``: they are not there."""
-        part = self._parts.get(offset)
-        return None if part is None or len(part) < end - offset else offset
+        for start in (offset, *self._large_before(offset)):
+            part = self._parts.get(start)
+            if part is not None and end <= start + len(part):
+                return start
+        return None
+
+    def _large_before(self, offset: int) -> list[int]:
+        large = self._large  # another thread may set a longer list
+        k = bisect_right(large, offset)
+        return large[max(k - 1, 0) : k]
 
     def take(self, k: int, offset: int, length: int) -> memoryview:
-        return memoryview(self._parts[k])[:length]
+        return memoryview(self._parts[k])[offset - k :][:length]
 
     def keep(self, parts: Iterable[tuple[Range, memoryview]]) -> None:
         """Keep copies of these parts of the file."""
@@ -97,6 +111,8 @@ class KeptFile:
                 if self.num_bytes + added > _most // 4:
                     continue
                 self._parts[offset] = bytes(data)
+                if length >= LARGE and offset not in self._large:
+                    self._large = sorted([*self._large, offset])
                 self.num_bytes += added
                 _size += added
             _shrink()

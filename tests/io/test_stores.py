@@ -326,7 +326,7 @@ def test_a_plan_takes_two() -> None:
     """The end of the file, and the columns: it asks no index."""
     whole = file_bytes("ours, filters in the footer")
     plan = ParquetFile(whole).scan(filters=col("id") == 41_000).plan()
-    slow = AsyncStore({"t": whole}, delay=0.05)
+    slow = AsyncStore({"t": whole}, delay=0.15)
     with ParquetFile(slow.of("t"), tail_size=footer_size(whole)) as file:
         assert file.execute(plan).num_rows == 1
     assert slow.log.depth == 2

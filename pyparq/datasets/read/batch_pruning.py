@@ -25,11 +25,15 @@ from pyparq.filters.predicate import And, Constant, Predicate, Test
 from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_of_numbers
+from pyparq.io.fetch import Fetcher
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime.threads import map_tasks
 
 ABSENT, UNUSABLE = 0, 2
 """Answers of :func:`pyparq.kernels.probe_filters`."""
+
+BEHIND = 8
+"""Bytes that end a file, behind all filters."""
 
 Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
@@ -42,8 +46,8 @@ class AskedFile(NamedTuple):
 
     where: Any
     footer: StoredFooter
-    tail: memoryview | None
-    """The end of a remote file, as far as it is known. ``None`` for a local file."""
+    fetcher: Fetcher | None
+    """What has read the footer of a remote file. ``None`` for a local file."""
 
 
 class Together:
@@ -54,9 +58,9 @@ class Together:
         self._options = model.options
         self._predicate = predicate
         footers = [file.footer for file in files]
-        self._tails = [file.tail for file in files]
-        self._paths = [os.fsencode(file.where) if file.tail is None else b"" for file in files]
-        self._is_local = np.array([file.tail is None for file in files], np.bool_)
+        self._fetchers = [file.fetcher for file in files]
+        self._paths = [os.fsencode(file.where) if file.fetcher is None else b"" for file in files]
+        self._is_local = np.array([file.fetcher is None for file in files], np.bool_)
         self._data = [footer.data for footer in footers]
         self._statuses = np.array([footer.status for footer in footers], np.int64)
         self._tests = list(dict.fromkeys(predicate.tests()))
@@ -125,7 +129,7 @@ class Together:
         answer = np.ones(len(asked), np.uint8)
         local = self._is_local[files[asked]]
         answer[local] = self._by_paths(chunks, files, asked[local], flat)
-        answer[~local] = self._by_tails(chunks, files, asked[~local], flat)
+        answer[~local] = self._by_memory(chunks, files, asked[~local], flat)
         self._maybe[test] = self._maybe[test].copy()
         self._maybe[test][asked] = answer != ABSENT
         usual[files[asked[answer == UNUSABLE]]] = False
@@ -136,25 +140,34 @@ class Together:
         probe = lambda part: self._probe(chunks, files[part], part, hashes)  # noqa: E731
         return np.concatenate([np.zeros(0, np.uint8), *map_tasks(probe, parts, self._options.use_threads)])
 
-    def _by_tails(self, chunks: ChunkNumbers, files: Int64Array, asked: Int64Array, hashes: Hashes) -> Answer:
-        """The answers of filters in remote files, as far as they came with the footers."""
-        assert kernels.probe_open_filters is not None
-        answer, first = np.ones(len(asked), np.uint8), 0
-        for part in np.split(asked, np.flatnonzero(np.diff(files[asked])) + 1) if len(asked) else ():
-            k, offsets, lengths = (
-                int(files[part[0]]),
-                chunks.bloom_filter_offset[part],
-                chunks.bloom_filter_length[part],
-            )
-            size, tail = int(self._statuses[k, 0]), self._tails[k]
-            if tail is None or int(offsets.min()) < size - len(tail):
+    def _by_memory(self, chunks: ChunkNumbers, files: Int64Array, asked: Int64Array, hashes: Hashes) -> Answer:
+        """The answers of filters in remote files, as far as they came with the footers or are kept."""
+        answer = np.ones(len(asked), np.uint8)
+        offsets, lengths = chunks.bloom_filter_offset[asked].tolist(), chunks.bloom_filter_length[asked].tolist()
+        for place, (k, offset, length) in enumerate(zip(files[asked].tolist(), offsets, lengths, strict=True)):
+            found = self._probe_one(k, offset, length, hashes)
+            if found is None:
                 self.unasked.add(k)
             else:
-                most = self._options.limits.max_bloom_filter
-                found, _, _ = kernels.probe_open_filters(-1, size, tail, offsets, lengths, hashes, most)
-                answer[first : first + len(part)] = found
-            first += len(part)
+                answer[place] = found
         return answer
+
+    def _probe_one(self, k: int, offset: int, length: int, hashes: Hashes) -> int | None:
+        """The answer of a filter of file ``k``. ``None`` if its bytes have to be requested."""
+        fetcher = self._fetchers[k]
+        assert fetcher is not None
+        assert kernels.probe_open_filters is not None
+        end, tail = int(self._statuses[k, 0]), fetcher.tail
+        if offset < end - len(tail):
+            kept = None if length <= 0 else fetcher.kept_part(offset, length)
+            if kept is None:
+                return None
+            end, tail = offset + length + BEHIND, memoryview(bytes(kept) + bytes(BEHIND))  # as if the file ended there
+        elif length > 0:
+            fetcher.keep_indexes([(offset, length)])
+        place, size = np.array([offset], np.int64), np.array([length], np.int64)
+        most = self._options.limits.max_bloom_filter
+        return int(kernels.probe_open_filters(-1, end, tail, place, size, hashes, most)[0][0])
 
     def _probe(self, chunks: ChunkNumbers, files: Int64Array, part: Int64Array, hashes: Hashes) -> Answer:
         assert kernels.probe_filters is not None

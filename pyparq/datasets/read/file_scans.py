@@ -88,7 +88,7 @@ class FileScans:
             if model is None and part[0] not in self._dataset.unreadable:
                 found |= {number: [] for number in part}  # the filter is never true for such a file
             elif model is not None:
-                files = [AskedFile(where[k].where, footers.stored(k), footers.tail(k)) for k in part]
+                files = [AskedFile(where[k].where, footers.stored(k), footers.fetcher(k)) for k in part]
                 together = Together(model.scan.file, model.scan.predicate, files)
                 asked = together.row_groups()
                 self._own_filters.update(part[place] for place in together.unasked)

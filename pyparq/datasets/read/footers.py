@@ -219,9 +219,9 @@ class Footers:
         """The stored footer of a file that has a :meth:`frame`."""
         return self._stored[k]
 
-    def tail(self, k: int) -> memoryview | None:
-        """The end of a remote file, as far as it came with its footer. ``None`` for a local file."""
-        return self._fetchers[k].tail if k in self._fetchers else None
+    def fetcher(self, k: int) -> Fetcher | None:
+        """What has read the footer of a remote file. ``None`` for a local file."""
+        return self._fetchers.get(k)
 
     def open(self, k: int) -> OpenFile:
         """File ``k`` with its footer decoded.

@@ -23,6 +23,7 @@ from pyparq.io.fetch import Fetcher
 from pyparq.io.source import LocalFile
 from pyparq.limits import Limits
 from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.plan.spare_bytes import TRIP
 
 T = TypeVar("T")
 Bytes = bytes | memoryview
@@ -59,6 +60,11 @@ class Probing:
     def __init__(self, probes: Sequence[Probe], fetcher: Fetcher, limits: Limits) -> None:
         self._fetcher = fetcher
         self._places = [_place(p, fetcher.source.size, limits) for p in probes]
+        if fetcher.is_reopened and sum(place.bitset_size for place in self._places) <= TRIP:
+            blocks = [r for place in self._places if place.located for r in place.ranges()]
+            if fetcher.missing_bytes([blocks]):
+                for place in self._places:  # they are kept for the next questions
+                    place.reads_all = True
 
     def ranges(self, room: Callable[[Chunk, int], int]) -> list[Range]:
         """The ranges that :meth:`run` will read, as far as they are known.
@@ -121,6 +127,9 @@ class _Place:
 
     head = HEADER
     """Bytes to read for a header whose length is not known."""
+    bitset_size = 0
+    reads_all = False
+    """Whether the whole filter is read, though few blocks are asked for."""
 
     def __init__(self, probe: Probe, file_size: int, limits: Limits) -> None:
         self.probe = probe
@@ -181,7 +190,7 @@ class _Place:
 class _ClearPlace(_Place):
     """An unencrypted filter, of which single blocks can be read."""
 
-    bitset_size = header_size = 0
+    header_size = 0
 
     def _locate_by_length(self, length: int) -> bool:
         # A standard header is under 32 bytes, so the exact length tells where the bitset starts.
@@ -195,7 +204,7 @@ class _ClearPlace(_Place):
     @property
     def _whole(self) -> bool:
         count = sum(len(h) for h in self.probe.hashes)
-        return count >= WHOLE_FROM or count * BLOCK * 4 >= self.bitset_size
+        return self.reads_all or count >= WHOLE_FROM or count * BLOCK * 4 >= self.bitset_size
 
     def ranges(self) -> list[Range]:
         """The header, then the whole bitset or one block per hash."""
