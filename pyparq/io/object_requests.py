@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from pyparq.io.request_bound import free_request
 from pyparq.runtime.threads import current_lane
+
+R = TypeVar("R")
+
+_STEP = 0.1
+"""Seconds between two looks for Ctrl-C, where the system does not end a wait for it."""
+
+
+def interruptibly(ask: Callable[[], R]) -> R:
+    """The result of a request. obstore does not notice Ctrl-C, so another thread waits for it in the place of the main
+    one, and is left behind after Ctrl-C. On a lane, ``ask`` is called as it is."""
+    if threading.current_thread() is not threading.main_thread() or current_lane() is not None:
+        return ask()
+    answers: list[R] = []
+    errors: list[BaseException] = []
+    under_way = threading.Lock()
+    under_way.acquire()
+
+    def run() -> None:
+        try:
+            answers.append(ask())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            under_way.release()
+
+    try:
+        threading.Thread(target=run, name="pyparq-waits", daemon=True).start()
+    except RuntimeError:  # Python ends
+        return ask()
+    while not under_way.acquire(timeout=_STEP):
+        pass
+    if errors:
+        raise errors[0]
+    return answers[0]
 
 
 def get_object(store: Any, path: str, options: Mapping[str, Any]) -> tuple[Any, memoryview]:
@@ -14,6 +49,10 @@ def get_object(store: Any, path: str, options: Mapping[str, Any]) -> tuple[Any, 
     lane = current_lane()
     if lane is not None:
         return lane.wait(_got(store, path, options))
+    return interruptibly(lambda: _get(store, path, options))
+
+
+def _get(store: Any, path: str, options: Mapping[str, Any]) -> tuple[Any, memoryview]:
     answer = store.get(path, options=options)
     return answer, memoryview(answer.bytes())
 
@@ -27,7 +66,7 @@ async def _got(store: Any, path: str, options: Mapping[str, Any]) -> tuple[Any, 
 def head_object(store: Any, path: str) -> Any:
     """What a store says of an object."""
     lane = current_lane()
-    return store.head(path) if lane is None else lane.wait(_head(store, path))
+    return interruptibly(lambda: store.head(path)) if lane is None else lane.wait(_head(store, path))
 
 
 async def _head(store: Any, path: str) -> Any:

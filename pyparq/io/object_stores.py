@@ -11,7 +11,7 @@ from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, Unsup
 from pyparq.io.byte_ranges import Range
 from pyparq.io.kept_files import Identity, digest_of
 from pyparq.io.object_errors import CHANGED, AnsweredError, is_an_answer, plainly
-from pyparq.io.object_requests import get_object, head_object
+from pyparq.io.object_requests import get_object, head_object, interruptibly
 from pyparq.io.object_threads import are_lost, note_use
 from pyparq.io.retry import Retry
 from pyparq.io.uploads import Upload
@@ -213,9 +213,10 @@ class ObjectFile:
         their version before.
         """
         self._check_usable()
+        mode = "overwrite" if only is None else dict(only)
         with self._plain_errors():
             try:
-                self._writing.put(self.path, data, mode="overwrite" if only is None else dict(only))
+                interruptibly(lambda: self._writing.put(self.path, data, mode=mode))
             except Exception as error:
                 if only is None or type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
                     raise

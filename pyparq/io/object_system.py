@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from pyparq.errors import ChangedFileError, OptionError
 from pyparq.io.object_errors import CHANGED, plainly
-from pyparq.io.object_requests import get_object, head_object, list_folder, list_objects
+from pyparq.io.object_requests import get_object, head_object, interruptibly, list_folder, list_objects
 from pyparq.io.object_threads import are_lost, note_use
 from pyparq.io.url import shown
 
@@ -36,7 +36,7 @@ def _by_store(method: Callable[Concatenate[ObjectSystem, str, P], T]) -> Callabl
         if not self.is_odd(path) and not self._lists_odd:
             try:
                 with plainly(self.name(path)):
-                    return method(self, path, *args, **options)
+                    return interruptibly(lambda: method(self, path, *args, **options))
             except _OddKeyError:
                 self._lists_odd = True
         found: T = getattr(self.behind_fsspec(), method.__name__)(path, *args, **options)

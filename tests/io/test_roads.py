@@ -6,6 +6,8 @@ import datetime as dt
 import multiprocessing
 import os
 import pickle
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,8 +25,10 @@ import pyparq
 from pyparq import ChangedFileError, OptionError, col
 from pyparq.errors import UnfinishedWriteWarning, UnsupportedError
 from pyparq.io import kept_files, store_urls
+from pyparq.io.file_versions import Stated
 from pyparq.io.object_system import ObjectSystem
 from pyparq.io.roads import file_system
+from pyparq.io.store_files import StoreFile
 
 require("obstore")
 fsspec: Any = require("fsspec")
@@ -192,15 +196,13 @@ def test_a_file_that_is_replaced(s3: S3, road: str) -> None:
         ds.read()
 
 
-def test_requests_are_made_again(s3: S3, road: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_are_made_again(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyparq.io.retry.pause_for", lambda seconds: None)
     url, given = f"s3://{BUCKET}/again.parquet", {"storage_options": s3.options}
     pyparq.write_table({"id": [1]}, url, **given)
     answers = ["503", "429", "lost", "503", ""]
     s3.script = lambda method, path: answers.pop(0) if answers else ""
     assert pyparq.read_table(url, **given).num_rows == 1
-    if road == "fsspec":  # aiohttp does not like this server's answers
-        return
     s3.script = lambda method, path: "503"
     kept_files.forget_files()
     s3.asked.clear()
@@ -483,3 +485,33 @@ def test_the_first_request_is_made_while_modules_load(s3: S3) -> None:
     once = code.partition("try:")[0] + "assert read(sys.argv[1], storage_options=options).num_rows == 2\n"
     subprocess.run([sys.executable, "-c", once, url, repr(plain(s3))], check=True, timeout=120)
     assert s3.asked == [("GET", f"/{BUCKET}/first.parquet", "bytes=-131072")]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_ctrl_c_does_not_wait_for_an_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        options = {**KEYS, "endpoint_url": f"http://127.0.0.1:{server.getsockname()[1]}"}
+        code = "import sys, pyparq; pyparq.ParquetFile('s3://b/a.parquet', storage_options=eval(sys.argv[1]))"
+        program = [sys.executable, "-c", code, repr(options)]
+        with subprocess.Popen(program, stderr=subprocess.PIPE, text=True) as running:
+            connection, _ = server.accept()  # the request is under way, and is never answered
+            with connection:
+                running.send_signal(signal.SIGINT)
+                _, told = running.communicate(timeout=20)  # the request itself would end after 30 seconds
+    assert told.rstrip().endswith("KeyboardInterrupt")
+
+
+def test_a_store_that_knows_no_ranges_from_the_end(s3: S3) -> None:
+    """As Azure: the size comes from the listing, and a file that has changed since then is told from it."""
+    stores: Any = require("obstore.store")
+    store = stores.MemoryStore()
+    system = ObjectSystem(store, "azure-like://", "", tag="etag")
+    pyparq.write_table({"id": list(range(1000))}, "a/b.parquet", filesystem=store)
+    listed = Stated.of(system.info("a/b.parquet"), is_listed=True)
+    assert not system.ends_by_length
+    with pyparq.ParquetFile(StoreFile(system, "a/b.parquet", "b", listed)) as file:
+        assert file.read()["id"].to_pylist() == list(range(1000))
+    for rows in (1, 100_000):
+        pyparq.write_table({"id": list(range(rows))}, "a/b.parquet", filesystem=store)
+        with pytest.raises(ChangedFileError, match="make the dataset again"):
+            pyparq.ParquetFile(StoreFile(system, "a/b.parquet", "b", listed))

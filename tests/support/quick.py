@@ -62,6 +62,7 @@ QUICK = frozenset(
         "test_foreign",
         "test_foreign_types",
         # io
+        "test_given_systems",
         "test_merged_ranges",
         "test_read_windows",
         "test_remote_versions",
