@@ -1,10 +1,10 @@
 """A folder as an S3 bucket, behind a network that takes a while: every request is answered after a delay.
 
 ``python benchmarks/s3_store.py FOLDER --delay 0.03`` serves the folder as the bucket ``lake`` and prints its URL; with
-``--rate 80e6`` each answer takes the time of so many bytes a second, too. It
-knows GET with ranges, HEAD, PUT, DELETE and lists of 1,000 objects. Each request is noted, and ``GET /?log`` tells
-what was asked since the last time: number, bytes, and the serial trips (the longest chain of requests that each
-began after the one before had ended).
+``--rate 80e6`` each answer takes the time of so many bytes a second, too. It knows GET with ranges, HEAD, PUT, uploads
+in parts, DELETE and lists of 1,000 objects. Each request is noted, and ``GET /?log`` tells what was asked since the
+last time: number, bytes, and the serial trips (the longest chain of requests that each began after the one before had
+ended).
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ class Store:
         self._log = Log()
         self._keys: list[str] = []
         self._facts: dict[str, tuple[int, str]] = {}
+        self._uploads: dict[str, dict[int, bytes]] = {}
         for inner, _, names in os.walk(folder):
             for name in names:
                 path = os.path.join(inner, name)
@@ -89,6 +90,8 @@ class Store:
         _, _, key = request.path.lstrip("/").partition("/")
         if not key:
             return self._listed(request.query)
+        if request.method == "POST" or "uploadId" in request.query:
+            return await self._in_parts(key, request)
         if request.method == "PUT":
             return await self._put(key, await request.read())
         if key not in self._facts:
@@ -100,6 +103,24 @@ class Store:
             self._keys.remove(key)
             return web.Response(status=204)
         return self._object(request, key)
+
+    async def _in_parts(self, key: str, request: web.Request) -> web.Response:
+        """Begin an upload, take one of its parts, complete it, or give it up."""
+        upload = request.query.get("uploadId") or f"upload-{len(self._uploads)}"
+        if request.method == "PUT":
+            self._uploads[upload][int(request.query["partNumber"])] = await request.read()
+            return web.Response(headers={"ETag": f'"{request.query["partNumber"]}"'})
+        if request.method == "DELETE":
+            self._uploads[upload] = {}
+            return web.Response(status=204)
+        if "uploadId" not in request.query:
+            self._uploads[upload] = {}
+            told = f"<UploadId>{upload}</UploadId>"
+            return _xml("InitiateMultipartUploadResult", f"<Bucket>lake</Bucket><Key>{escape(key)}</Key>{told}")
+        parts, self._uploads[upload] = self._uploads[upload], {}
+        put = await self._put(key, b"".join(parts[number] for number in sorted(parts)))
+        tag = f"<ETag>{escape(put.headers['ETag'])}</ETag>"
+        return _xml("CompleteMultipartUploadResult", f"<Bucket>lake</Bucket><Key>{escape(key)}</Key>{tag}")
 
     async def _put(self, key: str, data: bytes) -> web.Response:
         path = self._folder / key
@@ -158,6 +179,11 @@ class Store:
             f"<IsTruncated>{str(more).lower()}</IsTruncated>{token}{''.join(parts)}</ListBucketResult>"
         )
         return web.Response(text=body, content_type="application/xml")
+
+
+def _xml(name: str, content: str) -> web.Response:
+    body = f'<?xml version="1.0"?><{name} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{content}</{name}>'
+    return web.Response(text=body, content_type="application/xml")
 
 
 def main() -> None:
