@@ -22,6 +22,8 @@ _KINDS: dict[str, tuple[type[OSError], int]] = {
 """What obstore's errors are for a local file."""
 _MISSING = frozenset({"NoSuchBucket", "NoSuchKey", "ContainerNotFound", "BlobNotFound", "ResourceNotFound"})
 """Codes of stores for what is not there."""
+_PASSING = frozenset({"InternalError", "ServiceUnavailable", "SlowDown", "RequestTimeout"})
+"""Codes of stores for what may pass, whatever the HTTP status."""
 _NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|fd00:ec2::254|metadata\.google\.internal|latest/api/token")
 
 
@@ -73,7 +75,7 @@ def plain_error(error: Exception, name: str) -> Exception:
         return TimeoutError(errno.ETIMEDOUT, "no answer in time", name)
     if status is not None:
         answered = AnsweredError(errno.EIO, f"the server answers {status[1]} {said or status[2]}".rstrip(), name)
-        answered.status = int(status[1])
+        answered.status = 500 if code in _PASSING else int(status[1])
         return answered
     if "body error" in text or "Interrupted" in text or "decoding response body" in text:
         return ConnectionError(errno.EIO, "the connection broke in the middle of the answer", name)
@@ -86,8 +88,11 @@ def _kind_of(error: Exception, kind: str, code: str, status: int) -> str:
     """The name of obstore's error that fits best: errors of listings have a general one."""
     if code in REFUSED or status in (401, 403, 407):
         return "PermissionDeniedError"
-    if isinstance(error, FileNotFoundError) or code in _MISSING or status in (404, 410):
+    # The listing of an empty folder is an empty answer. Another 404 there means that nothing is known of the folder.
+    if code in _MISSING or (isinstance(error, FileNotFoundError) and not code):
         return "NotFoundError"
+    if isinstance(error, FileNotFoundError):
+        return "GenericError"  # with a code that says something else
     return "AlreadyExistsError" if isinstance(error, FileExistsError) else kind
 
 

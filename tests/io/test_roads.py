@@ -171,6 +171,12 @@ def test_errors(s3: S3, road: str) -> None:
             pyparq.dataset(url, **given).read()
         assert missing.value.filename == url.rstrip("/") or missing.value.filename == url
     pyparq.write_table({"id": [1]}, f"s3://{BUCKET}/denied.parquet", **given)
+    if road == "obstore":
+        s3.script = lambda method, path: "404" if "list-type" in path else ""
+        with pytest.raises(OSError, match="answers 404") as unknown:
+            pyparq.write_dataset({"id": [1]}, f"s3://{BUCKET}/listed", mode="overwrite", **given)
+        assert not isinstance(unknown.value, FileNotFoundError), "an empty folder is told by an empty answer"
+        s3.script = lambda method, path: ""
     s3.refuse = lambda method, path: True
     for ask in (
         lambda: pyparq.read_table(f"s3://{BUCKET}/denied.parquet", **given),

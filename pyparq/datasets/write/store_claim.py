@@ -38,6 +38,8 @@ class StoreClaim:
         self._name = name
         self._changes = Changes(fs, storage_options)
         self._marker: Marker | None = None
+        self.may_count = False
+        """It is not known whether the marker in the store lets the write count: the store has not answered."""
 
     @property
     def counts(self) -> bool:
@@ -66,7 +68,13 @@ class StoreClaim:
         Raises :class:`WriteConflictError` where another program has ended this write."""
         assert self._marker is not None
         states = tuple((path, state_of(info)) for path, info in sorted(old.items()))
-        self._change(replace(self._marker, old=states, new=(), template="", kept=()))
+        try:
+            self._change(replace(self._marker, old=states, new=(), template="", kept=()))
+        except WriteConflictError:
+            raise
+        except BaseException:
+            self.may_count = True
+            raise
 
     def _change(self, marker: Marker) -> None:
         assert self._marker is not None

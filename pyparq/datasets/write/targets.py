@@ -242,6 +242,8 @@ class RemoteTarget:
 
     def abort(self) -> None:
         """As :meth:`Target.abort`. The marker stays where a file of this write may have stayed."""
+        if self._claim.may_count:
+            return  # the marker stays, and readers get either the old files or the new ones
         with suppress(OSError, WriteConflictError):  # a store that is not reached is not asked for each file
             removed = [self._is_removed(path) for path in self._written]
             if all(removed) and not self._claim.counts:
