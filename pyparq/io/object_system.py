@@ -55,6 +55,10 @@ class Behind(Protocol):
         """The store, or the file system of fsspec, opened again in another process."""
 
 
+MOST_COPIED = 5 << 30
+"""Bytes that S3 copies in one request, at most."""
+
+
 class _OddKeyError(OptionError):
     """A listing has a key that obstore cannot name."""
 
@@ -252,8 +256,14 @@ class ObjectSystem:
 
     @_by_store
     def cp_file(self, path: str, target: str) -> None:
+        """A copy within the store. S3 copies large objects only in parts, which fsspec's file system knows."""
         self._used()
-        self.writing.copy(self.key(path), self.key(target))
+        try:
+            self.writing.copy(self.key(path), self.key(target))
+        except Exception:
+            if self._behind is None or self.store.head(self.key(path))["size"] <= MOST_COPIED:
+                raise
+            self._behind.by_fsspec().cp_file(path, target)
 
     def makedirs(self, path: str, exist_ok: bool = True) -> None:
         """A store has no folders without objects."""

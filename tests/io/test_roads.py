@@ -521,3 +521,33 @@ def test_a_store_that_knows_no_ranges_from_the_end(s3: S3) -> None:
         pyparq.write_table({"id": list(range(rows))}, "a/b.parquet", filesystem=store)
         with pytest.raises(ChangedFileError, match="make the dataset again"):
             pyparq.ParquetFile(StoreFile(system, "a/b.parquet", "b", listed))
+
+
+@pytest.mark.parametrize("size", [5 << 30, (5 << 30) + 1])
+def test_what_is_too_large_for_one_copy_goes_by_fsspec(size: int) -> None:
+    copied: list[tuple[str, str]] = []
+
+    class Refusing:
+        def copy(self, source: str, target: str) -> None:
+            raise OSError("InvalidRequest: the copy source is larger than the maximum allowable size")
+
+        def head(self, key: str) -> dict[str, Any]:
+            return {"size": size}
+
+    class Behind:
+        def by_fsspec(self) -> Any:
+            return self
+
+        def reopened(self) -> Any:
+            return self
+
+        def cp_file(self, source: str, target: str) -> None:
+            copied.append((source, target))
+
+    system = ObjectSystem(Refusing(), "s3://b", "b", behind=Behind())
+    if size > 5 << 30:
+        system.cp_file("b/a.parquet", "b/c.parquet")
+    else:
+        with pytest.raises(OSError, match="copy source"):
+            system.cp_file("b/a.parquet", "b/c.parquet")
+    assert copied == [("b/a.parquet", "b/c.parquet")] * (size > 5 << 30)
