@@ -41,6 +41,19 @@ def located(where: Any, filesystem: Any, storage_options: Options = None) -> tup
     return _on(os.fsdecode(where), filesystem, storage_options)
 
 
+def both_located(
+    source: Any, target: Any, filesystem: Any, storage_options: Options
+) -> tuple[Any, Any, Options]:  # fmt: skip
+    """As :func:`located`, for a source and a target, of which one may be no path."""
+    paths = [isinstance(where, (str, os.PathLike, list, tuple)) for where in (source, target)]
+    options = storage_options
+    if paths[0] or not paths[1]:
+        source, options = located(source, filesystem, storage_options)
+    if paths[1]:
+        target, options = located(target, filesystem, storage_options)
+    return source, target, options
+
+
 def _on(path: str, filesystem: Any, storage_options: Options) -> tuple[str, Options]:
     if isinstance(filesystem, str):
         if "://" not in filesystem:

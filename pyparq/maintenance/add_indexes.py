@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyparq.datasets.table_formats import format_of
 from pyparq.errors import OptionError, ParquetError
+from pyparq.io.given_systems import both_located
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.file_runs import Job, run
 from pyparq.maintenance.index_request import IndexOptions, resolve
@@ -39,6 +40,7 @@ def add_indexes(
     on_error: Literal["raise", "skip"] = "raise",
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
     decryption: DecryptionProperties | None = None,
     limits: Limits | None = None,
     verify_checksums: bool = True,
@@ -54,9 +56,11 @@ def add_indexes(
     ``replace``: also build what is asked for and there already. ``remove``: kinds to remove, as a list or a dict of
     kind to columns. ``force``: also replace files of a table of Delta Lake, Apache Iceberg or Apache Hudi.
     ``on_error="skip"``: report a file that fails, and go on. ``progress``: called with the number of files done and the
-    number of files. ``storage_options``: for the file system of a URL. ``decryption``: keys; new indexes are encrypted
-    with them, and columns whose key is missing stay as they are. ``fsync``: flush new files to disk before they get
-    their names. Other options: as in :class:`pyparq.WriteOptions` and :class:`pyparq.ReadOptions`.
+    number of files. ``storage_options``: for the file system of a URL. ``filesystem``: a file system of fsspec or
+    pyarrow or a store of obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened
+    (docs/urls.md). ``decryption``: keys; new indexes are encrypted with them, and columns whose key is missing stay as
+    they are. ``fsync``: flush new files to disk before they get their names. Other options: as in
+    :class:`pyparq.WriteOptions` and :class:`pyparq.ReadOptions`.
 
     Returns an :class:`pyparq.IndexReport`: per column, what was added, kept and left out, and why. A file in which
     nothing changes is not written. docs/add-indexes.md has the details.
@@ -79,6 +83,7 @@ def add_indexes(
         use_threads=use_threads,
     )  # fmt: skip
     wanted = IndexOptions(options, page_index, replace, remove)
+    source, target, storage_options = both_located(source, target, filesystem, storage_options)
     if target is None and format_of(source) is not None:
         return IndexReport(tuple(index_table(source, reading, wanted, fsync, progress, storage_options)))
     return _index_files(jobs_of(source, target, reading, storage_options, force, fsync), wanted, on_error, progress)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import OptionError
+from pyparq.io.given_systems import both_located
 from pyparq.io.sink import Sink
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.copied_bytes import copy_range
@@ -29,6 +30,7 @@ def edit_metadata(
     force: bool = False,
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
     decryption: DecryptionProperties | None = None,
     limits: Limits | None = None,
     fsync: bool = False,
@@ -66,6 +68,7 @@ def edit_metadata(
         footer = FooterTree(file)
         return _NewFooter(file, footer) if footer.change_key_values(changed, gone) else None
 
+    source, target, storage_options = both_located(source, target, filesystem, storage_options)
     written = 0
     jobs = jobs_of(source, target, options, storage_options, force, fsync)
     for done, job in enumerate(jobs):

@@ -12,6 +12,7 @@ from pyparq.datasets.discovery import discover
 from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError
+from pyparq.io.given_systems import both_located
 from pyparq.io.sink import Sink, open_sink, replace_only
 from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits
@@ -69,6 +70,7 @@ def merge(
     force: bool = False,
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
     limits: Limits | None = None,
     fsync: bool = False,
 ) -> MergeReport:
@@ -79,8 +81,10 @@ def merge(
     Values in the names of folders are not stored. ``target``: where the new file goes; it may be one of the files.
     ``key_value_metadata``: keys to set in the footer. Without it, a key is kept where all files that have it agree.
     ``force``: write even into a folder that Delta Lake, Iceberg or Hudi manages. ``progress``: called with the number
-    of files done and the number of files. ``storage_options``: options for the file system of URLs. ``limits``: what a
-    footer may demand. ``fsync``: flush the file to disk before it gets its name.
+    of files done and the number of files. ``storage_options``: options for the file system of URLs. ``filesystem``: a
+    file system of fsspec or pyarrow or a store of obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by
+    which URLs are opened (docs/urls.md). ``limits``: what a footer may demand. ``fsync``: flush the file to disk before
+    it gets its name.
 
     A footer names one writer, and readers know faults of some. If all files have the same one, its name is kept.
     Otherwise the new file names pyparq, and bounds that readers would not have believed are left out
@@ -95,6 +99,7 @@ def merge(
         report = pyparq.merge("flights/*/*.parquet", "all.parquet")
         print(report)
     """
+    files, target, storage_options = both_located(files, target, filesystem, storage_options)
     own = identity_of(target)
     listed, storage_options = _listed(files, storage_options)
     if not is_url(target) and isinstance(target, (str, os.PathLike)):

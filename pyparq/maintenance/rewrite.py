@@ -20,6 +20,7 @@ from pyparq.errors import ChangedMeanwhile, OptionError, reading
 from pyparq.format.types import Schema
 from pyparq.io.atomic_write import Expected
 from pyparq.io.file_lock import Identity
+from pyparq.io.given_systems import both_located
 from pyparq.io.object_stores import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import Sink, open_sink, replace_only
@@ -72,6 +73,7 @@ def rewrite(
     force: bool = False,
     progress: Callable[[int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
     decryption: DecryptionProperties | None = None,
     limits: Limits | None = None,
     **options: Unpack[WriteArguments],
@@ -85,9 +87,10 @@ def rewrite(
     folder, as in :func:`pyparq.write_dataset`. ``max_memory``: bytes that may be used, approximately, beside one row
     group of the source. ``temp_folder``: where rows wait while they are sorted and do not fit. ``force``: write even
     where Delta Lake, Iceberg or Hudi manages the folder. ``progress``: called with the number of rows read so far.
-    ``storage_options``: for the file system of URLs. ``decryption``: keys of the source. ``limits``: what the source
-    may demand. ``options``: the fields of :class:`pyparq.WriteOptions`, listed below. ``sort_by`` sorts all rows
-    together.
+    ``storage_options``: for the file system of URLs. ``filesystem``: a file system of fsspec or pyarrow or a store of
+    obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md).
+    ``decryption``: keys of the source. ``limits``: what the source may demand. ``options``: the fields of
+    :class:`pyparq.WriteOptions`, listed below. ``sort_by`` sorts all rows together.
 
     Only rows and key-value metadata are taken over: name the Bloom filters and the encryption that the new files should
     have. INT96 timestamps, decimals in byte arrays and shredded Variants stay as they are stored, unless options say
@@ -101,6 +104,7 @@ def rewrite(
 
         pyparq.rewrite("flights/", "sorted.parquet", sort_by=["dest"], compression="zstd", bloom_filters=["tailnum"])
     """
+    source, target, storage_options = both_located(source, target, filesystem, storage_options)
     wanted = _Wanted(
         columns, filters, partition_cols, max_rows_per_file, max_bytes_per_file, mode, max_memory, temp_folder, force,
         progress, storage_options,

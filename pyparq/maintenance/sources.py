@@ -15,8 +15,10 @@ from pyparq.datasets.several import names_many
 from pyparq.datasets.table_formats import format_of
 from pyparq.datasets.write.crashed_commits import found_to_change
 from pyparq.errors import OptionError
+from pyparq.io.remote_changes import Changes
 from pyparq.io.retry import Retry
-from pyparq.io.url import is_url, local_path
+from pyparq.io.roads import file_system
+from pyparq.io.url import is_url, local_path, shown
 from pyparq.maintenance.file_runs import Job
 from pyparq.options import ReadOptions
 
@@ -46,7 +48,8 @@ def jobs_of(
     else:
         retry = Retry(options.retries, options.retry_wait)
         files = (found_to_change if target is None else discover)(source, storage_options, retry).files
-    targets = [None] * len(files) if target is None else _targets(files, target, isinstance(source, (list, tuple)))
+    listed = isinstance(source, (list, tuple))
+    targets = [None] * len(files) if target is None else _targets(files, target, listed, storage_options)
     return [
         Job(file.where, place, options, storage_options, force, fsync)
         for file, place in zip(files, targets, strict=True)
@@ -69,7 +72,9 @@ def check_no_table(source: Dataset) -> None:
         )
 
 
-def _targets(files: tuple[DataFile, ...], target: Any, listed: bool) -> list[str]:
+def _targets(
+    files: tuple[DataFile, ...], target: Any, listed: bool, storage_options: Mapping[str, Any] | None
+) -> list[str]:
     """The target of each file in the folder ``target``: the same relative path as below the source's root."""
     if not isinstance(target, (str, os.PathLike)):
         raise OptionError(f"the target of many files must be a folder, not {type(target).__name__}")
@@ -84,11 +89,20 @@ def _targets(files: tuple[DataFile, ...], target: Any, listed: bool) -> list[str
             raise OptionError(f"{found[inner]} and {file.name} would both be written to {inner!r} in the target folder")
         found[inner] = file.name
     if remote:
-        return [f"{folder.rstrip('/')}/{inner}" for inner in found]
+        return _in_remote_folder(folder.rstrip("/"), list(found), storage_options)
     places = [os.path.join(folder, inner) for inner in found]
     for place in places:
         os.makedirs(os.path.dirname(place), exist_ok=True)
     return places
+
+
+def _in_remote_folder(folder: str, inner: list[str], storage_options: Mapping[str, Any] | None) -> list[str]:
+    """The targets, whose folders are made: some remote file systems have real ones."""
+    fs, path = file_system(folder, "writing", "write to", storage_options)
+    changes = Changes(fs, storage_options)
+    for name in sorted({posixpath.dirname(name) for name in inner}):
+        changes.make_folder(posixpath.join(path, name).rstrip("/"), posixpath.join(shown(folder), name))
+    return [f"{folder}/{name}" for name in inner]
 
 
 def _inner_paths(files: tuple[DataFile, ...], listed: bool) -> list[str]:

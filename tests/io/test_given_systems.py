@@ -96,6 +96,31 @@ def test_as_pyarrow_has_it(system: Any) -> None:
     assert pq.ParquetDataset("years", filesystem=system).read(columns=["id"]).num_rows == 3
 
 
+def test_changes_of_files(system: Any) -> None:
+    on: dict[str, Any] = {"filesystem": system}
+    rows = {"id": [0, 10, 1, 11, 2, 12], "s": list("ababab")}
+    pyparq.write_dataset(rows, "lake", max_rows_per_file=2, basename_template="f{i}.parquet", **on)
+    assert len(pyparq.add_indexes("lake", "indexed", bloom_filters=["id"], **on).files) == 3
+    pyparq.edit_metadata("indexed/f00000.parquet", "new.parquet", update={"owner": "me"}, **on)
+    assert pyparq.read_metadata("new.parquet", **on).metadata[b"owner"] == b"me"
+    assert pyparq.merge(["indexed/f00001.parquet", "new.parquet"], "merged.parquet", **on).num_rows == 4
+    pyparq.rewrite("lake", "sorted.parquet", sort_by=["id"], **on)
+    assert pyparq.read_table("sorted.parquet", ["id"], **on)["id"].to_pylist() == [0, 1, 2, 10, 11, 12]
+    pyparq.rewrite(pyparq.dataset("lake", **on), "copied/", max_rows_per_file=4, **on)
+    assert pyparq.dataset("copied", **on).count() == 6
+    assert pyparq.verify("lake", **on).ok
+    assert pyparq.recover_dataset("lake", **on) == 0
+
+
+def test_a_catalog() -> None:
+    on: dict[str, Any] = {"filesystem": stores.MemoryStore()}
+    pyparq.write_dataset({"id": [1, 2, 3, 4]}, "lake", max_rows_per_file=2, **on)
+    assert pyparq.index_dataset("lake", ["id"], **on).files_read == 2
+    found = pyparq.dataset("lake", **on)
+    assert found.lookup("id", 3).num_rows == 1
+    assert found.explain(filters=col("id") == 3).catalog_rules_out == 1
+
+
 def test_what_is_no_file_system(tmp_path: Path) -> None:
     for wrong in (7, object(), "s3", {"protocol": "s3"}):
         with pytest.raises(OptionError, match="filesystem must be"):

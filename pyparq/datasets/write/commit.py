@@ -43,6 +43,7 @@ from pyparq.datasets.write.store_claim import recover_on_store
 from pyparq.errors import ChangedMeanwhile, DataError, TargetExistsError, WriteConflictError
 from pyparq.io.atomic_write import sync_folder
 from pyparq.io.file_lock import Identity, locked_folder, locked_name
+from pyparq.io.given_systems import located as on_system
 from pyparq.io.renames import rename_new
 from pyparq.io.url import is_url, local_path
 
@@ -236,7 +237,7 @@ class Committer:
         )
 
 
-def recover_dataset(path: Any, *, storage_options: Mapping[str, Any] | None = None) -> int:
+def recover_dataset(path: Any, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> int:
     """Clean up after writes to the folder ``path`` (a path or URL) that crashed; returns how many there were.
 
     A write that had reached its commit record is completed, any other is undone. Writes that are under way are left
@@ -245,7 +246,8 @@ def recover_dataset(path: Any, *, storage_options: Mapping[str, Any] | None = No
     On a store it cannot be seen whether a write is under way. There the write that has left its marker is ended, so
     call this when no program writes to the folder. A program that still does raises :class:`WriteConflictError` at its
     end, and its files do not count. Staging folders of Spark jobs go when nothing in them has changed for a day.
-    ``storage_options``: options for the file system of a URL.
+    ``storage_options``: options for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a
+    store of obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md).
 
     Raises ``OSError`` as the operating system does, :class:`CorruptFileError` for a commit record or marker that is
     damaged, and :class:`WriteConflictError` where a program on a store ends its write at this moment.
@@ -254,6 +256,7 @@ def recover_dataset(path: Any, *, storage_options: Mapping[str, Any] | None = No
 
         print(pyparq.recover_dataset("flights"))      # 0: no write has crashed
     """
+    path, storage_options = on_system(path, filesystem, storage_options)
     where = os.fsdecode(path)
     if is_url(where):
         return recover_on_store(where, storage_options)

@@ -21,6 +21,7 @@ from pyparq.datasets.discovery import discover
 from pyparq.datasets.partitions import partitions_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import OptionError, ParquetError
+from pyparq.io.given_systems import located as on_system
 from pyparq.io.retry import Retry
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.catalog.key_segments import asked_at_once, merged
@@ -51,6 +52,7 @@ def index_dataset(
     rebuild: bool = False,
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
     limits: Limits | None = None,
     use_threads: bool = True,
 ) -> CatalogReport:
@@ -66,7 +68,9 @@ def index_dataset(
     files are left out of it. A file that was changed less than two seconds ago is waited for.
 
     ``progress``: called with the number of files read and the number of files to read. ``storage_options``: options for
-    the file system of a URL. ``limits``, ``use_threads``: as in :class:`pyparq.ReadOptions`.
+    the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on which paths
+    are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md). ``limits``, ``use_threads``: as in
+    :class:`pyparq.ReadOptions`.
 
     Returns a :class:`pyparq.CatalogReport`. Raises :class:`pyparq.OptionError` for a source that is no folder and for
     columns that cannot be keys, :class:`pyparq.ColumnNotFoundError`, and ``OSError``. The old catalog then stays.
@@ -77,6 +81,7 @@ def index_dataset(
         pyparq.dataset("flights/").lookup("tailnum", "N14228")      # opens only files that have it
     """
     options = ReadOptions(limits=limits or DEFAULT_LIMITS, use_threads=use_threads)
+    source, storage_options = on_system(source, filesystem, storage_options)
     build = begun(source, columns, rebuild, storage_options, options)
     reader = ShareReader(build.place, build.names, options, storage_options)
     reader.read(build.missing, progress)

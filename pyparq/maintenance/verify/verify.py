@@ -13,6 +13,7 @@ from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
 from pyparq.format.schema_node import Node
+from pyparq.io.given_systems import located as on_system
 from pyparq.maintenance.sources import opened_table
 from pyparq.maintenance.verify.catalog_check import check_catalog
 from pyparq.maintenance.verify.file_check import check_file
@@ -40,6 +41,7 @@ def verify(
     limits: Limits | None = None,
     use_threads: bool = True,
     storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
 ) -> VerificationReport:
     """Check what files say of themselves against their data: checksums, sizes, counts, statistics, page indexes, Bloom
     filters, sort orders and more (docs/verify.md lists all checks).
@@ -48,7 +50,8 @@ def verify(
     ``columns``: check only these columns. ``progress``: called with the bytes that have been checked, and the bytes of
     all files as far as they are known. ``decryption``: keys of encrypted files. Columns whose keys are missing are not
     checked, and the report says so. ``limits``: as in :class:`pyparq.ReadOptions`. ``use_threads``: use all CPUs.
-    ``storage_options``: options for the file system of a URL.
+    ``storage_options``: options for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a
+    store of obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md).
 
     Everything that is wrong with a file is a finding of the report, a file that cannot be opened too. One column chunk
     per thread is in memory at a time, plus the sorting columns of a row group that has some.
@@ -63,6 +66,7 @@ def verify(
     """
     given = {"decryption": decryption, "limits": limits}
     options = {name: value for name, value in given.items() if value is not None}
+    source, storage_options = on_system(source, filesystem, storage_options)
     source = opened_table(source)
     if isinstance(source, Dataset):
         files = files_of(source)
