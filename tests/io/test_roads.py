@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 from conftest import require
@@ -26,6 +27,7 @@ from pyparq import ChangedFileError, OptionError, col
 from pyparq.errors import UnfinishedWriteWarning, UnsupportedError
 from pyparq.io import kept_files, store_urls
 from pyparq.io.file_versions import Stated
+from pyparq.io.object_errors import plain_error
 from pyparq.io.object_system import ObjectSystem
 from pyparq.io.roads import file_system
 from pyparq.io.store_files import StoreFile
@@ -187,6 +189,25 @@ def test_errors(s3: S3, road: str) -> None:
             ask()
         assert "denied" in str(denied.value.filename)
         assert "some-secret" not in str(denied.value)
+
+
+def test_an_answer_after_several_tries_is_no_silence() -> None:
+    tried = "in 1s, after 4 retries, max_retries: 4, retry_timeout: 60s  - "
+    for text, kind, said in (
+        ("Server returned non-2xx status code: 501 Not Implemented: ", OSError, "answers 501"),
+        ("HTTP error: error sending request", ConnectionError, "connection failed"),
+        ("HTTP error: operation timed out", TimeoutError, "no answer"),
+    ):  # fmt: skip
+        error = plain_error(Exception(f"Generic S3 error: Error performing PUT http://a/b {tried}{text}"), "s3://a/b")
+        assert isinstance(error, kind)
+        assert isinstance(error, TimeoutError) is (kind is TimeoutError)
+        assert said in str(error)
+
+
+def test_no_secrets_are_shown(s3: S3) -> None:
+    fs, _ = file_system(f"s3://{BUCKET}/a", "reading", "read from", plain(s3))
+    assert isinstance(fs, ObjectSystem)
+    assert "some-secret" not in f"{fs!r} {fs._behind!r}"
 
 
 def test_a_file_that_is_replaced(s3: S3, road: str) -> None:
@@ -352,9 +373,32 @@ def test_profiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert config_of().keys() == {"bucket", "endpoint"}, "as boto has it, keys of the environment go before its profile"
 
 
-def test_settings_that_only_boto_obeys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_only_boto_obeys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for setting in ("services = mine", "s3 =\n  addressing_style = virtual", "ca_bundle = /a.pem"):
+        (tmp_path / "config").write_text(f"[default]\nregion = eu-west-1\n{setting}\n")
+        assert config_of(KEYS) is None, "keys that are given do not change where the requests go"
+    (tmp_path / "config").write_text("[default]\nregion = eu-west-1\nsso_session = x\ncli_timestamp_format = iso8601\n")
+    assert config_of(KEYS)["region"] == "eu-west-1", "it says only how to get other keys"
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/keys")
+    (tmp_path / "config").unlink()
+    assert config_of() is None, "obstore asks for the file of a token too"
+    assert config_of(KEYS) is not None
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(tmp_path / "token"))
+    assert config_of() is not None
     monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
     assert config_of(KEYS) is None
+
+
+@pytest.mark.parametrize("odd", ["some-key\n", "schlüssel"])
+def test_keys_that_no_header_can_have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, odd: str) -> None:
+    assert config_of({**KEYS, "key": odd}) is None, "obstore's thread would end on it"
+    assert config_of({**KEYS, "token": odd}) is None
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of-the-environment")
+    assert config_of({**KEYS, "key": odd}) is None
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", odd)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "some-secret")
+    assert config_of() is None
+    assert config_of(KEYS) is not None
 
 
 def certificate_of(host: str) -> str:
@@ -381,6 +425,35 @@ def test_the_region_of_a_bucket_is_asked_for(monkeypatch: pytest.MonkeyPatch) ->
     fs, _ = file_system("s3://mine/a", "reading", "read from", KEYS)
     assert fs.store.config["region"] == "eu-north-1"
     assert taken("s3://unknown/a", KEYS) == "fsspec"
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    for given in (KEYS, {**KEYS, "client_kwargs": {"region_name": "us-east-1"}}):
+        fs, _ = file_system("s3://mine/a", "reading", "read from", given)
+        assert fs.store.config["region"] == "eu-north-1", "a wrong region does not matter to boto either"
+    fs, _ = file_system("s3://unknown/a", "reading", "read from", KEYS)
+    assert fs.store.config["region"] == "us-west-2", "what is given holds where S3 does not answer"
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "cn-north-1")
+    assert taken("s3://mine/a", KEYS) == "fsspec", "its servers are below amazonaws.com.cn"
+
+
+def test_how_s3_tells_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def answer(request: Any, timeout: float) -> Any:
+        asked.append((request.get_method(), request.full_url))
+        if "lost" in request.full_url:
+            raise TimeoutError
+        raise HTTPError(request.full_url, 301, "Moved", {"x-amz-bucket-region": "eu-west-3"}, None)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("urllib.request.urlopen", answer)
+    store_urls.region_of.cache_clear()
+    assert store_urls.region_of("one") == store_urls.region_of("two", "us-gov-west-1") == "eu-west-3"
+    assert store_urls.region_of("lost") is None
+    store_urls.region_of.cache_clear()
+    assert asked == [
+        ("HEAD", "https://s3.amazonaws.com/one"),
+        ("HEAD", "https://s3.us-gov-west-1.amazonaws.com/two"),
+        ("HEAD", "https://s3.amazonaws.com/lost"),
+    ]
 
 
 # ---- other stores
