@@ -28,6 +28,7 @@ from pyparq.errors import UnfinishedWriteWarning, UnsupportedError
 from pyparq.io import kept_files, store_urls
 from pyparq.io.file_versions import Stated
 from pyparq.io.object_errors import plain_error
+from pyparq.io.object_sinks import ObjectSink
 from pyparq.io.object_system import ObjectSystem
 from pyparq.io.roads import file_system
 from pyparq.io.store_files import StoreFile
@@ -259,6 +260,33 @@ def test_a_large_object_is_uploaded_in_parts(s3: S3, monkeypatch: pytest.MonkeyP
         s3.script = lambda method, path: ""
         assert pyparq.read_table(url, **given).num_rows == 1, "the old object stays"
         assert not s3.fs().call_s3("list_multipart_uploads", Bucket=BUCKET).get("Uploads"), "no part is left"
+
+
+def test_a_version_that_is_too_large_for_one_request(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyparq.io.object_stores.MOST_PUT", 6 << 20)
+    monkeypatch.setattr("pyparq.io.object_stores.PART", 5 << 20)
+    data, path = os.urandom(7 << 20), f"{BUCKET}/version"
+    s3.fs().pipe_file(path, b"before")
+
+    def replaced(change: bool) -> ObjectSink:
+        fs, own = file_system(f"s3://{path}", "writing", "write to", plain(s3))
+        file = StoreFile(fs, own, "the file")
+        assert file.size > 0
+        sink = ObjectSink(file)
+        sink.replace_only(file.version)
+        sink.write([data])
+        if change:
+            s3.fs().pipe_file(path, b"another program's")
+        s3.asked.clear()
+        sink.commit()
+        return sink
+
+    replaced(change=False)
+    assert sum("uploadId=" in asked and method == "PUT" for method, asked, _ in s3.asked) == 2
+    assert s3.fs().cat_file(path) == data
+    with pytest.raises(ChangedFileError):
+        replaced(change=True)
+    assert s3.fs().cat_file(path) == b"another program's"
 
 
 # ---- which one
