@@ -16,10 +16,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pyparq.io import aws_profiles
+from pyparq.io.fsspec_options import has_settings
 from pyparq.io.object_system import Behind, ObjectSystem
 from pyparq.io.object_threads import note_use
 from pyparq.io.store_options import NotForObstore, StoreOptions, for_azure, for_gcs, for_s3
-from pyparq.runtime import fork_safety
 
 _KEPT = 32
 """Stores that are kept."""
@@ -38,11 +38,7 @@ _CLIENT = {"connect_timeout": "10s", "read_timeout": "30s", "timeout": "10min"}
 """Seconds without a byte count, not those of a whole answer: a large one may take long."""
 
 _stores: OrderedDict[Any, ObjectSystem] = OrderedDict()
-
-
-@fork_safety.in_child
-def _forget() -> None:
-    _stores.clear()
+"""A forked child, which cannot use them, keeps them: to free them there may wait for a thread that it does not have."""
 
 
 class _Parts(NamedTuple):
@@ -64,6 +60,8 @@ def open_store(url: str, given: Mapping[str, Any], behind: Behind) -> tuple[Obje
     not installed.
     """
     parts = _parts(url)
+    if any(has_settings(protocol) for protocol, kind in _KINDS.items() if kind == parts.kind):
+        raise NotForObstore("fsspec has settings of its own for this protocol")
     key = None if given.get("skip_instance_cache") else (parts.start, repr(sorted(given.items())), _environment())
     found = None if key is None else _stores.get(key)
     if found is None:

@@ -27,6 +27,7 @@ from pyparq import ChangedFileError, OptionError, col
 from pyparq.errors import UnfinishedWriteWarning, UnsupportedError
 from pyparq.io import kept_files, store_urls
 from pyparq.io.file_versions import Stated
+from pyparq.io.fsspec_options import has_settings
 from pyparq.io.object_errors import plain_error
 from pyparq.io.object_sinks import ObjectSink
 from pyparq.io.object_system import ObjectSystem
@@ -312,6 +313,22 @@ def test_which_road_is_taken(s3: S3, monkeypatch: pytest.MonkeyPatch, caplog: py
     monkeypatch.setenv("PYPARQ_FILESYSTEM", "both")
     with pytest.raises(OptionError, match="'both'"):
         taken(url, options)
+
+
+def test_what_is_configured_for_fsspec(s3: S3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    url, options = f"s3://{BUCKET}/a", plain(s3)
+    monkeypatch.setitem(fsspec.config.conf, "s3", {"endpoint_url": s3.url})
+    assert taken(url, options) == "fsspec"
+    monkeypatch.setitem(fsspec.config.conf, "s3", {})
+    assert taken(url, options) == "obstore"
+    monkeypatch.delitem(sys.modules, "fsspec.config")
+    monkeypatch.setenv("FSSPEC_CONFIG_DIR", str(tmp_path / "conf"))
+    assert not has_settings("s3")
+    monkeypatch.setenv("FSSPEC_GS_TOKEN", "anon")
+    assert (has_settings("s3"), has_settings("gs")) == (False, True)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "conf.json").write_text("{}")
+    assert has_settings("s3")
 
 
 def test_without_obstore(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
