@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.several import names_many
@@ -70,6 +70,7 @@ def read_table(
     if names_many(source):
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
     given = ReadOptions.make(options)
+    columns, filters, row_groups, rows = map(_repeatable, (columns, filters, row_groups, rows))
     source = begun(source, storage_options, given, _READER)
     return reader.read_once(
         source,
@@ -77,6 +78,11 @@ def read_table(
         storage_options,
         lambda file: reader.first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
     )
+
+
+def _repeatable(given: Any) -> Any:
+    """A list in the place of an iterator: a file that has changed is asked a second time."""
+    return list(given) if isinstance(given, Iterator) else given
 
 
 async def read_table_async(

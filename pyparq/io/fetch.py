@@ -104,7 +104,7 @@ class Fetcher:
         """Raise :class:`ChangedFileError` if the file has another version than the one that was kept. Makes a request
         if there was none yet."""
         if not self._is_proven[0]:
-            self._request([(self._tail_start, 1)], 1)
+            self._request([(0, 1)], 1)  # also a shorter file has it
 
     def read_tail(self, length: int) -> memoryview:
         """The last ``length`` bytes (all if the file is shorter). They are kept, so later ranges inside them are
@@ -359,8 +359,9 @@ class Fetcher:
         else:
             k = bisect_right(starts, offset) - 1
             found = fetched[k][offset - starts[k] : offset - starts[k] + length]
-        if len(found) < length:  # it continues in the tail
-            found = memoryview(b"".join((found, self._tail[: length - len(found)])))
+        if len(found) < length:  # it continues in the tail, in which what was found may end
+            tail = self._tail_start
+            found = memoryview(b"".join((found[: tail - offset], self._tail[: offset + length - tail])))
         return found
 
 

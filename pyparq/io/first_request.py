@@ -6,7 +6,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from pyparq.io.source import open_source, set_requests
+from pyparq.io.byte_ranges import Source
+from pyparq.io.kept_files import kept_file
+from pyparq.io.source import open_source, set_requests, versioned
 from pyparq.io.store_files import StoreFile
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
@@ -21,7 +23,17 @@ def begun(source: Any, storage_options: Mapping[str, Any] | None, options: ReadO
     if reader in sys.modules or not is_url(source):
         return source
     file = open_source(source, storage_options)
+    if _is_kept(file):
+        file.close()
+        return source
     if isinstance(file, StoreFile):
         set_requests(file, options.retries, options.retry_wait, options.max_requests)
         file.begin_end(options.tail_size or REMOTE_TAIL)
     return file
+
+
+def _is_kept(file: Source) -> bool:
+    """Whether the footer is kept in memory, so that the end of the file is not needed."""
+    source = versioned(file)
+    identity = None if source is None else source.identity
+    return identity is not None and kept_file(identity) is not None

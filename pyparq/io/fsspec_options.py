@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,6 +30,21 @@ _PLAIN = ("account_name", "account_key", "sas_token", "client_id", "client_secre
 """Of Azure: adlfs has these names."""
 _UNUSED = ("allow_http", "virtual_hosted_style_request", "retry_config", "unsigned_payload", "conditional_put")
 """What obstore has to be told, and the others find out."""
+
+
+def has_settings(protocol: str) -> bool:
+    """Whether fsspec's own configuration has options for a protocol. It is not imported for that."""
+    loaded = getattr(sys.modules.get("fsspec.config"), "conf", None)
+    if loaded is not None:
+        return bool(loaded.get(protocol))
+    name = f"FSSPEC_{protocol.upper()}"
+    if any(one.upper() == name or one.upper().startswith(f"{name}_") for one in os.environ):
+        return True
+    folder = os.environ.get("FSSPEC_CONFIG_DIR") or os.path.join(os.path.expanduser("~"), ".config", "fsspec")
+    try:
+        return any(file.endswith((".json", ".ini")) for file in os.listdir(folder))
+    except OSError:
+        return False
 
 
 def for_fsspec(url: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,12 +71,12 @@ def plain_error(error: Exception, name: str) -> Exception:
         return UnsupportedError(f"the store does not do this: {text}", file=name)
     if _NO_CREDENTIALS.search(text):
         return PermissionError(errno.EACCES, "no credentials were found, and the machine has no role", name)
-    if "timed out" in text or "timeout" in text.lower():
-        return TimeoutError(errno.ETIMEDOUT, "no answer in time", name)
     if status is not None:
         answered = AnsweredError(errno.EIO, f"the server answers {status[1]} {said or status[2]}".rstrip(), name)
         answered.status = 500 if code in _PASSING else int(status[1])
         return answered
+    if "timed out" in text or "timeout" in text.replace("retry_timeout", "").lower():
+        return TimeoutError(errno.ETIMEDOUT, "no answer in time", name)
     if "body error" in text or "Interrupted" in text or "decoding response body" in text:
         return ConnectionError(errno.EIO, "the connection broke in the middle of the answer", name)
     if "error sending request" in text or "connect" in text.lower():

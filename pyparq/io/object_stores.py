@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
@@ -23,6 +24,9 @@ T = TypeVar("T")
 
 PART = 16 << 20
 """Bytes of a part of an upload: 10,000 of them are allowed on S3."""
+
+MOST_PUT = 5_000 << 20
+"""Bytes that one request puts, at most: Azure's limit, which is a little below that of S3."""
 
 _SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
 
@@ -209,10 +213,14 @@ class ObjectFile:
     def put(self, data: Any, only: Mapping[str, str] | None = None) -> None:
         """Put an object in this place: the bytes of an open file. ``only``: the version that it may replace.
 
-        Raises :class:`ChangedFileError` where there is another version. Stores that cannot be told so are asked for
-        their version before.
+        Raises :class:`ChangedFileError` where there is another version. Stores that cannot be told so, and all for what
+        is too large for one request, are asked for their version before.
         """
         self._check_usable()
+        if only is not None and data.seek(0, os.SEEK_END) > MOST_PUT:
+            self._put_in_parts(data, only)
+            return
+        data.seek(0)
         mode = "overwrite" if only is None else dict(only)
         with self._plain_errors():
             try:
@@ -220,10 +228,15 @@ class ObjectFile:
             except Exception as error:
                 if only is None or type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
                     raise
-                if ObjectFile(self.store, self.path)._current() != only:
-                    raise ChangedFileError(CHANGED, file=self.name) from None
+                self._check_current(only)
                 data.seek(0)
                 self._writing.put(self.path, data)
+
+    def _put_in_parts(self, data: Any, only: Mapping[str, str]) -> None:
+        data.seek(0)
+        with self._plain_errors():
+            self._check_current(only)
+            interruptibly(lambda: self._writing.put(self.path, data, chunk_size=PART, max_concurrency=4))
 
     @property
     def _writing(self) -> Any:
@@ -235,9 +248,11 @@ class ObjectFile:
         self._check_usable()
         return Upload(lambda data: self._writing.put(self.path, data, chunk_size=PART, max_concurrency=4))
 
-    def _current(self) -> dict[str, str]:
-        self._learn(self.store.head(self.path))
-        return self.version
+    def _check_current(self, only: Mapping[str, str]) -> None:
+        now = ObjectFile(self.store, self.path)
+        now._learn(head_object(self.store, self.path))
+        if now.version != only:
+            raise ChangedFileError(CHANGED, file=self.name) from None
 
     def neighbours(self, folder: str) -> Iterator[str]:
         """Names of the objects below a folder of the store. None for a folder that may not be listed."""

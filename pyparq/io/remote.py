@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
-from typing import Any
+from typing import Any, TypeVar
 
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, located
 from pyparq.io.byte_ranges import Range
@@ -21,6 +21,8 @@ from pyparq.io.tail_read import read_end, tells_size
 from pyparq.io.url import plain_errors
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import REQUESTS, current_lane, map_requests, patiently
+
+R = TypeVar("R")
 
 
 class FsspecFile:
@@ -90,8 +92,7 @@ class FsspecFile:
             self._version = Version()
             self._version.check(int(told["size"]), told.get("ETag"), told.get("Last-Modified"))
             return self._version.size
-        with alone(self.fs):
-            found = patiently(lambda: self.fs.info(self.path))
+        found = patiently(lambda: self._alone(lambda: self.fs.info(self.path)))
         self._state(Stated.of(found))
         return None if found.get("size") is None else int(found["size"])
 
@@ -274,8 +275,13 @@ class FsspecFile:
         wanted = {"start": offset, "end": offset + length, **self._bound}
         if current_lane() is not None and is_concurrent(self.fs):
             return on_loop(self.fs.loop, self.fs._cat_file, self.path, **wanted)
+        return patiently(lambda: self._alone(lambda: self.fs.cat_file(self.path, **wanted)))
+
+    def _alone(self, ask: Callable[[], R]) -> R:
+        """The result of a request. The lock is taken by the thread that waits: a lane never waits for a lock that it
+        holds itself."""
         with alone(self.fs):
-            return patiently(lambda: self.fs.cat_file(self.path, **wanted))
+            return ask()
 
     def _check_usable(self) -> None:
         if self._closed:

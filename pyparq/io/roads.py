@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq.errors import OptionError, UnsupportedError
@@ -80,7 +80,7 @@ class _Opened:
     url: str
     doing: str
     direction: str
-    given: dict[str, Any]
+    given: dict[str, Any] = field(repr=False)  # has secrets
 
     def by_fsspec(self) -> Any:
         return _by_fsspec(self.url, self.doing, self.direction, self.given)[0]

@@ -113,6 +113,8 @@ def for_s3(given: Given) -> StoreOptions:
             raise NotForObstore("use_ssl=False")
     found.config |= others  # a name that obstore does not know is refused by it
     _s3_credentials(found)
+    if found.credential_provider is None:
+        _check_keys(found)
     endpoint = (
         found.config.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     )
@@ -165,11 +167,25 @@ def _s3_credentials(found: StoreOptions) -> None:
         _profile(found, None, keys=False)
         return
     needs_none = found.credential_provider is not None or (named is None and aws_profiles.has_keys())
+    if not needs_none and aws_profiles.needs_boto_for_a_role():
+        raise NotForObstore("AWS_CONTAINER_CREDENTIALS_FULL_URI without the file of a token")
     _profile(found, named, keys=not needs_none)
+
+
+def _check_keys(found: StoreOptions) -> None:
+    """Leave keys that cannot stand in a header, such as those with a line end behind them, to fsspec: obstore's threads
+    would end on them."""
+    names = ("access_key_id", "secret_access_key", "session_token")
+    values = [found.config.get(name) or os.environ.get(f"AWS_{name.upper()}") for name in names]
+    if not all(
+        value is None or (isinstance(value, str) and value.isascii() and value.isprintable()) for value in values
+    ):
+        raise NotForObstore("a key has characters that are not allowed in a header")
 
 
 def _without_another_token(found: StoreOptions) -> None:
     """Keep the session token of the environment, which belongs to other keys, away from these."""
+    _check_keys(found)
     if "session_token" in found.config or not (os.environ.get("AWS_SESSION_TOKEN") or os.environ.get("AWS_TOKEN")):
         return
     keys = {
@@ -183,11 +199,9 @@ def _profile(found: StoreOptions, named: str | None, keys: bool) -> None:
     """Region and endpoint of a profile, and with ``keys`` its keys."""
     if keys and named is None and aws_profiles.has_role():
         keys = False
-    settings = aws_profiles.profile(named)
+    settings = aws_profiles.profile(named, keys)
     if settings is None:
-        if keys:
-            raise NotForObstore("a profile that boto has to read")
-        return
+        raise NotForObstore("a profile that boto has to read")
     environ = os.environ
     if not (environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")):
         found.config.setdefault("region", settings.get("region"))

@@ -16,10 +16,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from pyparq.io import aws_profiles
+from pyparq.io.fsspec_options import has_settings
 from pyparq.io.object_system import Behind, ObjectSystem
 from pyparq.io.object_threads import note_use
 from pyparq.io.store_options import NotForObstore, StoreOptions, for_azure, for_gcs, for_s3
-from pyparq.runtime import fork_safety
 
 _KEPT = 32
 """Stores that are kept."""
@@ -31,15 +31,14 @@ _TAGS = {"s3": "ETag", "gs": "e_tag", "az": "etag"}
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _ENVIRONMENT = ("AWS_", "GOOGLE_", "AZURE_", "STORAGE_EMULATOR_HOST", "HTTP", "NO_PROXY", "SSL_")
 _AMAZON = "s3.amazonaws.com"
+_REGION = re.compile(r"[a-z0-9-]+")
+_ELSEWHERE = ("cn-", "us-iso", "eu-iso", "eusc-")
+"""Regions whose servers are not below amazonaws.com, where obstore looks for all."""
 _CLIENT = {"connect_timeout": "10s", "read_timeout": "30s", "timeout": "10min"}
 """Seconds without a byte count, not those of a whole answer: a large one may take long."""
 
 _stores: OrderedDict[Any, ObjectSystem] = OrderedDict()
-
-
-@fork_safety.in_child
-def _forget() -> None:
-    _stores.clear()
+"""A forked child, which cannot use them, keeps them: to free them there may wait for a thread that it does not have."""
 
 
 class _Parts(NamedTuple):
@@ -61,6 +60,8 @@ def open_store(url: str, given: Mapping[str, Any], behind: Behind) -> tuple[Obje
     not installed.
     """
     parts = _parts(url)
+    if any(has_settings(protocol) for protocol, kind in _KINDS.items() if kind == parts.kind):
+        raise NotForObstore("fsspec has settings of its own for this protocol")
     key = None if given.get("skip_instance_cache") else (parts.start, repr(sorted(given.items())), _environment())
     found = None if key is None else _stores.get(key)
     if found is None:
@@ -144,29 +145,35 @@ def _made(make: Any, parts: _Parts, options: StoreOptions, retry: Any) -> Any:
 
 
 def _add_region(options: StoreOptions, bucket: str) -> None:
-    """boto follows the answers of a wrong region, obstore does not."""
+    """boto follows the answers of a wrong region, obstore does not. The environment's is often that of the machine."""
     environ = os.environ
-    has_endpoint = "endpoint" in options.config or any(
-        environ.get(f"AWS_{name}") for name in ("ENDPOINT", "ENDPOINT_URL", "ENDPOINT_URL_S3")
-    )
-    if "region" in options.config or has_endpoint or environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION"):
+    names = ("ENDPOINT", "ENDPOINT_URL", "ENDPOINT_URL_S3")
+    if "endpoint" in options.config or any(environ.get(f"AWS_{name}") for name in names):
         return
-    region = region_of(bucket)
+    known = options.config.get("region") or environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
+    if known is not None and (not _REGION.fullmatch(str(known)) or str(known).startswith(_ELSEWHERE)):
+        raise NotForObstore(f"the region {known}")
+    region = region_of(bucket, known) or known
     if region is None:
         raise NotForObstore("the region is not known")
     options.config["region"] = region
 
 
 @lru_cache(_KEPT)
-def region_of(bucket: str) -> str | None:
-    """The region of a bucket, as S3 tells it to everyone. ``None`` if it does not answer."""
-    from http.client import HTTPException, HTTPSConnection
+def region_of(bucket: str, near: str | None = None) -> str | None:
+    """The region of a bucket, as S3 tells it to everyone. ``None`` if it does not answer. ``near``: the region whose
+    server is asked, which may be the only one that the machine reaches."""
+    from http.client import HTTPException
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
 
-    connection = HTTPSConnection(_AMAZON, timeout=10)
+    host = _AMAZON if near is None else _AMAZON.replace(".", f".{near}.", 1)
     try:
-        connection.request("HEAD", f"/{bucket}")
-        return connection.getresponse().getheader("x-amz-bucket-region")
+        with urlopen(Request(f"https://{host}/{bucket}", method="HEAD"), timeout=10) as answer:
+            headers = answer.headers
+    except HTTPError as refused:  # an answer to a request without credentials
+        headers = refused.headers
     except (OSError, HTTPException):
         return None
-    finally:
-        connection.close()
+    found: str | None = headers.get("x-amz-bucket-region")
+    return found

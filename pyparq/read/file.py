@@ -21,6 +21,7 @@ from pyparq.index.bloom_filter import BloomFilter
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.page_index import PageLocations
 from pyparq.io.given_systems import located as on_system
+from pyparq.io.retry import may_pass
 from pyparq.io.source import begin
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
@@ -340,12 +341,17 @@ def read_once(
     source: Any, options: ReadOptions, storage_options: Mapping[str, Any] | None, ask: Callable[[ParquetFile], T]
 ) -> T:
     """The answer to one question about a file. If its footer is kept in memory, the question's own requests tell
-    whether the file is still the same. If it is not, it is opened anew."""
+    whether the file is still the same. If it is not, it is opened anew, and ``ask`` is called again."""
     opened = open_file(source, options, storage_options, lazily=True)
     fetcher = opened.fetcher
     try:
         with _parquet_file(opened) as file:
-            answer = ask(file)
+            try:
+                answer = ask(file)
+            except Exception as error:
+                if not isinstance(error, ChangedFileError) and not may_pass(error):
+                    fetcher.prove()  # a new version may have the column, say
+                raise
             fetcher.prove()
             return answer
     except ChangedFileError:

@@ -51,6 +51,11 @@ def next_lane() -> Lane:
 class Family(set["asyncio.Task[Any]"]):
     """What a read has begun beside it, and not waited for yet."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.turn = asyncio.Lock()
+        """Held by the call that runs, of a read that comes in several."""
+
 
 class _Code(greenlet):  # type: ignore[misc]
     """Code of a read that may wait."""
@@ -60,6 +65,8 @@ class _Code(greenlet):  # type: ignore[misc]
 
 class Lane:
     """One thread with its event loop."""
+
+    cancelled: type[BaseException] = asyncio.CancelledError
 
     def __init__(self, number: int, count: int) -> None:
         """``count``: the lanes of the process."""
@@ -75,7 +82,7 @@ class Lane:
     async def run(self, function: Callable[[], R], family: Family | None = None) -> R:
         """The result of ``function``, for a caller on another event loop. If the caller is cancelled, so is what the
         function waits for. ``family``: of a read that comes in several calls, which ends with :meth:`end`."""
-        read = self._read(function) if family is None else self._awaited(function, family)
+        read = self._read(function) if family is None else self._in_turn(function, family)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(read, self._loop))
 
     @staticmethod
@@ -93,6 +100,11 @@ class Lane:
             return await self._awaited(function, family)
         finally:
             _cancel(family)
+
+    async def _in_turn(self, function: Callable[[], R], family: Family) -> R:
+        """Begins when the call before has ended: a cancelled one still waits for what it ends."""
+        async with family.turn:
+            return await self._awaited(function, family)
 
     async def _awaited(self, function: Callable[[], R], family: Family) -> R:
         code = _Code(function)
@@ -133,7 +145,11 @@ class Lane:
         task = self._loop.create_task(self._awaited(function, family))
         family.add(task)
         task.add_done_callback(family.discard)
-        return lambda: self.wait(asyncio.shield(task))
+        return lambda: self._wait_for_end(task)
+
+    def _wait_for_end(self, task: asyncio.Task[None]) -> None:
+        """Also of a task that is cancelled: its read may have ended."""
+        self.wait(asyncio.wait([task]))
 
     def map(self, function: Callable[[T], R], items: Sequence[T], most: int) -> list[R]:
         """``function`` of each item, up to ``most`` at a time."""

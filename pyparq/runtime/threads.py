@@ -141,6 +141,8 @@ class LaneLike(Protocol):
 
     count: int
     """Lanes of this process."""
+    cancelled: type[BaseException]
+    """What code that waits raises when its read is cancelled, or has ended."""
 
     def wait(self, wanted: Awaitable[R]) -> R: ...
     def wait_for(self, future: Future[R]) -> R: ...
@@ -184,6 +186,7 @@ class Task(Generic[R]):
         self._unfinished.acquire()
         self._results: list[R] = []
         self._error: BaseException | None = None
+        self._lane: LaneLike | None = None
         self._wait_on_lane: Callable[[], None] | None = None
 
     def start(self, where: Callable[[], ThreadPoolExecutor] = pool) -> None:
@@ -191,7 +194,8 @@ class Task(Generic[R]):
         the result makes the call. On a lane, requests are made beside the code that asks for them."""
         lane = current_lane()
         if lane is not None:
-            self._wait_on_lane = lane.begin(self._run) if where is request_pool else None
+            if where is request_pool:
+                self._lane, self._wait_on_lane = lane, lane.begin(self._run)
             return
         try:
             where().submit(self._run)
@@ -215,14 +219,27 @@ class Task(Generic[R]):
     def result(self) -> R:
         """The result of the call, or its error."""
         self._run()
-        if self._wait_on_lane is not None and not self._finished:
-            self._wait_on_lane()
         while not self._finished:
-            if self._unfinished.acquire(timeout=_POLL):
-                self._unfinished.release()  # other threads may wait too
+            self._wait()
+            self._run()  # unless it is finished, a read that has ended has given it back
         if self._error is not None:
             raise self._error
         return self._results[0]
+
+    def _wait(self) -> None:
+        """Wait a while for the code that makes the call. Where that runs on this lane, it needs the lane."""
+        lane = current_lane()
+        if lane is None:
+            self._look()
+            return
+        if self._wait_on_lane is not None and lane is self._lane:
+            self._wait_on_lane()
+        if self._owner and not self._finished:
+            lane.in_thread(self._look)
+
+    def _look(self) -> None:
+        if self._unfinished.acquire(timeout=_POLL):
+            self._unfinished.release()  # other threads may wait too
 
     def wait_for_end(self) -> None:
         """Wait until no other thread runs the call, and prevent that one begins it.
@@ -241,17 +258,24 @@ class Task(Generic[R]):
         call, self._call = self._call, None  # the references of the call are dropped with it
         if call is None:
             return
-        outer = getattr(_running, "task", None)
+        outer, lane, given_back = getattr(_running, "task", None), current_lane(), False
         try:
             _running.task = self
             self._results.append(call[0](*call[1]))
         except BaseException as error:
+            given_back = lane is not None and isinstance(error, lane.cancelled)
+            if given_back:  # another read may need the result
+                self._call = call
+                raise
             self._error = error
         finally:
             _running.task = outer
             del call
-            self._finished = True
-            self._unfinished.release()
+            if given_back:
+                self._owner.clear()
+            else:
+                self._finished = True
+                self._unfinished.release()
 
 
 def stop_all(tasks: Iterable[Task[Any]]) -> None:

@@ -6,13 +6,14 @@ import asyncio
 import io
 import sys
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bad_server import BadServer, serve
+from bad_server import Asked, BadServer, serve
 from conftest import require
 from slow_store import AsyncStore, LoopingStore, Request
 
@@ -22,7 +23,7 @@ from pyparq.io.remote import FsspecFile
 from pyparq.io.request_bound import free_request
 from pyparq.runtime.threads import current_lane
 
-require("fsspec")
+fsspec = require("fsspec")
 require("aiohttp")
 require("greenlet")
 
@@ -215,6 +216,62 @@ async def until(condition: Callable[[], bool]) -> None:
             return
         await asyncio.sleep(0.01)
     raise AssertionError
+
+
+def test_one_reader_at_a_time(tmp_path: Path) -> None:
+    """Reads of one lane do not wait for each other's locks."""
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as file:
+        file.writestr("t.parquet", data())
+    zipped = fsspec.filesystem("zip", fo=tmp_path / "t.zip")
+
+    async def some() -> list[Any]:
+        asked = (pyparq.read_table_async("t.parquet", ["id"], filesystem=zipped, **SMALL_TAIL) for _ in range(8))
+        return await asyncio.wait_for(asyncio.gather(*asked), 60)
+
+    assert [table.num_rows for table in asyncio.run(some())] == [ROWS] * 8
+
+
+def test_batches_by_several_calls() -> None:
+    """What one call has requested ahead ends with it. The next one asks again, on another lane."""
+    store = AsyncStore({"t": data()}, delay=0.01)
+
+    async def number_of_rows() -> int:
+        file, rows = await pyparq.run_async(ParquetFile, store.of("t"), **SMALL_TAIL), 0
+        batches = file.scan().batches()
+        while (batch := await pyparq.run_async(next, batches, None)) is not None:
+            rows += batch.num_rows
+        return rows
+
+    assert asyncio.run(number_of_rows()) == ROWS
+
+
+def test_a_stream_that_is_cancelled_in_the_middle_of_a_step(server: BadServer) -> None:
+    """The step consists of several requests. The stream is closed after it."""
+    source, given = server.source("obstore-s3")
+    given |= {"coalesce_gap": 0, "prefetch_bytes": 0}
+    waits, over = threading.Event(), threading.Event()
+
+    def held(asked: Asked) -> str:
+        if asked.number > 1:
+            waits.set()
+            over.wait(20)
+        return ""
+
+    server.script = held
+
+    async def cancelled() -> None:
+        with await pyparq.run_async(ParquetFile, source, **given, **SMALL_TAIL) as file:
+            batches = aiter(file.scan(["id", "text"]))
+            first = asyncio.ensure_future(anext(batches))
+            await asyncio.to_thread(waits.wait, 20)
+            first.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await first
+
+    try:
+        asyncio.run(cancelled())
+    finally:
+        over.set()
 
 
 def test_all_lanes_together_keep_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from s3_server import BUCKET, S3, serve
 import pyparq
 from pyparq import ChangedFileError, DecryptionProperties, EncryptionProperties, OptionError, ParquetFile, col
 from pyparq.io import kept_files
+from pyparq.io.first_request import begun
+from pyparq.io.store_files import StoreFile
 
 require("fsspec")
 require("aiohttp")
@@ -299,3 +301,49 @@ def test_a_listing_tells_which_files_are_the_same(s3: S3) -> None:
     assert all(int(part.partition("=")[2].partition("-")[0]) < 100_000 for part in gets)  # far from the end
     fs.pipe_file(f"{url}/2.parquet", data(2))
     assert versions() == [1, 1, 1, 2]
+
+
+def other_file(**options: Any) -> bytes:
+    """A shorter file with other columns and another type."""
+    sink = io.BytesIO()
+    pyparq.write_table({"key": ["a", "b"], "new": [1, 2]}, sink, **options)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ignores_conditions", [False, True])
+def test_what_only_the_new_version_has(server: BadServer, kind: str, ignores_conditions: bool) -> None:
+    """What is wrong with a question by the older footer may be right by the new one."""
+    server.ignores_conditions = ignores_conditions
+    source, given = server.source(kind)
+    for options in ({"columns": ["new"]}, {"filters": col("key") == "b"}, {"columns": iter(["new"])}, {}):
+        server.replace(data(), '"one"')
+        read(server, kind, tail_size=1000)
+        server.replace(other_file(), '"two"')
+        found = pyparq.read_table(source, **options, **given).to_pydict()
+        assert found["new"] == ([2] if "filters" in options else [1, 2])
+    with pytest.raises(pyparq.ColumnNotFoundError):
+        pyparq.read_table(source, ["id"], **given)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_footer_that_cannot_be_read_any_more(server: BadServer, kind: str) -> None:
+    """A new upload mends a file, and may have another key."""
+    source, given = server.source(kind)
+    keys = [{}, *({"decryption": DecryptionProperties(footer_key=key * 16)} for key in (b"k", b"j"))]
+    files = [other_file(), *(other_file(encryption=EncryptionProperties(footer_key=key * 16)) for key in (b"k", b"j"))]
+    server.replace(files[0][:-20] + b"\xff" * 8 + files[0][-12:], '"broken"')
+    with pytest.raises(pyparq.CorruptFileError):
+        pyparq.read_table(source, **given)
+    for k, file in enumerate(files):
+        server.replace(file, f'"{k}"')
+        assert pyparq.read_table(source, ["new"], **keys[k], **given).num_rows == 2
+
+
+def test_the_end_is_not_asked_for_where_the_footer_is_kept(s3: S3) -> None:
+    url, options = f"s3://{BUCKET}/first/t.parquet", pyparq.ReadOptions()
+    s3.fs().pipe_file(url, other_file())
+    first = begun(url, s3.options, options, "not loaded")
+    assert isinstance(first, StoreFile)
+    pyparq.read_table(first, ["new"])
+    assert begun(url, s3.options, options, "not loaded") is url

@@ -7,6 +7,7 @@ import pytest
 
 from pyparq.errors import CorruptFileError
 from pyparq.io.fetch import Fetcher, merge, merge_rows
+from pyparq.io.kept_files import KeptFile
 from pyparq.io.source import BytesSource
 
 
@@ -57,3 +58,13 @@ def test_stretches_outside_of_the_file_are_refused(offset: int, length: int, col
     start[0, -1], size[0, -1] = offset, length
     with pytest.raises(CorruptFileError, match="outside the file"):
         Fetcher(BytesSource(bytes(20_000))).fetch_stretches(start, size)
+
+
+def test_what_is_kept_may_end_in_the_tail() -> None:
+    """A longer range from the same place continues there."""
+    data = np.random.default_rng(1).bytes(5000)
+    fetcher = Fetcher(BytesSource(data))
+    fetcher.read_tail(1000)
+    fetcher.kept = KeptFile(5000, '"tag"', data[-100:])
+    for length in (20, 200):
+        assert fetcher.fetch_indexes([(3990, length)]) == [data[3990 : 3990 + length]]

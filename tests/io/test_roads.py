@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 from conftest import require
@@ -26,6 +27,9 @@ from pyparq import ChangedFileError, OptionError, col
 from pyparq.errors import UnfinishedWriteWarning, UnsupportedError
 from pyparq.io import kept_files, store_urls
 from pyparq.io.file_versions import Stated
+from pyparq.io.fsspec_options import has_settings
+from pyparq.io.object_errors import plain_error
+from pyparq.io.object_sinks import ObjectSink
 from pyparq.io.object_system import ObjectSystem
 from pyparq.io.roads import file_system
 from pyparq.io.store_files import StoreFile
@@ -189,6 +193,25 @@ def test_errors(s3: S3, road: str) -> None:
         assert "some-secret" not in str(denied.value)
 
 
+def test_an_answer_after_several_tries_is_no_silence() -> None:
+    tried = "in 1s, after 4 retries, max_retries: 4, retry_timeout: 60s  - "
+    for text, kind, said in (
+        ("Server returned non-2xx status code: 501 Not Implemented: ", OSError, "answers 501"),
+        ("HTTP error: error sending request", ConnectionError, "connection failed"),
+        ("HTTP error: operation timed out", TimeoutError, "no answer"),
+    ):  # fmt: skip
+        error = plain_error(Exception(f"Generic S3 error: Error performing PUT http://a/b {tried}{text}"), "s3://a/b")
+        assert isinstance(error, kind)
+        assert isinstance(error, TimeoutError) is (kind is TimeoutError)
+        assert said in str(error)
+
+
+def test_no_secrets_are_shown(s3: S3) -> None:
+    fs, _ = file_system(f"s3://{BUCKET}/a", "reading", "read from", plain(s3))
+    assert isinstance(fs, ObjectSystem)
+    assert "some-secret" not in f"{fs!r} {fs._behind!r}"
+
+
 def test_a_file_that_is_replaced(s3: S3, road: str) -> None:
     url, given = f"s3://{BUCKET}/changing.parquet", {"storage_options": plain(s3)}
     pyparq.write_table({"id": list(range(50_000))}, url, compression="none", **given)
@@ -240,6 +263,33 @@ def test_a_large_object_is_uploaded_in_parts(s3: S3, monkeypatch: pytest.MonkeyP
         assert not s3.fs().call_s3("list_multipart_uploads", Bucket=BUCKET).get("Uploads"), "no part is left"
 
 
+def test_a_version_that_is_too_large_for_one_request(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyparq.io.object_stores.MOST_PUT", 6 << 20)
+    monkeypatch.setattr("pyparq.io.object_stores.PART", 5 << 20)
+    data, path = os.urandom(7 << 20), f"{BUCKET}/version"
+    s3.fs().pipe_file(path, b"before")
+
+    def replaced(change: bool) -> ObjectSink:
+        fs, own = file_system(f"s3://{path}", "writing", "write to", plain(s3))
+        file = StoreFile(fs, own, "the file")
+        assert file.size > 0
+        sink = ObjectSink(file)
+        sink.replace_only(file.version)
+        sink.write([data])
+        if change:
+            s3.fs().pipe_file(path, b"another program's")
+        s3.asked.clear()
+        sink.commit()
+        return sink
+
+    replaced(change=False)
+    assert sum("uploadId=" in asked and method == "PUT" for method, asked, _ in s3.asked) == 2
+    assert s3.fs().cat_file(path) == data
+    with pytest.raises(ChangedFileError):
+        replaced(change=True)
+    assert s3.fs().cat_file(path) == b"another program's"
+
+
 # ---- which one
 
 
@@ -263,6 +313,22 @@ def test_which_road_is_taken(s3: S3, monkeypatch: pytest.MonkeyPatch, caplog: py
     monkeypatch.setenv("PYPARQ_FILESYSTEM", "both")
     with pytest.raises(OptionError, match="'both'"):
         taken(url, options)
+
+
+def test_what_is_configured_for_fsspec(s3: S3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    url, options = f"s3://{BUCKET}/a", plain(s3)
+    monkeypatch.setitem(fsspec.config.conf, "s3", {"endpoint_url": s3.url})
+    assert taken(url, options) == "fsspec"
+    monkeypatch.setitem(fsspec.config.conf, "s3", {})
+    assert taken(url, options) == "obstore"
+    monkeypatch.delitem(sys.modules, "fsspec.config")
+    monkeypatch.setenv("FSSPEC_CONFIG_DIR", str(tmp_path / "conf"))
+    assert not has_settings("s3")
+    monkeypatch.setenv("FSSPEC_GS_TOKEN", "anon")
+    assert (has_settings("s3"), has_settings("gs")) == (False, True)
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "conf.json").write_text("{}")
+    assert has_settings("s3")
 
 
 def test_without_obstore(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,9 +418,32 @@ def test_profiles(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert config_of().keys() == {"bucket", "endpoint"}, "as boto has it, keys of the environment go before its profile"
 
 
-def test_settings_that_only_boto_obeys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_only_boto_obeys(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for setting in ("services = mine", "s3 =\n  addressing_style = virtual", "ca_bundle = /a.pem"):
+        (tmp_path / "config").write_text(f"[default]\nregion = eu-west-1\n{setting}\n")
+        assert config_of(KEYS) is None, "keys that are given do not change where the requests go"
+    (tmp_path / "config").write_text("[default]\nregion = eu-west-1\nsso_session = x\ncli_timestamp_format = iso8601\n")
+    assert config_of(KEYS)["region"] == "eu-west-1", "it says only how to get other keys"
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://127.0.0.1:1/keys")
+    (tmp_path / "config").unlink()
+    assert config_of() is None, "obstore asks for the file of a token too"
+    assert config_of(KEYS) is not None
+    monkeypatch.setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", str(tmp_path / "token"))
+    assert config_of() is not None
     monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
     assert config_of(KEYS) is None
+
+
+@pytest.mark.parametrize("odd", ["some-key\n", "schlüssel"])
+def test_keys_that_no_header_can_have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, odd: str) -> None:
+    assert config_of({**KEYS, "key": odd}) is None, "obstore's thread would end on it"
+    assert config_of({**KEYS, "token": odd}) is None
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of-the-environment")
+    assert config_of({**KEYS, "key": odd}) is None
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", odd)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "some-secret")
+    assert config_of() is None
+    assert config_of(KEYS) is not None
 
 
 def certificate_of(host: str) -> str:
@@ -381,6 +470,35 @@ def test_the_region_of_a_bucket_is_asked_for(monkeypatch: pytest.MonkeyPatch) ->
     fs, _ = file_system("s3://mine/a", "reading", "read from", KEYS)
     assert fs.store.config["region"] == "eu-north-1"
     assert taken("s3://unknown/a", KEYS) == "fsspec"
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    for given in (KEYS, {**KEYS, "client_kwargs": {"region_name": "us-east-1"}}):
+        fs, _ = file_system("s3://mine/a", "reading", "read from", given)
+        assert fs.store.config["region"] == "eu-north-1", "a wrong region does not matter to boto either"
+    fs, _ = file_system("s3://unknown/a", "reading", "read from", KEYS)
+    assert fs.store.config["region"] == "us-west-2", "what is given holds where S3 does not answer"
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "cn-north-1")
+    assert taken("s3://mine/a", KEYS) == "fsspec", "its servers are below amazonaws.com.cn"
+
+
+def test_how_s3_tells_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def answer(request: Any, timeout: float) -> Any:
+        asked.append((request.get_method(), request.full_url))
+        if "lost" in request.full_url:
+            raise TimeoutError
+        raise HTTPError(request.full_url, 301, "Moved", {"x-amz-bucket-region": "eu-west-3"}, None)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("urllib.request.urlopen", answer)
+    store_urls.region_of.cache_clear()
+    assert store_urls.region_of("one") == store_urls.region_of("two", "us-gov-west-1") == "eu-west-3"
+    assert store_urls.region_of("lost") is None
+    store_urls.region_of.cache_clear()
+    assert asked == [
+        ("HEAD", "https://s3.amazonaws.com/one"),
+        ("HEAD", "https://s3.us-gov-west-1.amazonaws.com/two"),
+        ("HEAD", "https://s3.amazonaws.com/lost"),
+    ]
 
 
 # ---- other stores

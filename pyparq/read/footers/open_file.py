@@ -470,7 +470,9 @@ def open_file(
             if options.external_columns and isinstance(source, LocalFile):
                 fetcher = _with_external_files(fetcher, source, footer, options)
             return OpenFile(fetcher, footer, decryption, options)
-    except BaseException:
+    except BaseException as error:
         if source is not where:
             source.close()
+        if isinstance(error, ParquetError) and not fetcher.is_proven:  # it may be about an older version
+            return open_file(where, options, storage_options)
         raise
