@@ -22,23 +22,20 @@ def interruptibly(ask: Callable[[], R]) -> R:
         return ask()
     answers: list[R] = []
     errors: list[BaseException] = []
-    under_way = threading.Lock()
-    under_way.acquire()
 
     def run() -> None:
         try:
             answers.append(ask())
         except BaseException as error:
             errors.append(error)
-        finally:
-            under_way.release()
 
+    asking = threading.Thread(target=run, name="pyparq-waits", daemon=True)
     try:
-        threading.Thread(target=run, name="pyparq-waits", daemon=True).start()
+        asking.start()
     except RuntimeError:  # Python ends
         return ask()
-    while not under_way.acquire(timeout=_STEP):
-        pass
+    while asking.is_alive():
+        asking.join(_STEP)
     if errors:
         raise errors[0]
     return answers[0]

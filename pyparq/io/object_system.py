@@ -10,7 +10,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from pyparq.errors import ChangedFileError, OptionError
@@ -18,6 +18,7 @@ from pyparq.io.object_errors import CHANGED, plainly
 from pyparq.io.object_requests import get_object, head_object, interruptibly, list_folder, list_objects
 from pyparq.io.object_threads import are_lost, note_use
 from pyparq.io.url import shown
+from pyparq.runtime.safe_repr import printable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -78,6 +79,7 @@ class ObjectSystem:
         file system; ``None``: there is none."""
         self.store = store
         self._make_writing = writing
+        self._writing: Any = None
         self.repeats = writing is None
         """Whether the store makes requests that failed again by itself."""
         self.protocol = url.partition("://")[0]
@@ -95,13 +97,16 @@ class ObjectSystem:
             return ObjectSystem, (self.store, self._url, self._root)
         return self._behind.reopened, ()
 
+    @printable
     def __repr__(self) -> str:
         return f"<ObjectSystem {shown(self._url)}>"
 
-    @cached_property
+    @property
     def writing(self) -> Any:
         """The store for changes. It makes requests that failed again by itself: parts of an upload, and no more."""
-        return self.store if self._make_writing is None else self._make_writing()
+        if self._writing is None:  # two threads may make two, of which one is kept
+            self._writing = self.store if self._make_writing is None else self._make_writing()
+        return self._writing
 
     # ---- names ----
 

@@ -300,7 +300,8 @@ import numpy as np
 import pyparq
 
 what, path, use_threads, interrupts = sys.argv[1], sys.argv[2], sys.argv[3] == "True", int(sys.argv[4])
-columns = {f"c{k}": np.random.default_rng(k).integers(0, 1000, 400_000) * 7919 for k in range(4)}
+rows = 6_000_000 if what == "write" else 400_000  # no write ends before it is interrupted
+columns = {f"c{k}": np.random.default_rng(k).integers(0, 1000, rows) * 7919 for k in range(4)}
 if what == "write":
     def call():
         while True:

@@ -224,8 +224,12 @@ def test_compression_per_column_and_levels() -> None:
     data = {"a": np.arange(50_000), "b": np.arange(50_000), "c": np.arange(50_000)}
     file = write(data, compression={"a": "zstd", "b": "gzip"}, compression_level={"a": 19, "b": 1})
     assert [file.chunk(0, c).meta_data.codec for c in range(3)] == [6, 2, 1]
+    text = {"a": [f"{k * 7919 % 10_007} of {k % 97} lines" for k in range(20_000)]}
     sizes = [
-        write(data, compression="gzip", compression_level=k).chunk(0, 0).meta_data.total_compressed_size for k in (1, 9)
+        write(text, compression="gzip", compression_level=k, use_dictionary=False)
+        .chunk(0, 0)
+        .meta_data.total_compressed_size
+        for k in (1, 9)
     ]
     assert sizes[0] > sizes[1]
 
