@@ -559,6 +559,12 @@ def test_options_for_azure(monkeypatch: pytest.MonkeyPatch) -> None:
     for given in ({}, {"account_name": "mine"}, {"account_name": "mine", "credential": object()}):
         with pytest.raises(NotForObstore):
             for_azure(given)
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
+    assert for_azure({}).config == for_azure({}, "mine").config == for_azure({"account_name": "mine"}).config == pair
+    assert for_azure({"account_name": "other", "sas_token": "x"}).config == {"account_name": "other", "sas_key": "x"}
+    with pytest.raises(NotForObstore):
+        for_azure({}, "other")
+    monkeypatch.delenv("AZURE_STORAGE_CONNECTION_STRING")
     fs, path = file_system(
         "abfss://box@mine.dfs.core.windows.net/a/b.parquet", "reading", "read from", {"account_key": "a2V5"}
     )
