@@ -24,7 +24,11 @@ _MISSING = frozenset({"NoSuchBucket", "NoSuchKey", "ContainerNotFound", "BlobNot
 """Codes of stores for what is not there."""
 _PASSING = frozenset({"InternalError", "ServiceUnavailable", "SlowDown", "RequestTimeout"})
 """Codes of stores for what may pass, whatever the HTTP status."""
-_NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|fd00:ec2::254|metadata\.google\.internal|latest/api/token")
+_NO_CREDENTIALS = re.compile(
+    r" (?:GET|PUT) http://(?:169\.254\.169\.254|\[fd00:ec2::254\]|metadata\.google\.internal)[:/]"
+    r"| PUT http://\S+/latest/api/token "
+)
+"""Requests to the machine's own server of credentials."""
 
 
 class AnsweredError(OSError):
@@ -59,6 +63,8 @@ def is_an_answer(error: Exception) -> bool:
 
 def plain_error(error: Exception, name: str) -> Exception:
     kind, text = type(error).__name__, str(error).partition("\n\nDebug source")[0].strip()
+    if _NO_CREDENTIALS.search(text):  # whatever the answer was: it says nothing of the object
+        return PermissionError(errno.EACCES, "no credentials were found, and the machine has no role", name)
     code, said = _stated(str(error))
     status = re.search(r"status code: (\d{3}) ?([A-Za-z ]*)", text)
     kind = _kind_of(error, kind, code, int(status[1]) if status else 0)
@@ -69,8 +75,6 @@ def plain_error(error: Exception, name: str) -> Exception:
         return ChangedFileError(CHANGED, file=name)
     if kind == "NotSupportedError":
         return UnsupportedError(f"the store does not do this: {text}", file=name)
-    if _NO_CREDENTIALS.search(text):
-        return PermissionError(errno.EACCES, "no credentials were found, and the machine has no role", name)
     if status is not None:
         answered = AnsweredError(errno.EIO, f"the server answers {status[1]} {said or status[2]}".rstrip(), name)
         answered.status = 500 if code in _PASSING else int(status[1])

@@ -277,7 +277,7 @@ def for_azure(given: Given, account: str | None = None) -> StoreOptions:
     if account is not None:
         found.config.setdefault("account_name", account)
     if text is None and "account_key" not in found.config:
-        text = environ.get("AZURE_STORAGE_CONNECTION_STRING")
+        text = _of_account(environ.get("AZURE_STORAGE_CONNECTION_STRING"), found.config.get("account_name"))
     if text:
         _connected(found, text)
     if others.pop("anon", None) is True:
@@ -296,6 +296,11 @@ def for_azure(given: Given, account: str | None = None) -> StoreOptions:
     if config.get("use_emulator"):
         found.client.setdefault("allow_http", True)
     return found
+
+
+def _of_account(text: str | None, account: str | None) -> str | None:
+    """The connection string, unless it is that of another account than the one that is asked for."""
+    return text if text and (account is None or f"AccountName={account}" in text.split(";")) else None
 
 
 _PARTS: dict[str, Callable[[StoreOptions, str], None]] = {

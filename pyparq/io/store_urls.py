@@ -169,7 +169,7 @@ def region_of(bucket: str, near: str | None = None) -> str | None:
 
     host = _AMAZON if near is None else _AMAZON.replace(".", f".{near}.", 1)
     try:
-        with urlopen(Request(f"https://{host}/{bucket}", method="HEAD"), timeout=10) as answer:
+        with urlopen(Request(f"https://{host}/{bucket}", method="HEAD"), timeout=10 if near is None else 3) as answer:
             headers = answer.headers
     except HTTPError as refused:  # an answer to a request without credentials
         headers = refused.headers

@@ -206,6 +206,23 @@ def test_an_answer_after_several_tries_is_no_silence() -> None:
         assert said in str(error)
 
 
+@pytest.mark.parametrize("status", ["403 Forbidden", "404 Not Found", "500 Internal Server Error"])
+def test_a_machine_without_a_role_has_no_missing_objects(status: str) -> None:
+    class NotFoundError(FileNotFoundError):
+        """As obstore has it."""
+
+    asked = "Error performing GET http://169.254.169.254/latest/meta-data/iam/security-credentials in 1ms"
+    error = NotFoundError(f"Object at location a not found: {asked} - Server returned non-2xx status code: {status}: ")
+    found = plain_error(error, "s3://a/b")
+    assert isinstance(found, PermissionError)
+    assert "no credentials" in str(found)
+    other = asked.replace("169.254.169.254", "127.0.0.1:9000")
+    error = NotFoundError(
+        f"Object at location a not found: {other} - Server returned non-2xx status code: 404 Not Found"
+    )
+    assert isinstance(plain_error(error, "s3://a/latest"), FileNotFoundError)
+
+
 def test_no_secrets_are_shown(s3: S3) -> None:
     fs, _ = file_system(f"s3://{BUCKET}/a", "reading", "read from", plain(s3))
     assert isinstance(fs, ObjectSystem)
@@ -542,6 +559,12 @@ def test_options_for_azure(monkeypatch: pytest.MonkeyPatch) -> None:
     for given in ({}, {"account_name": "mine"}, {"account_name": "mine", "credential": object()}):
         with pytest.raises(NotForObstore):
             for_azure(given)
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", text)
+    assert for_azure({}).config == for_azure({}, "mine").config == for_azure({"account_name": "mine"}).config == pair
+    assert for_azure({"account_name": "other", "sas_token": "x"}).config == {"account_name": "other", "sas_key": "x"}
+    with pytest.raises(NotForObstore):
+        for_azure({}, "other")
+    monkeypatch.delenv("AZURE_STORAGE_CONNECTION_STRING")
     fs, path = file_system(
         "abfss://box@mine.dfs.core.windows.net/a/b.parquet", "reading", "read from", {"account_key": "a2V5"}
     )
