@@ -241,3 +241,19 @@ def test_a_filter_may_name_columns_that_decide_nothing(tmp_path: Path) -> None:
     for columns in ([], ["s"]):
         plan = pyparq.dataset(tmp_path).scan(columns, never | (col("s") == "b")).plan()
         assert pickle.loads(pickle.dumps(plan)).scan().count() == 25
+
+
+@pytest.mark.parametrize("catalog", ["off", "check", "trust"])
+def test_a_dataset_that_was_used_goes_to_another_process(catalog: str, tmp_path: Path) -> None:
+    """What it has opened stays behind."""
+    pyparq.write_dataset({"id": range(90)}, tmp_path / "t", max_rows_per_file=30, bloom_filters=["id"])
+    for path in (tmp_path / "t").iterdir():
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    if catalog != "off":
+        pyparq.index_dataset(tmp_path / "t", ["id"])
+    ds = pyparq.dataset(tmp_path / "t", catalog=catalog)
+    for use in (lambda: ds.lookup("id", 7), ds.count, ds.read, lambda: ds.count(col("id") == 8)):
+        use()
+        again = pickle.loads(pickle.dumps(ds))
+        assert again.lookup("id", [7, 77, 777])["id"].to_pylist() == [7, 77]
+        assert again.count() == 90

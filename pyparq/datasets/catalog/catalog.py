@@ -69,6 +69,10 @@ class Catalog:
         self._files: FileTable | None = None
         self._files_opened: OpenFile | None = None
 
+    def __reduce__(self) -> tuple[type[Catalog], tuple[Place, Head]]:
+        """Another process opens its tables anew."""
+        return Catalog, (self.place, self.head)
+
     def begin(self, all_files: bool) -> None:
         """Read at the same time what a question needs first: the list of files, or the end of it, and the ends of the
         key tables."""

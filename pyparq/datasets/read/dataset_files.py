@@ -74,6 +74,11 @@ class DatasetFiles:
         self._opened: dict[int, OpenFile] = {}
         self.unreadable: dict[int, ParquetError | OSError] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process opens files, summaries and catalogs anew."""
+        sought = {"_summary_sought": False, "_known_sought": False}
+        return self.__dict__ | {"_opened": {}, "_summary": None, "_surveyed": None, "_known": None} | sought
+
     # ---- what there is
 
     @property

@@ -153,6 +153,10 @@ class Footers:
         self._models: dict[int, OpenFile] = {}
         """By frame: a file whose decoded footer others share."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process reads them anew: open files stay here."""
+        return Footers, (self._files, self._options, self._storage_options)
+
     def read(self, numbers: Iterable[int], each: Callable[[Callable[[int], None], list[int]], Any]) -> list[int]:
         """Read the footers of the files with these numbers, where many can be read together. Returns the numbers of the
         files that must be opened one by one. ``each`` calls a function for many remote files at the same time."""
