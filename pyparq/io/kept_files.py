@@ -102,6 +102,7 @@ class KeptFile:
     def keep(self, parts: Iterable[tuple[Range, memoryview]]) -> None:
         """Keep copies of these parts of the file."""
         global _size
+        large = set[int]()
         with _lock:
             for (offset, length), data in parts:
                 before = self._parts.get(offset)
@@ -111,10 +112,12 @@ class KeptFile:
                 if self.num_bytes + added > _most // 4:
                     continue
                 self._parts[offset] = bytes(data)
-                if length >= LARGE and offset not in self._large:
-                    self._large = sorted([*self._large, offset])
+                if length >= LARGE:
+                    large.add(offset)
                 self.num_bytes += added
                 _size += added
+            if large:
+                self._large = sorted(large.union(self._large))
             _shrink()
 
 

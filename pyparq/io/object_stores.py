@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
@@ -98,7 +98,7 @@ class ObjectFile:
     def identity(self) -> Identity | None:
         """What the object is known by in this process; ``None`` where that does not tell stores apart."""
         store = self.store
-        if type(store).__name__ not in _SCHEMES or not isinstance(store.credential_provider, Hashable):
+        if type(store).__name__ not in _SCHEMES or not _has_hash(store.credential_provider):
             return None
         options = digest_of({"config": dict(store.config), "client": dict(store.client_options or {})})
         given = str(store.prefix or ""), store.credential_provider
@@ -284,6 +284,14 @@ class ObjectFile:
 
     def _plain_errors(self) -> AbstractContextManager[None]:
         return plainly(self.name)
+
+
+def _has_hash(value: Any) -> bool:
+    try:
+        hash(value)  # a tuple, or a frozen dataclass, may hold what has none
+    except TypeError:
+        return False
+    return True
 
 
 @contextmanager

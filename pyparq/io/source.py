@@ -189,14 +189,13 @@ class FileObject:
         self._shares_position = _is_plain(self._file)
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
-        with self._lock:
-            with self._plain_errors():
-                if self._closed:
-                    raise _closed(self.name)
-                found = [self._read(offset, length) for offset, length in ranges]
-            if self._unchanged is not None:
-                self._unchanged.check(self._file.fs, self.name, Retry())
-            return found
+        with self._lock, self._plain_errors():
+            if self._closed:
+                raise _closed(self.name)
+            found = [self._read(offset, length) for offset, length in ranges]
+        if self._unchanged is not None:  # without the lock: a lane goes on with other reads while it waits
+            self._unchanged.check(self._file.fs, self.name, Retry())
+        return found
 
     def begin(self) -> None:
         """Begin a new question: the file behind the object may have been replaced since the last one."""

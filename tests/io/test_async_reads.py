@@ -18,7 +18,15 @@ from conftest import require
 from slow_store import AsyncStore, LoopingStore, Request
 
 import pyparq
-from pyparq import ChangedFileError, ParquetFile, UnsupportedError, col
+from pyparq import (
+    ChangedFileError,
+    DecryptionProperties,
+    EncryptionKey,
+    EncryptionProperties,
+    ParquetFile,
+    UnsupportedError,
+    col,
+)
 from pyparq.io.remote import FsspecFile
 from pyparq.io.request_bound import free_request
 from pyparq.runtime.threads import current_lane
@@ -227,6 +235,27 @@ def test_one_reader_at_a_time(tmp_path: Path) -> None:
     async def some() -> list[Any]:
         asked = (pyparq.read_table_async("t.parquet", ["id"], filesystem=zipped, **SMALL_TAIL) for _ in range(8))
         return await asyncio.wait_for(asyncio.gather(*asked), 60)
+
+    assert [table.num_rows for table in asyncio.run(some())] == [ROWS] * 8
+
+
+def test_keys_in_files(tmp_path: Path) -> None:
+    """Keys are retrieved by reads of other files, while several reads of one lane need them."""
+    keys = {"id": EncryptionKey(b"c" * 16, metadata=b"of a column")}
+    given = EncryptionProperties(footer_key=b"f" * 16, column_keys=keys, plaintext_footer=True)
+    pyparq.write_table({"id": list(range(ROWS))}, tmp_path / "t.parquet", encryption=given)
+    sink = io.BytesIO()
+    pyparq.write_table({"key": [b"c" * 16]}, sink)
+    store = AsyncStore({"key": sink.getvalue()}, delay=0.01)
+
+    def retrieve(metadata: bytes) -> bytes:
+        found: bytes = pyparq.read_table(store.of("key"))["key"].to_pylist()[0]
+        return found
+
+    async def some() -> list[Any]:
+        own = DecryptionProperties(footer_key=b"f" * 16, key_retriever=retrieve)
+        with ParquetFile(tmp_path / "t.parquet", decryption=own) as file:
+            return await asyncio.wait_for(asyncio.gather(*(pyparq.run_async(file.read) for _ in range(8))), 60)
 
     assert [table.num_rows for table in asyncio.run(some())] == [ROWS] * 8
 

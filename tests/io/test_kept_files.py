@@ -6,6 +6,7 @@ import io
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -215,6 +216,25 @@ def test_other_credentials_ask_anew(server: BadServer) -> None:
     other = {"storage_options": given["storage_options"] | {"key": "other-key"}}
     pyparq.read_table(source, filters=key(9), **other)
     assert asked(server) == first
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """They have a hash function, which fails."""
+
+    found: dict[str, Any] = field(default_factory=lambda: {"access_key_id": "key", "secret_access_key": "secret"})
+
+    def __call__(self) -> dict[str, Any]:
+        return {**self.found, "token": None, "expires_at": None}
+
+
+def test_credentials_without_a_hash(server: BadServer) -> None:
+    store = require("obstore.store").S3Store(
+        "bucket", endpoint=server.url, region="us-east-1", credential_provider=Credentials(),
+        client_options={"allow_http": True},
+    )  # fmt: skip
+    for _ in range(2):
+        assert pyparq.read_table(pyparq.ObjectFile(store, "t.parquet"), ["id"]).num_rows == ROWS
 
 
 def test_keys_are_asked_for_every_time(server: BadServer) -> None:

@@ -473,6 +473,6 @@ def open_file(
     except BaseException as error:
         if source is not where:
             source.close()
-        if isinstance(error, ParquetError) and not fetcher.is_proven:  # it may be about an older version
-            return open_file(where, options, storage_options)
-        raise
+        if not isinstance(error, ParquetError) or fetcher.is_proven:
+            raise
+    return open_file(where, options, storage_options)  # the error may be about an older version
