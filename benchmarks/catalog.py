@@ -51,7 +51,7 @@ connection.register_filesystem(s3fs.S3FileSystem(**options))
 rows = len(connection.sql("select * from read_parquet('{url}**/*.parquet') where id = " + str(key)).fetchall())
 """
 COLOURS = {
-    "pyparq, trust": "#d1495b", "pyparq, check": "#e08e45", "pyparq, off": "#7a9e7e", "polars": "#30638e",
+    "pyparq, trust": "#d1495b", "pyparq, check": "#8d6a9f", "pyparq, off": "#7a9e7e", "polars": "#30638e",
     "duckdb": "#edae49",
 }  # fmt: skip
 AROUND = (
