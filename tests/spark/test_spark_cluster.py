@@ -267,14 +267,6 @@ try:
 except UnsupportedError as error:
     assert "Java 17" in str(error), error
     print("all seen")
-
-def catalog(spark, source):
-    made = ps.index_dataset(spark, source, ["id", "name"])
-    assert (made.files, made.files_read, made.entries) == (4, 4, 2_000), made
-    assert ps.index_dataset(spark, source).files_read == 0
-    asked = ((col("id") == 7, 1), (col("name") == "n7", 1), (col("id").isin([3, 999]), 2), (col("id") == -7, 0))
-    for filters, rows in asked:
-        assert ps.read(spark, source, filters=filters).count() == rows == ps.count(spark, source, filters), filters
 """
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={"PATH": str(tmp_path / "bin")}, cwd=tmp_path
