@@ -112,6 +112,21 @@ def test_the_smallest_idle_area_that_is_large_enough() -> None:
     assert address(take_memory(7 << 20)) == place
 
 
+def test_what_was_given_last_stays_where_all_before_it_was_too_small() -> None:
+    """Else each read that needs one large area would take fresh memory, and lose it again."""
+    keep_idle_memory(64 << 20)
+    held = [take_memory(4 << 20) for _ in range(31)]
+    del held[::2]  # the others lie between them
+    assert probes.idle_memory() == 64 << 20
+    place = 0
+    for k in range(3):
+        large = take_memory(40 << 20)
+        assert k == 0 or address(large) == place
+        place = address(large)
+        del large
+        assert probes.idle_memory() == 64 << 20
+
+
 def test_idle_areas_of_any_sizes_never_overlap() -> None:
     rng, held, most = np.random.default_rng(5), dict[int, np.ndarray](), buffers.kept_most()
     for step in range(600):

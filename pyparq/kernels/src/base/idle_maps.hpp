@@ -3,6 +3,7 @@
 #pragma once
 #include "base/memory.hpp"
 
+#include <algorithm>
 #include <map>
 #include <new>
 
@@ -20,7 +21,7 @@ class IdleMaps {
     Area take(size_t room) {
         auto best = areas_.end();
         for (auto it = areas_.begin(); it != areas_.end(); ++it)
-            if (it->second >= room && (best == areas_.end() || it->second < best->second)) best = it;
+            if (it->second.room >= room && (best == areas_.end() || it->second.room < best->second.room)) best = it;
         if (best == areas_.end()) return {};
         return cut(best, room);
     }
@@ -28,7 +29,7 @@ class IdleMaps {
     // Lengthens an area that is in use to `room` bytes, if what lies behind it is idle.
     bool extend(Area& area, size_t room) {
         const auto behind = areas_.find(area.data + area.room);
-        if (behind == areas_.end() || behind->second < room - area.room) return false;
+        if (behind == areas_.end() || behind->second.room < room - area.room) return false;
         cut(behind, room - area.room);
         area.room = room;
         return true;
@@ -40,22 +41,22 @@ class IdleMaps {
         const bool joins_behind = behind != areas_.end() && behind->first == area.data + area.room;
         const auto before = behind == areas_.begin() ? areas_.end() : std::prev(behind);
         total_ += area.room;
-        if (before != areas_.end() && before->first + before->second == area.data) {
-            before->second += area.room;
+        if (before != areas_.end() && before->first + before->second.room == area.data) {
+            before->second.room += area.room, before->second.given = ++gifts_;
             if (joins_behind) {
-                before->second += behind->second;
+                before->second.room += behind->second.room;
                 areas_.erase(behind);
             }
             return true;
         }
         if (joins_behind) {
             auto joined = areas_.extract(behind);
-            joined.key() = area.data, joined.mapped() += area.room;
+            joined.key() = area.data, joined.mapped().room += area.room, joined.mapped().given = ++gifts_;
             areas_.insert(std::move(joined));
             return true;
         }
         try {
-            areas_.emplace(area.data, area.room);
+            areas_.emplace(area.data, Waiting{area.room, ++gifts_});
         } catch (const std::bad_alloc&) {
             total_ -= area.room;
             return false;
@@ -63,29 +64,35 @@ class IdleMaps {
         return true;
     }
 
-    // Lets go of the ends of the largest areas until no more than so many bytes are left.
+    // Lets go of the ends of the areas that have waited longest until no more than so many bytes are left. One that was
+    // given just now will be wanted again; those before it may all have been too small for it.
     void drop(size_t most) noexcept {
         while (total_ > most) {
-            auto largest = areas_.begin();
-            for (auto it = areas_.begin(); it != areas_.end(); ++it)
-                if (it->second > largest->second) largest = it;
+            const auto oldest = std::min_element(areas_.begin(), areas_.end(), [](const auto& a, const auto& b) {
+                return a.second.given < b.second.given;
+            });
+            size_t& room = oldest->second.room;
             // In whole large pages: the kernel would have to take one apart.
             const size_t wanted = (total_ - most + kLargePage - 1) / kLargePage * kLargePage;
-            const size_t freed = largest->second > wanted ? wanted : largest->second;
-            largest->second -= freed, total_ -= freed;
-            release_({largest->first + largest->second, freed});
-            if (largest->second == 0) areas_.erase(largest);
+            const size_t freed = std::min(room, wanted);
+            room -= freed, total_ -= freed;
+            release_({oldest->first + room, freed});
+            if (room == 0) areas_.erase(oldest);
         }
     }
 
   private:
-    using Areas = std::map<uint8_t*, size_t>;  // their sizes
+    struct Waiting {
+        size_t room;
+        uint64_t given;  // the number of the last gift that is a part of it
+    };
+    using Areas = std::map<uint8_t*, Waiting>;
 
     Area cut(Areas::iterator area, size_t room) {
         const Area front{area->first, room};
         auto rest = areas_.extract(area);
-        if (rest.mapped() > room) {
-            rest.key() += room, rest.mapped() -= room;
+        if (rest.mapped().room > room) {
+            rest.key() += room, rest.mapped().room -= room;
             areas_.insert(std::move(rest));
         }
         total_ -= room;
@@ -95,6 +102,7 @@ class IdleMaps {
     Release release_;
     Areas areas_;
     size_t total_ = 0;
+    uint64_t gifts_ = 0;  // so far
 };
 
 }  // namespace pyparq
