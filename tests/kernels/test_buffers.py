@@ -118,13 +118,14 @@ def test_what_was_given_last_stays_where_all_before_it_was_too_small() -> None:
     held = [take_memory(4 << 20) for _ in range(31)]
     del held[::2]  # the others lie between them
     assert probes.idle_memory() == 64 << 20
-    place = 0
-    for k in range(3):
-        large = take_memory(40 << 20)
-        assert k == 0 or address(large) == place
-        place = address(large)
+    places = []
+    for _ in range(3):
+        large, other = take_memory(40 << 20), take_memory(8 << 20)
+        places.append((address(large), address(other)))
         del large
+        del other
         assert probes.idle_memory() == 64 << 20
+    assert places[0] == places[1] == places[2]
 
 
 def test_idle_areas_of_any_sizes_never_overlap() -> None:
