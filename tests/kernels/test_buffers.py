@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import sys
 import threading
 from collections.abc import Iterator
 from itertools import pairwise
@@ -112,10 +113,11 @@ def test_the_smallest_idle_area_that_is_large_enough() -> None:
     assert address(take_memory(7 << 20)) == place
 
 
-def test_what_was_given_last_stays_where_all_before_it_was_too_small() -> None:
-    """Else each read that needs one large area would take fresh memory, and lose it again."""
+@pytest.mark.parametrize("size", [1, 4])
+def test_what_was_given_last_stays(size: int) -> None:
+    """Else each read that needs more than lies idle takes fresh memory, and loses it again."""
     keep_idle_memory(64 << 20)
-    held = [take_memory(4 << 20) for _ in range(31)]
+    held = [take_memory(size << 20) for _ in range(128 // size - 1)]
     del held[::2]  # the others lie between them
     assert probes.idle_memory() == 64 << 20
     places = []
@@ -126,6 +128,23 @@ def test_what_was_given_last_stays_where_all_before_it_was_too_small() -> None:
         del other
         assert probes.idle_memory() == 64 << 20
     assert places[0] == places[1] == places[2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are moved on Linux")
+def test_pages_of_small_areas_become_a_large_one() -> None:
+    held = [take_memory(4 << 20) for _ in range(31)]
+    for k, buffer in enumerate(held):
+        buffer[:] = k
+    del held[::2], buffer
+    assert probes.idle_memory() == 64 << 20
+    large = take_memory(40 << 20)
+    assert probes.idle_memory() == 24 << 20
+    large[:] = 77
+    larger = take_memory(40 << 20)  # of which 16 MiB are fresh
+    assert probes.idle_memory() == 0
+    larger[:] = 78
+    assert (large == 77).all()
+    assert all((buffer == 2 * k + 1).all() for k, buffer in enumerate(held))
 
 
 def test_idle_areas_of_any_sizes_never_overlap() -> None:
@@ -206,7 +225,7 @@ def test_results_come_back_when_they_are_let_go(tmp_path: Path) -> None:
     """Through pyarrow's hands too; and a part of a result keeps what it shows."""
     pyparq.release_unused()
     path = tmp_path / "file.parquet"
-    numbers = np.random.default_rng(1).integers(0, 1 << 60, 300_000)
+    numbers = np.random.default_rng(1).integers(0, 1000, 300_000)  # the file is smaller than the result
     pq.write_table(pa.table({"x": numbers}), path)
     first = pa.table(pyparq.read_table(path))
     place = first["x"].chunk(0).buffers()[1].address

@@ -43,7 +43,8 @@ size_t round_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
 size_t room_for(size_t size) {
     if (size < kSmallest) return std::max<size_t>(size, 1);
     if (size > std::numeric_limits<size_t>::max() / 2) throw std::bad_alloc();
-    return round_up(size, std::bit_floor(size - 1) / 8);
+    const size_t step = std::bit_floor(size - 1) / 8;
+    return round_up(size, size >= kMapped ? std::max(step, kLargePage) : step);
 }
 
 #if defined(__linux__)
@@ -72,10 +73,17 @@ bool remap(Area& area, size_t room) {
 }
 
 void unmap(Area area) { munmap(area.data, area.room); }
+
+// What was at that place is gone, perhaps also where it is false. One page at a time: of several, the kernel might see those
+// as parts of different areas.
+bool move_page(uint8_t* from, uint8_t* to) {
+    return mremap(from, kLargePage, kLargePage, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
+}
 #else
 Area map(size_t) { throw std::bad_alloc(); }
 bool remap(Area&, size_t) { return false; }
 void unmap(Area) {}
+bool move_page(uint8_t*, uint8_t*) { return false; }
 #endif
 
 bool mapped(size_t room) { return kOwnMaps && room >= kMapped; }
@@ -105,18 +113,18 @@ class IdleBlocks {
         if (found == places_.end() || found->second.empty()) return {};
         const auto place = found->second.back();
         found->second.pop_back();
-        const Area area = *place;
+        const Area area = place->area;
         by_age_.erase(place);
         total_ -= area.room;
         return area;
     }
     // False where there is no memory to note it.
-    bool give(Area area) noexcept {
+    bool give(Area area, uint64_t now) noexcept {
         try {
             auto& places = places_[area.room];
             places.push_back(by_age_.end());
             try {
-                places.back() = by_age_.insert(by_age_.end(), area);
+                places.back() = by_age_.insert(by_age_.end(), {area, now});
             } catch (...) {
                 places.pop_back();
                 throw;
@@ -127,20 +135,23 @@ class IdleBlocks {
         total_ += area.room;
         return true;
     }
-    // Lets go of the oldest until no more than so many bytes are left.
-    void drop(size_t most) noexcept {
-        while (total_ > most) {
-            const Area oldest = by_age_.front();
-            places_.find(oldest.room)->second.pop_front();
-            by_age_.pop_front();
-            total_ -= oldest.room;
-            release(oldest);
-        }
+    // When the oldest was given; past all times where there is none.
+    uint64_t oldest() const { return by_age_.empty() ? std::numeric_limits<uint64_t>::max() : by_age_.front().given; }
+    void drop_oldest() noexcept {
+        const Area oldest = by_age_.front().area;
+        places_.find(oldest.room)->second.pop_front();
+        by_age_.pop_front();
+        total_ -= oldest.room;
+        release(oldest);
     }
 
   private:
-    std::list<Area> by_age_;                                          // the oldest first
-    std::map<size_t, std::deque<std::list<Area>::iterator>> places_;  // by size, and by age
+    struct Waiting {
+        Area area;
+        uint64_t given;
+    };
+    std::list<Waiting> by_age_;                                          // the oldest first
+    std::map<size_t, std::deque<std::list<Waiting>::iterator>> places_;  // by size, and by age
     size_t total_ = 0;
 };
 
@@ -165,19 +176,23 @@ class Idle {
         const std::lock_guard guard(lock_);
         return maps_.extend(area, room);
     }
+    bool fill(Area& fresh) noexcept {
+        const std::lock_guard guard(lock_);
+        return maps_.fill(fresh);
+    }
     // Keeps it, and lets go of others where it is too much then; false where it is too much alone.
     bool give(Area area) noexcept {
         const std::lock_guard guard(lock_);
         if (area.room > most_) return false;
         drop(most_ - area.room);
-        return mapped(area.room) ? maps_.give(area) : blocks_.give(area);
+        return mapped(area.room) ? maps_.give(area, ++now_) : blocks_.give(area, ++now_);
     }
     // The same for the end of an area of the kernel's, however small.
     bool give_end(Area area) noexcept {
         const std::lock_guard guard(lock_);
         if (area.room > most_) return false;
         drop(most_ - area.room);
-        return maps_.give(area);
+        return maps_.give(area, ++now_);
     }
     void clear() {
         const std::lock_guard guard(lock_);
@@ -186,18 +201,23 @@ class Idle {
     std::mutex& lock() { return lock_; }
 
   private:
-    // Neither kind takes more than the half of what may be kept from the other.
+    // Lets go of what has waited longest until no more than so many bytes are left. What was given just now will be wanted
+    // again; all before it may have been too small.
     void drop(size_t most) noexcept {
-        const size_t half = most / 2;
-        if (blocks_.total() + maps_.total() <= most) return;
-        blocks_.drop(std::max(half, most - std::min(most, maps_.total())));
-        maps_.drop(most - blocks_.total());
+        while (blocks_.total() + maps_.total() > most) {
+            if (blocks_.oldest() < maps_.oldest()) {
+                blocks_.drop_oldest();
+            } else {
+                maps_.drop_oldest(blocks_.total() + maps_.total() - most);
+            }
+        }
     }
 
     std::mutex lock_;
     IdleBlocks blocks_;
-    IdleMaps maps_{unmap};
+    IdleMaps maps_{unmap, move_page};
     size_t most_ = 0;
+    uint64_t now_ = 0;  // gifts so far
 };
 
 // Never freed: threads may outlive what C++ frees when the process ends.
@@ -211,13 +231,42 @@ void give_owned(void* held) noexcept {
 
 }  // namespace
 
+namespace {
+
+void give_part(Area area) noexcept {
+    if (area.room > 0 && !idle->give_end(area)) unmap(area);
+}
+
+// To move idle pages takes a hundredth of the time that the kernel needs for fresh ones.
+Area fresh_with_idle_pages(size_t size, size_t room) {
+    Area found = fresh(size, room);
+    if (mapped(room) && !idle->fill(found)) {
+        give_part(found);
+        throw std::bad_alloc();
+    }
+    return found;
+}
+
+bool remap_with_idle_pages(Area& area, size_t room) {
+    const size_t before = area.room;
+    if (!remap(area, room)) return false;
+    Area more{area.data + before, room - before};
+    if (reinterpret_cast<uintptr_t>(more.data) % kLargePage == 0 && !idle->fill(more)) {
+        area.room = before + more.room;
+        throw std::bad_alloc();
+    }
+    return true;
+}
+
+}  // namespace
+
 Area take_area(size_t size) {
     const size_t room = room_for(size);
     if (room >= kSmallest) {
         if (const Area found = idle->take(room); found.data != nullptr) return found;
     }
     try {
-        return fresh(size, room);
+        return fresh_with_idle_pages(size, room);
     } catch (const std::bad_alloc&) {
         idle->clear();
     }
@@ -227,14 +276,8 @@ Area take_area(size_t size) {
 void grow_area(Area& area, size_t used, size_t size) {
     if (size <= area.room) return;
     const size_t room = room_for(size);
-    Area found;
-    if (area.data != nullptr && mapped(area.room)) {
-        if (idle->extend(area, room)) return;
-        // Copying into memory that is there costs about as much as to have more of it cleared, and takes none.
-        found = idle->take(room);
-        if (found.data == nullptr && remap(area, room)) return;
-    }
-    if (found.data == nullptr) found = take_area(size);
+    if (area.data != nullptr && mapped(area.room) && (idle->extend(area, room) || remap_with_idle_pages(area, room))) return;
+    const Area found = take_area(size);
     if (used > 0) std::memcpy(found.data, area.data, used);
     give_area(area);
     area = found;
@@ -246,7 +289,7 @@ void trim_area(Area& area, size_t used) {
     // memory.
     if (!mapped(area.room) || !mapped(room) || room >= area.room - area.room / 4) return;
     const Area end{area.data + room, area.room - room};
-    if (!idle->give_end(end)) unmap(end);
+    give_part(end);
     area.room = room;
 }
 
