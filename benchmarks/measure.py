@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -42,7 +43,8 @@ def interleave(
     at_least: int = 3,
     before: Callable[[str], None] | None = None,
 ) -> dict[str, Timing]:
-    """Time every call, one after the other within each round, so that noise on the machine hits them all.
+    """Time every call, one after the other within each round, so that noise on the machine hits them all; in another
+    order in each round, so that each follows all others.
 
     A call is ``call(round)``. One that would exceed `budget` seconds over `runs` rounds sits out
     evenly spread rounds, but runs `at_least` times. The first call of each is a warm-up outside the figures.
@@ -58,10 +60,10 @@ def interleave(
     wall_of: dict[str, list[float]] = {name: [] for name in calls}
     cpu_of: dict[str, list[float]] = {name: [] for name in calls}
     bytes_of: dict[str, list[int]] = {name: [] for name in calls}
-    names = list(calls)
+    names, shuffled = list(calls), random.Random(runs)
     for step in range(runs):
-        turn = step % len(names)
-        for name in names[turn:] + names[:turn]:
+        shuffled.shuffle(names)  # what a call costs depends on the one before it
+        for name in names:
             if (step + 1) * wanted[name] // runs == step * wanted[name] // runs:
                 continue
             if before:
