@@ -32,7 +32,7 @@ from pyparq.runtime.threads import map_tasks
 MASKED_FROM = 1 << 13
 """From this many tested rows on, the matching rows may be a bitmap. Below, they are ranges."""
 
-MATCHED_FROM = 1 << 19
+MATCHED_FROM = 1 << 16
 """From this many values per row group (the mean of several) on, a filter is evaluated on several threads. Below, the
 threads would spend more time waiting for Python's lock than working."""
 

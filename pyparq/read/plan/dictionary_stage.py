@@ -18,11 +18,14 @@ from pyparq.read.plan.candidates import Candidates, Question
 from pyparq.read.plan.joint_requests import chosen, hold, pays
 from pyparq.read.plan.page_reads import plan_column
 from pyparq.read.plan.row_groups import Selection
+from pyparq.runtime.threads import map_tasks
 
 FEW = 32
 """Up to so many dictionaries are asked, however small their chunks are."""
 SMALL = 64 << 10
 """More of them are not asked if their chunks have no more stored bytes, as the mean of all."""
+LARGE = 64 << 10
+"""Dictionaries of so many stored bytes, as the mean of all, are decoded on several threads."""
 
 
 class DictionaryStage:
@@ -104,14 +107,17 @@ class DictionaryStage:
         }
         ranges = [(chunk.start, _size(chunk)) for _, chunk in missing.values()]
         parts = self._rows.file.fetcher.fetch_indexes(ranges) if ranges else []
-        for (selection, chunk), data in zip(missing.values(), parts, strict=True):
-            values = self._dictionary(chunk, data)
+        large = sum(size for _, size in ranges) >= LARGE * len(ranges)
+        pages = [(chunk, data) for (_, chunk), data in zip(missing.values(), parts, strict=True)]
+        found = map_tasks(self._dictionary, pages, large and self._rows.options.use_threads)
+        for (selection, chunk), values in zip(missing.values(), found, strict=True):
             if values is not None:
                 self.decoded += 1
                 selection.dictionaries[chunk.node.column] = values
 
-    def _dictionary(self, chunk: Chunk, data: memoryview) -> Values | None:
+    def _dictionary(self, page: tuple[Chunk, memoryview]) -> Values | None:
         # The first page may not be where the metadata say.
+        chunk, data = page
         return decode_dictionary(data, chunk, self._rows.options, self._account)
 
 

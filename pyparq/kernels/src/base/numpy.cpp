@@ -1,8 +1,13 @@
 // Fresh numpy arrays, made from C++.
 #include "base/calls.hpp"
+#include "base/memory.hpp"
+
+#include <nanobind/ndarray.h>
 
 namespace pyparq {
 namespace {
+
+constexpr size_t kReused = size_t{64} << 10;  // from this many bytes on, memory is used again that was given back
 
 struct Numpy {
     nb::object empty;
@@ -39,13 +44,27 @@ const nb::object& dtype_of(char kind, size_t itemsize) {
     }
 }
 
+nb::dlpack::dtype stored_type(char kind, size_t itemsize) {
+    using Code = nb::dlpack::dtype_code;
+    const Code code = kind == 'b' ? Code::Bool : kind == 'f' ? Code::Float
+                                             : kind == 'i'   ? Code::Int
+                                                             : Code::UInt;
+    return {static_cast<uint8_t>(code), static_cast<uint8_t>(8 * itemsize), 1};
+}
+
+nb::object reused(size_t n, char kind, size_t itemsize) {
+    const Area area = take_area(n * itemsize);
+    const nb::capsule owner = owner_of(area, n * itemsize);
+    return nb::cast(nb::ndarray<nb::numpy>(area.data, 1, &n, owner, nullptr, stored_type(kind, itemsize)));
+}
+
 }  // namespace
 
 void begin_numpy() { numpy = loaded(); }
 
 nb::object numpy_empty(size_t n, char kind, size_t itemsize) {
     if (n > static_cast<size_t>(PY_SSIZE_T_MAX) / itemsize) fail("result too large: " + str(n) + " items");
-    return numpy->empty(n, dtype_of(kind, itemsize));
+    return n * itemsize < kReused ? numpy->empty(n, dtype_of(kind, itemsize)) : reused(n, kind, itemsize);
 }
 
 nb::object first_items(nb::object array, size_t have, size_t n) {
