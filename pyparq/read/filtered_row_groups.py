@@ -8,9 +8,10 @@ reports what is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,22 +20,27 @@ from pyparq.filters.predicate import Predicate
 from pyparq.filters.row_tests import EntryLevels, matching_rows
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Physical
-from pyparq.index.row_mask import RowMask
+from pyparq.index.row_mask import RowMask, Words
 from pyparq.index.row_ranges import Int64Array, RowRanges
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.decode.decode_dictionary import spelled_out
 from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
 from pyparq.read.decode.decoder import PieceError
+from pyparq.read.decode.memory_account import Portion
 from pyparq.read.decode.whole_chunks import NativeLeaf, columns_of
 from pyparq.read.footers.chunk_table import ChunkTable
 from pyparq.read.footers.leaf_set import LeafSet
 from pyparq.read.plan.row_groups import Selection
 from pyparq.read.small_row_groups import NoCodesError, decode_window, overlaps, runs_of, windows_of, with_levels
+from pyparq.runtime.threads import cpu_count, current_lane, map_tasks
 
 SMALL = 1 << 15
 """Row groups of up to this many rows are filtered together."""
 MOST_STORED = 1 << 20
 """Row groups of more stored bytes (the mean of all) are looked at one by one: some of their pages may be left out."""
+THREAD_WINDOW = 8 << 20
+"""Stored bytes for each thread from which on the threads take row groups, not columns. About so many are in memory at a
+time."""
 
 
 class FilteredRows(NamedTuple):
@@ -136,64 +142,98 @@ class _Job(NamedTuple):
     other_chunks: ChunkTable
 
     def run(self, table: ChunkTable) -> Iterator[FilteredRows]:
-        left = self.question.limit
-        for window in windows_of(list(runs_of(self.selections)), table):
+        left, runs = self.question.limit, list(runs_of(self.selections))
+        if left is None and (shared := self._shared(runs, table)):
+            yield from self._beside_others(shared)
+            runs = runs[sum(len(window) for window in shared) :]
+        for window in windows_of(runs, table):
             if left == 0:
                 return
-            for found in self._window(window, left):
+            for found in _Window(self, window, True).rows(left):
                 left = None if left is None else left - found.rows.count
                 yield found
 
-    def _window(self, window: list[list[int]], limit: int | None) -> list[FilteredRows]:
-        """The memory of the decoded columns is released, but for the rows that are kept."""
-        account = self.reader.account
-        used = account.used
-        decoded = self._decoded(window)
-        form, runs = self.forms[0], []
-        for places, natives in zip(window, decoded, strict=True):
+    def _shared(self, runs: list[list[int]], table: ChunkTable) -> list[list[list[int]]]:
+        """Windows of about one size, as many for each thread. What is left over, the decoder shares out."""
+        stored, workers = int(table.size.sum()), cpu_count()
+        if not self.reader.options.use_threads or workers < 2 or current_lane() is not None:
+            return []
+        rounds = stored // (THREAD_WINDOW * workers)
+        if rounds == 0:
+            return []
+        size = stored // (rounds * workers)
+        windows = list(windows_of(runs, table, size + size // 8))
+        return windows[: len(windows) // workers * workers]
+
+    def _beside_others(self, windows: list[list[list[int]]]) -> Iterator[FilteredRows]:
+        """One thread reads a window from its bytes to its rows: what it has just read is near, and it waits for no
+        other."""
+        for found in map_tasks(lambda window: _Window(self, window, False).rows(None), windows, True, in_order=True):
+            yield from found
+
+
+class _Window:
+    """Some runs, which are in memory at once."""
+
+    def __init__(self, job: _Job, runs: list[list[int]], is_alone: bool) -> None:
+        """``is_alone``: all threads are for it. Otherwise this thread alone, as others read other windows."""
+        self._job = job
+        self._runs = runs
+        self._is_alone = is_alone
+        self._account = Portion(job.reader.account)
+
+    def rows(self, limit: int | None) -> list[FilteredRows]:
+        """The matching rows. The memory of the decoded columns is released, but for these rows."""
+        form, decoded = self._decoded()
+        runs = []
+        for places, natives in zip(self._runs, decoded, strict=True):
             run = self._tested(places, with_levels(
-                form, natives, columns_of(form, natives), int(self.tested_chunks.num_rows[places].sum())
+                form, natives, columns_of(form, natives), int(self._job.tested_chunks.num_rows[places].sum())
             ), limit)  # fmt: skip
             runs.append(run)
             limit = None if limit is None else limit - run.mask.count
         found = list(self._kept([run for run in runs if run.mask]))
-        account.rewind(used)
-        account.take(sum(leaf.num_bytes for part in found for leaf in part.leaves.values()))
+        self._account.release(sum(leaf.num_bytes for part in found for leaf in part.leaves.values()))
         return found
 
-    def _decoded(self, window: list[list[int]]) -> list[list[NativeLeaf]]:
-        """The filter columns of each run."""
-        used = self.reader.account.used
-        while len(self.forms) > 1:
-            try:
-                return decode_window(self.reader, window, self.tested_chunks, self.forms[0])
-            except NoCodesError:
-                self.reader.account.rewind(used)
-                self.forms.pop(0)
-        return decode_window(self.reader, window, self.tested_chunks, self.forms[0])
+    def _decoded(self) -> tuple[LeafSet, list[list[NativeLeaf]]]:
+        """The filter columns of each run, and the form that they have."""
+        forms = self._job.forms
+        for form in forms[:-1]:
+            with suppress(NoCodesError):
+                return form, self._decode(self._runs, self._job.tested_chunks, form)
+            self._account.release()
+            forms[:] = forms[-1:]
+        return forms[-1], self._decode(self._runs, self._job.tested_chunks, forms[-1])
+
+    def _decode(
+        self, runs: list[list[int]], chunks: ChunkTable, leaves: LeafSet, wanted: Sequence[tuple[Words, Any]] = ()
+    ) -> list[list[NativeLeaf]]:
+        return decode_window(self._job.reader, runs, chunks, leaves, wanted, self._account, self._is_alone)
 
     def _tested(self, places: list[int], leaves: list[DecodedLeaf], limit: int | None) -> _Run:
         columns = {leaf.node.column: leaf.column for leaf in leaves}
         levels = {
             leaf.node.column: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for leaf in leaves
         }
-        mask = matching_rows(self.question.predicate, columns, levels=levels)
-        ends = np.cumsum(self.tested_chunks.num_rows[places])
-        if any(self.selections[k].sure for k in places):
-            mask |= RowMask.of_ranges(_joined([self.selections[k].sure for k in places], ends))
+        mask = matching_rows(self._job.question.predicate, columns, levels=levels)
+        ends = np.cumsum(self._job.tested_chunks.num_rows[places])
+        sure = [self._job.selections[k].sure for k in places]
+        if any(sure):
+            mask |= RowMask.of_ranges(_joined(sure, ends))
         if limit is not None:
             mask = mask.head(limit)
         return _Run(places, mask, np.diff(mask.ranks(ends), prepend=0), leaves)
 
     def _kept(self, runs: list[_Run]) -> Iterator[FilteredRows]:
         """The leaves of the result at the matching rows, for runs that have some."""
-        others: list[list[DecodedLeaf]] = [[] for _ in runs]
-        if len(self.others) and runs:
+        leaves, others = self._job.others, list[list[DecodedLeaf]]([[] for _ in runs])
+        if len(leaves) and runs:
             wanted = [(run.mask.words, np.array(run.places)[run.counts > 0]) for run in runs]
-            decoded = decode_window(self.reader, [run.places for run in runs], self.other_chunks, self.others, wanted)
+            decoded = self._decode([run.places for run in runs], self._job.other_chunks, leaves, wanted)
             for k, (run, natives) in enumerate(zip(runs, decoded, strict=True)):
-                others[k] = with_levels(self.others, natives, columns_of(self.others, natives), run.mask.count)
-        outputs = {node.column for node in self.question.outputs}
+                others[k] = with_levels(leaves, natives, columns_of(leaves, natives), run.mask.count)
+        outputs = {node.column for node in self._job.question.outputs}
         for run, rest in zip(runs, others, strict=True):
             rows = RowRanges.all(run.mask.count)
             own = [self._own(leaf, run.mask, rows) for leaf in run.tested if leaf.node.column in outputs]
@@ -204,8 +244,8 @@ class _Job(NamedTuple):
         found = replace(leaf.select(mask), rows=rows)
         if found.column.type.dictionary is None:
             return found
-        most = self.reader.options.limits.max_column
-        return replace(found, column=spelled_out(found.column, self.reader.account, most))
+        most = self._job.reader.options.limits.max_column
+        return replace(found, column=spelled_out(found.column, self._account, most))
 
 
 def _joined(sets: Sequence[RowRanges], ends: Int64Array) -> RowRanges:

@@ -10,6 +10,7 @@ footer as arrays, go to the decoder in one call, and come out joined. Anything u
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.decode.decoded_leaf import DecodedLeaf
 from pyparq.read.decode.decoder import PieceError
+from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.decode.whole_chunks import NativeLeaf, WholeChunks, columns_of, decode_chunks
 from pyparq.read.footers.arrow_fields import Projection
 from pyparq.read.footers.chunk_table import ChunkTable
@@ -122,8 +124,8 @@ def overlaps(table: ChunkTable) -> bool:
     return bool((start[order][1:] < ends[:-1]).any())
 
 
-def windows_of(runs: list[list[int]], table: ChunkTable) -> Iterator[list[list[int]]]:
-    """The runs in groups whose stored bytes may be in memory at once."""
+def windows_of(runs: list[list[int]], table: ChunkTable, most: int = WINDOW) -> Iterator[list[list[int]]]:
+    """The runs in groups of ``most`` stored bytes or one run, which are in memory at once."""
     if len(runs) == 1:
         yield runs
         return
@@ -131,7 +133,7 @@ def windows_of(runs: list[list[int]], table: ChunkTable) -> Iterator[list[list[i
     window, size = list[list[int]](), 0
     for run in runs:
         stored = int(sizes[run].sum())
-        if window and size + stored > WINDOW:
+        if window and size + stored > most:
             yield window
             window, size = [], 0
         window.append(run)
@@ -145,9 +147,12 @@ def decode_window(
     table: ChunkTable,
     leaves: LeafSet,
     wanted: Sequence[tuple[Words, Any]] = (),
+    account: Account | Portion | None = None,
+    all_threads: bool = True,
 ) -> list[list[NativeLeaf]]:
     """The columns of each run. ``wanted``: for each run a bitmap of the rows to decode, and the positions of the row
-    groups that hold any. Raises :class:`NoCodesError` if codes are asked for and a page has none."""
+    groups that hold any. ``account``: the reader's if not given. ``all_threads``: otherwise the
+    calling thread decodes alone. Raises :class:`NoCodesError` if codes are asked for and a page has none."""
     places = [k for run in window for k in run]
     whole = len(places) == len(table.num_rows)
     num_rows, codec, num_values, has_dictionary, start, size = (
@@ -166,9 +171,10 @@ def decode_window(
         among = np.concatenate([groups for _, groups in wanted])
         held = table.start[among], table.size[among]
     chunks = WholeChunks(num_rows, codec, num_values, has_dictionary, start, size)
+    options = reader.options if all_threads else replace(reader.options, use_threads=False)
     decoded, facts = decode_chunks(
-        leaves, [len(run) for run in window], chunks, reader.file.fetcher.fetch_stretches(*held), reader.options,
-        reader.account, [rows for rows, _ in wanted],
+        leaves, [len(run) for run in window], chunks, reader.file.fetcher.fetch_stretches(*held), options,
+        account or reader.account, [rows for rows, _ in wanted],
     )  # fmt: skip
     if facts.ended_early:
         raise CorruptFileError("a column chunk does not end where it should")

@@ -14,7 +14,7 @@ import pytest
 
 import pyparq
 from pyparq import col, kernels
-from pyparq.read import small_row_groups
+from pyparq.read import filtered_row_groups, small_row_groups
 from pyparq.read.decode import whole_chunks
 from pyparq.read.small_row_groups import NoCodesError
 
@@ -86,6 +86,16 @@ def test_rows_that_statistics_are_sure_of(tmp_path: Path) -> None:
     assert pa.table(found) == ordered.filter((pc.field("k") >= 400) | (pc.field("x") == 3))
 
 
+@pytest.fixture(autouse=True, params=["columns", "row groups"])
+def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the threads share out."""
+    if request.param == "row groups":
+        monkeypatch.setattr(filtered_row_groups, "THREAD_WINDOW", 1 << 11)
+        monkeypatch.setattr(filtered_row_groups, "cpu_count", lambda: 3)
+        monkeypatch.setattr(small_row_groups, "JOINED", 250)
+    return str(request.param)
+
+
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of row groups in each call of the decoder of many chunks."""
@@ -102,10 +112,14 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
-def test_two_calls_for_all_row_groups(tmp_path: Path, calls: list[int]) -> None:
+def test_two_calls_for_all_row_groups(tmp_path: Path, calls: list[int], shared: str) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(table(), path, row_group_size=10)
-    assert pyparq.read_table(path, filters=col("k") < 50).num_rows == table().filter(pc.field("k") < 50).num_rows
+    found = pyparq.read_table(path, filters=col("k") < 50)
+    assert pa.table(found) == table().filter(pc.field("k") < 50)
+    if shared == "row groups":
+        assert len(calls) >= 6
+        return
     assert len(calls) == 2
     assert min(calls) >= 148  # statistics rule out the others
     calls.clear()

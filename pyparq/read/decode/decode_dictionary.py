@@ -16,14 +16,14 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import binary_column
 from pyparq.errors import LimitError
 from pyparq.kernels.buffers import empty_results
-from pyparq.read.decode.memory_account import Account
+from pyparq.read.decode.memory_account import Account, Portion
 
 Codes = npt.NDArray[np.int32]
 
 _MOST_OFFSET = (1 << 31) - 1
 
 
-def spelled_out(column: Column, account: Account, most: int) -> Column:
+def spelled_out(column: Column, account: Account | Portion, most: int) -> Column:
     """The values, at most ``most`` bytes. ``account`` counts them before they are allocated."""
     entries = column.dictionary
     assert entries is not None
@@ -63,7 +63,7 @@ def _binary(entries: Column, codes: Codes, has_nulls: bool, count: Callable[[int
     return binary_column(entries.type, offsets, out)
 
 
-def _count(size: int, account: Account, most: int) -> None:
+def _count(size: int, account: Account | Portion, most: int) -> None:
     if size > most:
         raise LimitError(f"the decoded column chunk takes {size} bytes: more than limits.max_column ({most})")
     account.take(size)

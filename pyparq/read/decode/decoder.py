@@ -19,7 +19,7 @@ from pyparq.format.schema_node import Node
 from pyparq.options import ReadOptions
 from pyparq.read.decode.arrow_columns import Decoded, Kind, leaf_spec
 from pyparq.read.decode.decoded_leaf import is_flat, slot_level
-from pyparq.read.decode.memory_account import Account
+from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.decode.refusals import page_of, worded
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.runtime.threads import cpu_count
@@ -142,7 +142,7 @@ def spec_of(node: Node, kind: Kind = "values") -> kernels.LeafSpec:
     return leaf_spec(node.type, kind, node.max_def, node.max_rep, slot_level(node), not is_flat(node))
 
 
-def bounds_of(options: ReadOptions, account: Account) -> tuple[kernels.PageLimits, int, int]:
+def bounds_of(options: ReadOptions, account: Account | Portion) -> tuple[kernels.PageLimits, int, int]:
     """Limits, number of threads, and bytes that are left."""
     return limits_of(options), cpu_count() if options.use_threads else 1, max(account.left, 0)
 

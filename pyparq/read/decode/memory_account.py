@@ -72,6 +72,36 @@ class Account:
         self.used = self._kept + alive
 
 
+class Portion:
+    """What one of several threads takes from the account, so that it can release just that."""
+
+    __slots__ = ("_account", "taken")
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self.taken = 0
+        """Bytes."""
+
+    @property
+    def left(self) -> int:
+        """Bytes that may still be taken."""
+        return self._account.left
+
+    def take(self, size: int) -> None:
+        """As :meth:`Account.take`."""
+        self._account.take(size)
+        self.taken += size
+
+    def release(self, alive: int = 0) -> None:
+        """Only ``alive`` bytes of what was taken are still held."""
+        self._account.give(self.taken - alive)
+        self.taken = alive
+
+    def refusal(self, size: int) -> LimitError:
+        """As :meth:`Account.refusal`."""
+        return self._account.refusal(size)
+
+
 class Share:
     """The bytes of one column chunk, on one thread. It takes larger amounts from the account, so that it asks
     rarely."""

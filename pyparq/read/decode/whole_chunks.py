@@ -17,7 +17,7 @@ from pyparq.kernels import DecodedColumn
 from pyparq.options import ReadOptions
 from pyparq.read.decode.arrow_columns import Decoded, column_of, native_type
 from pyparq.read.decode.decoder import PieceError, bounds_of, spec_of
-from pyparq.read.decode.memory_account import Account
+from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.decode.refusals import worded
 from pyparq.read.footers.leaf_set import LeafSet
 
@@ -43,7 +43,7 @@ def decode_chunks(
     chunks: WholeChunks,
     read: list[tuple[int, Any]],
     options: ReadOptions,
-    account: Account,
+    account: Account | Portion,
     wanted: Sequence[Words | None] = (),
 ) -> tuple[list[NativeLeaf | None], kernels.ChunkTotals]:
     """Decode whole chunks.
