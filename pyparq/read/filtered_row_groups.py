@@ -36,6 +36,8 @@ from pyparq.runtime.threads import cpu_count, current_lane, map_tasks
 
 SMALL = 1 << 15
 """Row groups of up to this many rows are filtered together."""
+COUNTED = 1 << 20
+"""Maximum number of rows of row groups whose matching rows are counted together."""
 MOST_STORED = 1 << 20
 """Row groups of more stored bytes (the mean of all) are looked at one by one: some of their pages may be left out."""
 THREAD_WINDOW = 8 << 20
@@ -142,7 +144,8 @@ class _Job(NamedTuple):
     other_chunks: ChunkTable
 
     def run(self, table: ChunkTable) -> Iterator[FilteredRows]:
-        left, runs = self.question.limit, list(runs_of(self.selections))
+        left = self.question.limit
+        runs = list(runs_of(self.selections, None if self.question.outputs else COUNTED))
         if left is None and (shared := self._shared(runs, table)):
             yield from self._beside_others(shared)
             runs = runs[sum(len(window) for window in shared) :]

@@ -20,7 +20,14 @@ from pyparq.read.decode.decode_dictionary import spelled_out
 from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
 from pyparq.read.decode.hybrid_calendar import gregorian_column
 from pyparq.read.decode.nesting import assemble
-from pyparq.read.filtered_row_groups import FilteredRows, Question, filtered_rows, may_be_filtered, rows_by_group
+from pyparq.read.filtered_row_groups import (
+    COUNTED,
+    FilteredRows,
+    Question,
+    filtered_rows,
+    may_be_filtered,
+    rows_by_group,
+)
 from pyparq.read.footers.arrow_fields import Output, Projection
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.joint_requests import MOST_CHUNKS, pays
@@ -42,10 +49,8 @@ ALONE = 8
 JOINED_BYTES = 4 << 20
 """Maximum number of stored bytes of small row groups that a stream reads together."""
 
-COUNTED = 1 << 20
-"""Maximum number of rows of row groups whose matching rows are counted together."""
 COUNTED_BYTES = 16 << 20
-"""Maximum number of stored bytes of their filter columns."""
+"""Maximum number of stored bytes of the filter columns of row groups whose matching rows are counted together."""
 
 ASSEMBLE_FROM = 1 << 16
 """From this many rows on, nested columns are assembled on several threads."""

@@ -101,11 +101,11 @@ def _joins(reader: ColumnReader, selections: Sequence[Selection], projection: Pr
     return whole and rising and all(s.num_rows <= SMALL for s in selections)
 
 
-def runs_of(selections: Sequence[Selection]) -> Iterator[list[int]]:
-    """Positions of consecutive row groups that are joined."""
+def runs_of(selections: Sequence[Selection], most: int | None = None) -> Iterator[list[int]]:
+    """Positions of consecutive row groups that are joined. ``most``: their rows, :data:`JOINED` if not given."""
     run, rows = list[int](), 0
     for k, selection in enumerate(selections):
-        if run and rows + selection.num_rows > JOINED:
+        if run and rows + selection.num_rows > (JOINED if most is None else most):
             yield run
             run, rows = [], 0
         run.append(k)
