@@ -211,8 +211,9 @@ class ParquetWriter:
     def _ingested(self, data: Any) -> Iterator[RecordBatch]:
         """The batches of data under the file's schema. If the schema was not given, the first data decide it."""
         if self._state is not None and self._schema is not None:
-            return ingest_later(data, self._schema, self._told)
-        schema, batches = ingest(data, self._schema, None if self._source else self._source)
+            return ingest_later(data, self._schema, self._told, self.options.use_threads)
+        source = None if self._source else self._source
+        schema, batches = ingest(data, self._schema, source, self.options.use_threads)
         if not needs_rows(self.options):
             self._begin(schema)
             return batches

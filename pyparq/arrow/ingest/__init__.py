@@ -28,6 +28,7 @@ from pyparq.arrow.schema.to_parquet import check_supported
 from pyparq.arrow.tabular import Tabular
 from pyparq.errors import DataError, ParquetError, near_matches
 from pyparq.format.types import DataType, Field, Schema
+from pyparq.runtime.threads import map_tasks
 
 __all__ = [
     "cast",
@@ -43,11 +44,14 @@ __all__ = [
 # Those of this package's modules are for others to import from here: by the module's name, while another thread is
 # loading the package, they would get half of it (pyparq.runtime.lazy_import).
 
+THREADS_FROM = 1 << 16
+"""Rows from which on several columns are laid out at a time."""
+
 _ADVICE = "; the first rows decided what the columns are: give schema= to say it yourself"
 
 
 def ingest(
-    data: Any, schema: Schema | None = None, source: list[Schema] | None = None
+    data: Any, schema: Schema | None = None, source: list[Schema] | None = None, use_threads: bool = False
 ) -> tuple[Schema, Iterator[RecordBatch]]:
     """Schema and record batches of ``data``, lazily where ``data`` is a stream.
 
@@ -74,7 +78,8 @@ def ingest(
 
     With ``schema`` the columns are matched by name and cast where that is exact; the batches then have exactly its
     types, except that a string column beyond 2 GiB comes as the large type. To ``source`` is added the schema of the
-    data as they came, with their dictionaries, views and the like.
+    data as they came, with their dictionaries, views and the like. ``use_threads``: lay out several large columns at a
+    time.
 
     Raises :class:`DataError` (columns of unequal length, missing or unknown columns, values that do not fit) and
     :class:`UnsupportedError` (unions and the like), which name the column, the row where there is one, and what to
@@ -83,18 +88,18 @@ def ingest(
     if schema is not None:
         schema = normal_schema(schema)
     if isinstance(data, Tabular):
-        return _from_tabular(data, schema, source)
+        return _from_tabular(data, schema, source, use_threads)
     if isinstance(data, Mapping):
         return _from_columns(data, schema, source)
     if isinstance(data, np.ndarray) and data.dtype.names:
         return _from_columns({name: data[name] for name in data.dtype.names}, schema, source)
     if hasattr(data, "__pyparq_stream__"):  # a Scan or a ParquetFile
         found, batches = data.__pyparq_stream__()
-        return _conformed(found, batches, schema, source)
+        return _conformed(found, batches, schema, source, use_threads)
     if _is_pandas(data):
-        return _from_pandas(data, schema, source)
+        return _from_pandas(data, schema, source, use_threads)
     if speaks_arrow(data):
-        return _from_arrow(data, schema, source)
+        return _from_arrow(data, schema, source, use_threads)
     if are_rows(data):
         return _from_rows(data, schema, source)
     if _is_lazy(data):
@@ -107,11 +112,13 @@ def ingest(
     )
 
 
-def _from_pandas(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[RecordBatch]]:
+def _from_pandas(
+    data: Any, schema: Schema | None, source: list[Schema] | None, use_threads: bool
+) -> tuple[Schema, Iterator[RecordBatch]]:
     """By pandas' own conversion to Arrow; by our rules where pyarrow, which that needs, is not installed."""
     stream = frames.stream_from_pandas(data)
     if stream is not None:
-        return _from_arrow(stream, schema, source)
+        return _from_arrow(stream, schema, source, use_threads)
     found, batches = _from_columns(frames.columns_from_pandas(data), schema, source)
     return replace(found, metadata={**found.metadata, **metadata_of_frame(data, found)}), batches
 
@@ -160,23 +167,25 @@ def stays_the_same(data: Any) -> bool:
 
 
 def _from_tabular(
-    data: Tabular, schema: Schema | None, source: list[Schema] | None
+    data: Tabular, schema: Schema | None, source: list[Schema] | None, use_threads: bool
 ) -> tuple[Schema, Iterator[RecordBatch]]:
     batches = [RecordBatch(columns, num_rows) for columns, num_rows in data._parts()]
     if getattr(data, "has_schema", True):  # a Batch may have none
-        return _conformed(data.schema, iter(batches), schema, source)
+        return _conformed(data.schema, iter(batches), schema, source, use_threads)
     (batch,) = batches
     if schema is None:
         raise DataError("this Batch has no column names. Give a schema, or a Table")
     if len(batch.columns) != len(schema):
         raise DataError(f"the batch has {len(batch.columns)} columns, but the schema has {len(schema)}")
     fields = tuple(Field(f.name, c.type, f.nullable, f.metadata) for f, c in zip(schema, batch.columns, strict=True))
-    return _conformed(Schema(fields), iter([batch]), schema, source)
+    return _conformed(Schema(fields), iter([batch]), schema, source, use_threads)
 
 
-def _from_arrow(data: Any, schema: Schema | None, source: list[Schema] | None) -> tuple[Schema, Iterator[RecordBatch]]:
+def _from_arrow(
+    data: Any, schema: Schema | None, source: list[Schema] | None, use_threads: bool
+) -> tuple[Schema, Iterator[RecordBatch]]:
     found, batches = opened(data)
-    return _conformed(found, batches, schema, source)
+    return _conformed(found, batches, schema, source, use_threads)
 
 
 def opened(data: Any) -> tuple[Schema, Iterator[RecordBatch]]:
@@ -205,7 +214,11 @@ def _guarded(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
 
 
 def _conformed(
-    found: Schema, batches: Iterator[RecordBatch], schema: Schema | None, source: list[Schema] | None
+    found: Schema,
+    batches: Iterator[RecordBatch],
+    schema: Schema | None,
+    source: list[Schema] | None,
+    use_threads: bool,
 ) -> tuple[Schema, Iterator[RecordBatch]]:
     """Columns of plain layout, in the order and of the types of ``schema`` when there is one."""
     if source is not None:
@@ -217,16 +230,25 @@ def _conformed(
         schema, order = plain, list(range(len(found)))
     else:
         order = _order(found.names, schema)
-    return schema, (_conform(batch, schema, order) for batch in batches)
+    return schema, (_conform(batch, schema, order, use_threads) for batch in batches)
 
 
-def _conform(batch: RecordBatch, schema: Schema, order: list[int]) -> RecordBatch:
-    columns = []
-    for field, index in zip(schema.fields, order, strict=True):
-        column = batch.columns[index]
-        if column.type is not field.type or normal_type(column.type) is not column.type:
-            column = cast(normalize(column, field.name), field.type, field.name)
-        columns.append(column)
+def _conform(batch: RecordBatch, schema: Schema, order: list[int], use_threads: bool) -> RecordBatch:
+    columns = [batch.columns[index] for index in order]
+    to_change = [
+        (k, field)
+        for k, (field, column) in enumerate(zip(schema.fields, columns, strict=True))
+        if column.type is not field.type or normal_type(column.type) is not column.type
+    ]
+
+    def changed(place: tuple[int, Field]) -> Column:
+        k, field = place
+        return cast(normalize(columns[k], field.name), field.type, field.name)
+
+    if to_change:
+        made = map_tasks(changed, to_change, use_threads and batch.num_rows >= THREADS_FROM)
+        for (k, _), column in zip(to_change, made, strict=True):
+            columns[k] = column
     return RecordBatch(columns, batch.num_rows)
 
 
@@ -361,13 +383,13 @@ def _chain(batches: Iterator[RecordBatch], items: Iterator[Any], schema: Schema,
         yield from ingest_later(item, schema, told)
 
 
-def ingest_later(data: Any, schema: Schema, told: bool) -> Iterator[RecordBatch]:
+def ingest_later(data: Any, schema: Schema, told: bool, use_threads: bool = False) -> Iterator[RecordBatch]:
     """The following batches of data, under the schema of the first.
 
     If the caller did not give the schema (``told`` is false), an error explains where it comes from and what to do.
     """
     with _Fitting(told):
-        batches = ingest(data, schema)[1]
+        batches = ingest(data, schema, None, use_threads)[1]
     return _fitted(batches, told)
 
 

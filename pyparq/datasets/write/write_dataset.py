@@ -244,7 +244,7 @@ class _Write:
         pieces = in_pieces(data)
         piece = data if pieces is None else next(pieces, [])
         source: list[Schema] = []
-        found, batches = ingest(piece, schema, source)
+        found, batches = ingest(piece, schema, source, self._options.get("use_threads", True))
         self._has_columns = bool(found.fields)
         splitter = Splitter(found, self._names)
         given = schema if schema is not None else source[0] if source else found
