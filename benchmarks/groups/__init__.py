@@ -22,14 +22,14 @@ GROUPS: dict[str, Callable[[Inputs], Iterator[Line]]] = {
 
 #: What the geometric mean of a group may be at most.
 MEANS = {
-    "filters": 0.7,
-    "scans": 0.7,
-    "text": 0.7,
-    "columns": 0.9,
-    "many": 0.9,
-    "writes": 0.8,
+    "filters": 0.6,
+    "scans": 0.5,
+    "text": 0.5,
+    "columns": 0.6,
+    "many": 0.5,
+    "writes": 0.6,
     "objects": 0.7,
-    "selective": 0.45,
+    "selective": 0.4,
 }
 
 TITLES = {

@@ -20,7 +20,7 @@ def lines(inputs: Inputs) -> Iterator[Line]:
     def read(name: str, writer: str, count: int, columns: tuple[str, ...] | None, job: WriteJob = PLAIN) -> Read:
         whole = columns is None and writer == "pyarrow"
         return Read(
-            group="columns", name=name, writer=writer, target=1.2,
+            group="columns", name=name, writer=writer, target=0.95,
             counted=count >= 100, curve=("columns", count) if whole else None,
             path=partial(inputs.file, writer, job, "wide", count, rows),
             table=partial(inputs.table, "wide", count, rows), queries=lambda: [Query(columns)],
@@ -35,7 +35,7 @@ def lines(inputs: Inputs) -> Iterator[Line]:
     yield read(f"one column of {counts[-1]:,}", "pyarrow", counts[-1], (f"c{counts[-1] // 2:05d}",))
     if len(counts) > 2:
         yield Read(
-            group="columns", name="one column of 5,000 in 20 row groups", writer="pyarrow", target=1.0,
+            group="columns", name="one column of 5,000 in 20 row groups", writer="pyarrow", target=0.95,
             path=lambda: events.wide_file(inputs.data_dir), table=some_columns,
             queries=lambda: [Query(EDGES[1:2], small=True)],
         )  # fmt: skip

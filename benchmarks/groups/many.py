@@ -26,7 +26,7 @@ def row_groups(inputs: Inputs) -> Iterator[Line]:
     def read(count: int, what: str, query: Query, writer: str = "pyarrow") -> Read:
         table = ("small_rows", count * GROUP_ROWS)
         return Read(
-            group="many", name=f"{count:,} row groups of 100 rows, {what}", writer=writer, target=1.2,
+            group="many", name=f"{count:,} row groups of 100 rows, {what}", writer=writer, target=0.9,
             counted=count == asked, curve=(CURVES[what], count) if what in CURVES and writer == "pyarrow" else None,
             path=partial(inputs.file, writer, WriteJob(rows=GROUP_ROWS, indexed=False), *table),
             table=partial(inputs.table, *table), queries=lambda: [query],
@@ -52,7 +52,7 @@ def pages(inputs: Inputs) -> Iterator[Line]:
         asked = count == inputs.sizes.pages[-1]
         for writer in ("pyarrow", "pyparq", "datafusion") if asked else ("pyarrow",):
             yield Read(
-                group="many", name=f"{count:,} pages of 1,000 values", writer=writer, target=1.2, counted=asked,
+                group="many", name=f"{count:,} pages of 1,000 values", writer=writer, target=0.9, counted=asked,
                 curve=("pages", count) if writer == "pyarrow" else None,
                 path=partial(
                     inputs.file, writer, WriteJob(rows=1 << 20, page_rows=PAGE_ROWS, indexed=True), "small_rows", rows
@@ -71,16 +71,16 @@ def files(inputs: Inputs) -> Iterator[Line]:
             folder = partial(inputs.folder, writer, count, rows)
             table = partial(inputs.table, "orders", count * rows)
             yield Read(
-                group="many", name=f"one key in {count:,} files", writer=writer, target=1.2, counted=asked,
+                group="many", name=f"one key in {count:,} files", writer=writer, target=0.9, counted=asked,
                 curve=("files, one key", count) if writer == "pyarrow" else None,
                 path=folder, table=table, queries=lambda key=key: [key],
             )  # fmt: skip
             if asked:
                 yield Read(
-                    group="many", name=f"all of {count:,} files", writer=writer, target=1.2,
+                    group="many", name=f"all of {count:,} files", writer=writer, target=0.9,
                     path=folder, table=table, queries=lambda: [Query()],
                 )  # fmt: skip
                 yield Read(
-                    group="many", name=f"a tenth of {count:,} files", writer=writer, target=1.2,
+                    group="many", name=f"a tenth of {count:,} files", writer=writer, target=0.9,
                     path=folder, table=table, queries=lambda: [Query(None, (Term("pick", "<", 0.1),))],
                 )  # fmt: skip

@@ -33,9 +33,9 @@ def lines(inputs: Inputs) -> Iterator[Line]:
         ("keeps 50 %, 7 columns out", orders, kept),
         ("log lines, all", log, Query()),
     ):
-        yield Speedup(group="processes", name=name, target=1.8, path=path, query=query)
+        yield Speedup(group="processes", name=name, target=1.7, path=path, query=query)
     for name, path in (("events, write snappy", event_file), ("log lines, write snappy", log)):
-        yield Speedup(group="processes", name=name, target=1.8, path=path, job=WriteJob("snappy"))
+        yield Speedup(group="processes", name=name, target=1.7, path=path, job=WriteJob("snappy"))
     lineitem = partial(inputs.file, "pyarrow", PLAIN, "lineitem", sizes.lineitem)
     for name, path in (("events, all", event_file), ("log lines, all", log), ("lineitem, all", lineitem)):
         yield Memory(group="processes", name=name, target=1.0, path=path)

@@ -28,7 +28,7 @@ def lines(inputs: Inputs) -> Iterator[Line]:
 
     def scan(name: str, writer: str, columns: tuple[str, ...] | None, job: WriteJob, *table: object) -> Read:
         return Read(
-            group="scans", name=name, writer=writer, target=1.0, with_floor=True,
+            group="scans", name=name, writer=writer, target=0.95, with_floor=True,
             path=partial(inputs.file, writer, job, *table), table=partial(inputs.table, *table),
             queries=lambda: [Query(columns)],
         )  # fmt: skip
@@ -45,7 +45,7 @@ def lines(inputs: Inputs) -> Iterator[Line]:
     source = partial(inputs.file, "pyarrow", PLAIN, *lineitem)
     for name, columns in (("lineitem, all", None), ("lineitem, four columns", FOUR)):
         yield Read(
-            group="scans", name=name, writer="datafusion", target=1.0, with_floor=True,
+            group="scans", name=name, writer="datafusion", target=0.95, with_floor=True,
             path=lambda: inputs.derived("datafusion", source(), rewrite_with_datafusion),
             table=partial(inputs.table, *lineitem), queries=lambda columns=columns: [Query(columns)],
         )  # fmt: skip

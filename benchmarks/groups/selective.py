@@ -25,8 +25,8 @@ def lines(inputs: Inputs) -> Iterator[Line]:
         "absent key": (0.25, absent),
         "present key": (0.6, present),
         "string key": (0.6, string_key),
-        "point on the sort column": (0.6, point),
-        "0.1 % range on the sort column": (0.6, ranges),
+        "point on the sort column": (0.65, point),
+        "0.1 % range on the sort column": (0.65, ranges),
         "take of 100 rows": (0.4, taken),
     }
     for writer in ("pyarrow", "datafusion", "pyparq"):

@@ -15,7 +15,7 @@ def lines(inputs: Inputs) -> Iterator[Line]:
 
     def read(name: str, writer: str, query: Query, *table: object) -> Read:
         return Read(
-            group="text", name=name, writer=writer, target=1.0, with_floor=not query.where,
+            group="text", name=name, writer=writer, target=0.95, with_floor=not query.where,
             path=partial(inputs.file, writer, PLAIN, *table), table=partial(inputs.table, *table),
             queries=lambda: [query],
         )  # fmt: skip
@@ -25,7 +25,7 @@ def lines(inputs: Inputs) -> Iterator[Line]:
     yield read("log lines of one level", "pyarrow", Query(None, (Term("level", "==", "WARNING"),)), *log)
     for codec in ("snappy", "zstd"):
         yield Write(
-            group="text", name=f"log lines, write {codec}", target=1.2, table=partial(inputs.table, *log),
+            group="text", name=f"log lines, write {codec}", target=1.0, table=partial(inputs.table, *log),
             job=WriteJob(codec, level=3 if codec == "zstd" else None), with_floor=True,
         )  # fmt: skip
     for writer in ("pyarrow", "polars", "datafusion"):
@@ -33,6 +33,6 @@ def lines(inputs: Inputs) -> Iterator[Line]:
     for name, described in (("city", "short, repeated"), ("code", "short, distinct"), ("phrase", "longer, nulls")):
         yield read(f"string_view, {described}", "pyarrow", Query((name,)), *views)
     yield Write(
-        group="text", name="string_view, write snappy", target=1.2, table=partial(inputs.table, *views),
+        group="text", name="string_view, write snappy", target=1.0, table=partial(inputs.table, *views),
         job=WriteJob("snappy"),
     )  # fmt: skip

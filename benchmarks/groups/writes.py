@@ -18,7 +18,7 @@ def lines(inputs: Inputs) -> Iterator[Line]:
     sizes = inputs.sizes
 
     def write(name: str, job: WriteJob, *table: object) -> Write:
-        return Write(group="writes", name=name, target=1.2, table=partial(inputs.table, *table), job=job)
+        return Write(group="writes", name=name, target=1.0, table=partial(inputs.table, *table), job=job)
 
     rows = events.row_group_rows(sizes.events)
     for codec, level in (("snappy", None), ("zstd", ZSTD_LEVEL)):
