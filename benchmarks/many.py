@@ -65,8 +65,10 @@ class Pyparq(Engine):
         super().__init__(folder)
         import pyparq
         from pyparq.datasets.read import footers
+        from pyparq.datasets.read.dataset import files_of
 
         self.pyparq, self.footers = pyparq, footers
+        self.files_of = files_of
         self.handle = pyparq.dataset(folder)
 
     def forget(self) -> None:
@@ -79,7 +81,7 @@ class Pyparq(Engine):
         if question.kind == "footers":
             return sum(
                 file.num_rows_of(group)
-                for _, file in dataset.open_all(range(len(dataset.files)))
+                for _, file in self.files_of(dataset).open_all(range(len(dataset.files)))
                 for group in range(file.num_row_groups)
             )
         if question.column is None:
