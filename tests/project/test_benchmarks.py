@@ -125,4 +125,4 @@ def test_means_and_worst_lines(bench: Any) -> None:
     assert (group, worst["name"]) == ("scans", "b")
     assert mean == pytest.approx(1.0)
     text = "\n".join(bench.report.summary({"lines": items, "clock": "wall"}))
-    assert "| scans | 1.00 (0.7) | 2.00: b, by polars | 1 of 2 |" in text
+    assert "| scans | 1.00 (0.5) | 2.00: b, by polars | 1 of 2 |" in text
