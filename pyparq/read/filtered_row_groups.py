@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyparq.errors import ChecksumError, CorruptFileError, DataError
+from pyparq.errors import ChecksumError, CorruptFileError, DataError, LimitError
 from pyparq.filters.predicate import Predicate
 from pyparq.filters.row_tests import EntryLevels, matching_rows
 from pyparq.format.schema_node import Node
@@ -102,7 +102,7 @@ def filtered_rows(
         return list(job.run(table))
     except ChecksumError:
         raise
-    except (CorruptFileError, DataError, PieceError):  # reading the chunks one by one raises it with its place
+    except (CorruptFileError, DataError, LimitError, PieceError):  # reading them one by one raises it with its place
         reader.account.rewind(used)
         return None
 
@@ -183,7 +183,7 @@ class _Window:
         self._job = job
         self._runs = runs
         self._is_alone = is_alone
-        self._account = Portion(job.reader.account)
+        self._account = Portion(job.reader.account, 1 if is_alone else cpu_count() + 1)
 
     def rows(self, limit: int | None) -> list[FilteredRows]:
         """The matching rows. The memory of the decoded columns is released, but for these rows."""
@@ -196,7 +196,7 @@ class _Window:
             runs.append(run)
             limit = None if limit is None else limit - run.mask.count
         found = list(self._kept([run for run in runs if run.mask]))
-        self._account.release(sum(leaf.num_bytes for part in found for leaf in part.leaves.values()))
+        self._account.settle(sum(leaf.num_bytes for part in found for leaf in part.leaves.values()))
         return found
 
     def _decoded(self) -> tuple[LeafSet, list[list[NativeLeaf]]]:

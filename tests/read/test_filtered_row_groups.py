@@ -16,6 +16,7 @@ import pyparq
 from pyparq import col, kernels
 from pyparq.read import filtered_row_groups, small_row_groups
 from pyparq.read.decode import whole_chunks
+from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.small_row_groups import NoCodesError
 
 ROWS = 1500
@@ -126,6 +127,40 @@ def test_two_calls_for_all_row_groups(tmp_path: Path, calls: list[int], shared: 
     with pyparq.ParquetFile(path) as file:
         assert file.scan(filters=col("s") == "v3").count() > 0
     assert len(calls) == 1
+
+
+def test_memory_stays_within_its_limit(tmp_path: Path) -> None:
+    """However little there is, the rows are right, or the error says what is missing."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(table(), path, row_group_size=10)
+    want, refused, read = table().filter(pc.field("k") < 50), dict[int, str](), 0
+    for bits in range(8, 24):
+        limits = pyparq.Limits(max_memory=1 << bits)
+        try:
+            found = pyparq.read_table(path, filters=col("k") < 50, limits=limits)
+        except pyparq.LimitError as error:
+            refused[bits] = str(error)
+        else:
+            assert pa.table(found) == want
+            read += 1
+    assert read
+    assert refused
+    assert all(f"limits.max_memory ({1 << bits})" in text for bits, text in refused.items())
+
+
+def test_threads_share_what_is_left() -> None:
+    account = Account(pyparq.Limits(max_memory=900))
+    account.take(100)
+    first, second = Portion(account, 2), Portion(account, 2)
+    assert (first.left, second.left, account.left) == (400, 200, 200)
+    with pytest.raises(pyparq.LimitError):
+        second.take(201)
+    first.take(300)
+    first.release()
+    first.take(390)
+    first.settle(50)
+    second.settle(0)
+    assert account.used == 150
 
 
 def test_a_stream_joins_small_row_groups(tmp_path: Path, calls: list[int]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -103,9 +104,9 @@ def ingest(
     if are_rows(data):
         return _from_rows(data, schema, source)
     if _is_lazy(data):
-        return _chained(_frames(data), schema, source)
+        return _chained(_frames(data), schema, source, use_threads)
     if is_run(data):
-        return _chained(pieces(data, _is_table), schema, source)
+        return _chained(pieces(data, _is_table), schema, source, use_threads)
     raise DataError(
         f"a {type(data).__name__} cannot be read as a table. Give an Arrow table or stream, a DataFrame, "
         "a dict of columns or a list of dicts"
@@ -365,7 +366,7 @@ def _column_from_arrow(values: Any, name: str) -> tuple[Column, Field]:
 
 
 def _chained(
-    items: Iterator[Any], schema: Schema | None, source: list[Schema] | None
+    items: Iterator[Any], schema: Schema | None, source: list[Schema] | None, use_threads: bool
 ) -> tuple[Schema, Iterator[RecordBatch]]:
     try:
         first = next(items)
@@ -373,14 +374,9 @@ def _chained(
         if schema is None:
             raise DataError("there is no data and no schema, so the columns are not known. Give schema=") from None
         return schema, iter([])
-    found, batches = ingest(first, schema, source)
-    return found, _chain(batches, items, found, told=schema is not None)
-
-
-def _chain(batches: Iterator[RecordBatch], items: Iterator[Any], schema: Schema, told: bool) -> Iterator[RecordBatch]:
-    yield from batches
-    for item in items:
-        yield from ingest_later(item, schema, told)
+    found, batches = ingest(first, schema, source, use_threads)
+    later = (ingest_later(item, found, schema is not None, use_threads) for item in items)
+    return found, chain(batches, chain.from_iterable(later))
 
 
 def ingest_later(data: Any, schema: Schema, told: bool, use_threads: bool = False) -> Iterator[RecordBatch]:

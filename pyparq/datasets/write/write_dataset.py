@@ -244,7 +244,8 @@ class _Write:
         pieces = in_pieces(data)
         piece = data if pieces is None else next(pieces, [])
         source: list[Schema] = []
-        found, batches = ingest(piece, schema, source, self._options.get("use_threads", True))
+        use_threads = self._options.get("use_threads", True)
+        found, batches = ingest(piece, schema, source, use_threads)
         self._has_columns = bool(found.fields)
         splitter = Splitter(found, self._names)
         given = schema if schema is not None else source[0] if source else found
@@ -260,7 +261,7 @@ class _Write:
             piece = next(pieces, None)
             if piece is None:
                 return
-            self._add(ingest_later(piece, found, schema is not None), splitter, self._files)
+            self._add(ingest_later(piece, found, schema is not None, use_threads), splitter, self._files)
 
     def _add(self, batches: Iterator[RecordBatch], splitter: Splitter, files: RollingFiles) -> None:
         for batch in batches:

@@ -52,6 +52,13 @@ class Account:
         with self._lock:
             self.used -= size
 
+    def reserve(self, shares: int) -> int:
+        """Take one of ``shares`` parts of what is left, and return its bytes."""
+        with self._lock:
+            size = max(self.left, 0) // shares
+            self.used += size
+            return size
+
     def refusal(self, size: int) -> LimitError:
         """The error for code that needs ``size`` more bytes."""
         return LimitError(
@@ -73,29 +80,36 @@ class Account:
 
 
 class Portion:
-    """What one of several threads takes from the account, so that it can release just that."""
+    """A part of what is left, for one of several threads: taken from the account before the thread allocates any of it,
+    so that the threads together stay within the limit."""
 
-    __slots__ = ("_account", "taken")
+    __slots__ = ("_account", "_room", "_taken")
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, shares: int = 1) -> None:
+        """One of ``shares`` parts of what is left now."""
         self._account = account
-        self.taken = 0
-        """Bytes."""
+        self._room = account.reserve(shares)
+        self._taken = 0
 
     @property
     def left(self) -> int:
         """Bytes that may still be taken."""
-        return self._account.left
+        return self._room - self._taken
 
     def take(self, size: int) -> None:
         """As :meth:`Account.take`."""
-        self._account.take(size)
-        self.taken += size
+        if size > self.left:
+            raise self.refusal(size)
+        self._taken += size
 
-    def release(self, alive: int = 0) -> None:
-        """Only ``alive`` bytes of what was taken are still held."""
-        self._account.give(self.taken - alive)
-        self.taken = alive
+    def release(self) -> None:
+        """Nothing of what was taken is held any more."""
+        self._taken = 0
+
+    def settle(self, alive: int) -> None:
+        """Give all back but ``alive`` bytes."""
+        self._account.give(self._room - alive)
+        self._room = self._taken = alive
 
     def refusal(self, size: int) -> LimitError:
         """As :meth:`Account.refusal`."""

@@ -313,15 +313,18 @@ void begin_memory() {
 #endif
 }
 
-nb::object take_memory(int64_t size) {
-    const size_t n = checked_count(size, "size");
-    Area area;
+Area take_area_for_python(size_t size) {
     try {
-        area = take_area(n);
+        return take_area(size);
     } catch (const std::bad_alloc&) {  // other modules may have their own ideas of what that is in Python
         PyErr_NoMemory();
         throw nb::python_error();
     }
+}
+
+nb::object take_memory(int64_t size) {
+    const size_t n = checked_count(size, "size");
+    const Area area = take_area_for_python(n);
     return nb::cast(nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>(area.data, {n}, owner_of(area, n)));
 }
 

@@ -25,6 +25,9 @@ struct Area {
 // At least `size` bytes of anything, aligned for every type. Throws std::bad_alloc.
 Area take_area(size_t size);
 
+// The same where Python waits for the memory: with the GIL, and its MemoryError.
+Area take_area_for_python(size_t size);
+
 // Grows to at least `size` bytes and keeps the first `used`. The old memory of `area` is freed. Where it throws
 // std::bad_alloc, all is as before.
 void grow_area(Area& area, size_t used, size_t size);

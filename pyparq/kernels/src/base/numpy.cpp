@@ -53,7 +53,7 @@ nb::dlpack::dtype stored_type(char kind, size_t itemsize) {
 }
 
 nb::object reused(size_t n, char kind, size_t itemsize) {
-    const Area area = take_area(n * itemsize);
+    const Area area = take_area_for_python(n * itemsize);
     const nb::capsule owner = owner_of(area, n * itemsize);
     return nb::cast(nb::ndarray<nb::numpy>(area.data, 1, &n, owner, nullptr, stored_type(kind, itemsize)));
 }
