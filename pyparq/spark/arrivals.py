@@ -1,11 +1,14 @@
 """Files that arrive in a folder, read in batches. A stream's offset tells which files were read.
 
-An offset must be small, because Spark keeps one for every batch. So it holds the time of the latest file, and the names
-(as hashes) of files from the last :attr:`Arrivals.late` seconds before it. Every older file counts as read.
+Times alone do not tell it: ``chmod``, ``touch`` and hard links give old files new ones. So an offset holds the names of
+all files that were given out and are still there, eight bytes each (hashes). Spark keeps an offset for every batch, so
+of more than :data:`MOST_NAMES` files only the latest are named. Every file that is older than these counts as read.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +23,8 @@ LATE = 600.0
 """Seconds: a writer may take so long between the time that a file gets and the time that it is seen."""
 
 MOST_NAMES = 100_000
-"""In one offset: two megabytes of text."""
+"""In one offset: about a megabyte of text."""
+_HASH_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -61,18 +65,35 @@ class Offset:
     time: int | None = None
     """Of the latest file that was given out, in nanoseconds; ``None``: no file was."""
     names: frozenset[str] = frozenset()
-    """Keys of the files that were given out and are not older than the time allows."""
+    """Keys of the files that were given out."""
+    horizon: int | None = None
+    """Files of this time and before it count as given out, whatever their names; ``None``: the names tell all."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"version": 1, "time": self.time, "names": sorted(self.names)}
+        names = base64.b64encode(b"".join(map(bytes.fromhex, sorted(self.names)))).decode()
+        return {"version": 2, "time": self.time, "horizon": self.horizon, "names": names}
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Offset:
-        """Raises :class:`pyparq.PlanError` for what is no offset of ours."""
-        time, names = given.get("time"), given.get("names")
-        if given.get("version") != 1 or not isinstance(names, list) or not isinstance(time, int | None):
-            raise PlanError(f"the checkpoint holds no offset of pyparq's stream reader: {str(dict(given))[:100]}")
-        return cls(time, frozenset(map(str, names)))
+    def from_json(cls, given: Mapping[str, Any], late: float = LATE) -> Offset:
+        """``late``: the seconds of :class:`Arrivals`, for an offset of version 1, which has no horizon.
+
+        Raises :class:`pyparq.PlanError` for what is no offset of ours."""
+        version, time, names = given.get("version"), given.get("time"), given.get("names")
+        horizon = given.get("horizon")
+        try:
+            if not (isinstance(time, int | None) and isinstance(horizon, int | None)):
+                raise ValueError
+            if version == 1 and isinstance(names, list):
+                return cls(time, frozenset(map(str, names)), None if time is None else time - int(late * 1e9))
+            if version != 2 or not isinstance(names, str):
+                raise ValueError
+            packed = base64.b64decode(names, validate=True)
+        except (ValueError, binascii.Error):
+            raise PlanError(
+                f"the checkpoint holds no offset of pyparq's stream reader: {str(dict(given))[:100]}"
+            ) from None
+        cut = range(0, len(packed), _HASH_BYTES)
+        return cls(time, frozenset(packed[k : k + _HASH_BYTES].hex() for k in cut), horizon)
 
 
 @dataclass(frozen=True)
@@ -84,28 +105,31 @@ class Arrivals:
 
     def covers(self, offset: Offset, arrival: Arrival) -> bool:
         """Was the file given out before ``offset``, or did it come too late?"""
-        return offset.time is not None and (arrival.time <= self._horizon(offset.time) or arrival.key in offset.names)
-
-    def _horizon(self, time: int) -> int:
-        return time - int(self.late * 1e9)
+        return arrival.key in offset.names or (offset.horizon is not None and arrival.time <= offset.horizon)
 
     def advanced(self, start: Offset, files: Sequence[Arrival], limit: int | None) -> Offset:
         """The offset behind at most ``limit`` more of the files, which are in order.
 
         Raises :class:`pyparq.LimitError` where it would have to name too many files.
         """
-        new = [arrival for arrival in files if not self.covers(start, arrival)][:limit]
+        new = [arrival for arrival in files if not self.covers(start, arrival)]
         if not new:
             return start
-        time = max(new[-1].time, start.time if start.time is not None else new[-1].time)
-        taken = {arrival.key for arrival in new} | start.names
-        names = frozenset(a.key for a in files if a.time > self._horizon(time) and a.key in taken)
-        if len(names) > MOST_NAMES:
+        taken, left = new[:limit], new[len(new[:limit]) :]
+        time = max(taken[-1].time, start.time if start.time is not None else taken[-1].time)
+        keys = {arrival.key for arrival in taken} | start.names
+        given = [arrival for arrival in files if arrival.key in keys]
+        horizon = start.horizon
+        if len(given) > MOST_NAMES:
+            oldest = [time - int(self.late * 1e9), given[-MOST_NAMES - 1].time, *(a.time - 1 for a in left[:1])]
+            horizon = max(min(oldest), horizon if horizon is not None else min(oldest))
+            given = [arrival for arrival in given if arrival.time > horizon]
+        if len(given) > MOST_NAMES:
             raise LimitError(
-                f"{len(names):,} files came within {self.late:g} seconds, and an offset names at most {MOST_NAMES:,}: "
+                f"{len(given):,} files came within {self.late:g} seconds, and an offset names at most {MOST_NAMES:,}: "
                 "set the option late_seconds lower, or maxFilesPerTrigger"
             )
-        return Offset(time, names)
+        return Offset(time, frozenset(arrival.key for arrival in given), horizon)
 
     def between(self, start: Offset, end: Offset, files: Sequence[Arrival]) -> list[Arrival]:
         """The files of the batch from ``start`` to ``end``.

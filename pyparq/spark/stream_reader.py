@@ -55,13 +55,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         files = arrived(self._found().files) if self._last is None else self._last
         most = limit.max_files if isinstance(limit, ReadMaxFiles) else None
-        return self._arrivals.advanced(Offset.from_json(start), files, most).to_json()
+        return self._arrivals.advanced(self._offset(start), files, most).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         if start == end:
             return []
         found = self._found()
-        batch = self._arrivals.between(Offset.from_json(start), Offset.from_json(end), arrived(found.files))
+        batch = self._arrivals.between(self._offset(start), self._offset(end), arrived(found.files))
         if not batch:
             return []
         of_batch = replace(found, files=tuple(arrival.file for arrival in batch), is_one_file=False)
@@ -73,6 +73,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         yield from tasks.run("read", partition.value, self._question.settings())
+
+    def _offset(self, given: dict[str, Any]) -> Offset:
+        return Offset.from_json(given, self._arrivals.late)
 
     def _found(self) -> SourceFiles:
         return discover(self._question.source, self._question.storage_options)

@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
+import xxhash
 
 from pyparq.datasets.data_files import DataFile
 from pyparq.errors import ChangedFileError, LimitError, PlanError, UnsupportedError
@@ -18,7 +19,7 @@ SECOND = 1_000_000_000
 
 
 def arrival(name: str, seconds: float) -> Arrival:
-    return Arrival(DataFile(name, f"memory://{name}"), int(seconds * SECOND), name)
+    return Arrival(DataFile(name, f"memory://{name}"), int(seconds * SECOND), xxhash.xxh64_hexdigest(name.encode()))
 
 
 def in_order(files: list[Arrival]) -> list[Arrival]:
@@ -29,12 +30,15 @@ def names(files: list[Arrival]) -> list[str]:
     return [a.file.name for a in files]
 
 
+@pytest.mark.parametrize("most", [100_000, 40])
 @pytest.mark.parametrize("seed", range(20))
-def test_each_file_is_given_out_once(seed: int) -> None:
-    """Files are seen up to ``late`` seconds after their time, in any order. Every offset goes through JSON. Every batch
-    is asked for again when more files have come, as after a restart, and is the same."""
+def test_each_file_is_given_out_once(monkeypatch: pytest.MonkeyPatch, seed: int, most: int) -> None:
+    """Files are seen up to ``late`` seconds after their time, in any order, and old ones get new times where all names
+    are kept. Every offset goes through JSON. Every batch is asked for again when more files have come, as after a
+    restart, and is the same."""
+    monkeypatch.setattr(arrivals, "MOST_NAMES", most)
     chance = random.Random(seed)
-    late = chance.choice([0.5, 10, 1000])
+    late = chance.choice([0.5, 10, 1000] if most > 1_000 else [0.5])
     rules, offset, clock = Arrivals(late), Offset(), 0.0
     files: list[tuple[float, Arrival]] = []
     given: list[str] = []
@@ -46,12 +50,18 @@ def test_each_file_is_given_out_once(seed: int) -> None:
         clock += chance.choice([0, 0.1, 1, 30])
         for k in range(chance.choice([0, 0, 1, 3])):
             files.append((clock + chance.random() * late * 0.9, arrival(f"{step}-{k}", clock)))
+        if most > 1_000 and files and chance.random() < 0.2:  # chmod, touch
+            k = chance.randrange(len(files))
+            when, old = files[k]
+            if when <= clock:
+                files[k] = when, arrival(old.file.name, clock)
         end = rules.advanced(offset, seen(clock), chance.choice([None, 1, 2]))
         end = Offset.from_json(json.loads(json.dumps(end.to_json())))
-        batch = names(rules.between(offset, end, seen(clock)))
-        assert names(rules.between(offset, end, seen(clock + late))) == batch
+        batch = sorted(names(rules.between(offset, end, seen(clock))))
+        assert sorted(names(rules.between(offset, end, seen(clock + late)))) == batch
         given += batch
         offset = end
+        assert len(offset.names) <= most
     end = rules.advanced(offset, seen(clock + late), None)
     given += names(rules.between(offset, end, seen(clock + late)))
     assert sorted(given) == sorted(a.file.name for _, a in files)
@@ -66,19 +76,36 @@ def test_a_limit_and_equal_times() -> None:
     assert batches == [["a", "b"], ["c", "d"], ["e"]]
 
 
-def test_a_file_that_comes_too_late_is_not_given_out() -> None:
+def test_names_tell_what_was_given_out() -> None:
     rules = Arrivals(60)
     end = rules.advanced(Offset(), [arrival("a", 1000)], None)
-    files = in_order([arrival("a", 1000), arrival("in time", 941), arrival("too late", 940)])
-    assert names(rules.between(end, rules.advanced(end, files, None), files)) == ["in time"]
+    files = in_order([arrival("a", 5000), arrival("a day late", 1)])
+    assert names(rules.between(end, rules.advanced(end, files, None), files)) == ["a day late"]
+    assert len(rules.advanced(end, [arrival("b", 6000)], None).names) == 1  # what is gone needs no name
 
 
-def test_offsets_stay_small() -> None:
-    rules = Arrivals(100)
+def test_offsets_stay_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many files the oldest have no name: what is older than they are has been read, or came too late."""
+    monkeypatch.setattr(arrivals, "MOST_NAMES", 100)
+    rules = Arrivals(10)
     files = [arrival(f"{k:06}", k) for k in range(5_000)]
     offset = rules.advanced(Offset(), files, None)
     assert len(offset.names) == 100
+    assert len(json.dumps(offset.to_json())) < 1_300
     assert rules.advanced(offset, files, None) == offset
+    late = in_order([*files, arrival("in time", 4_900), arrival("too late", 4_899)])
+    assert names(rules.between(offset, rules.advanced(offset, late, None), late)) == ["in time"]
+
+
+def test_an_offset_of_an_older_version() -> None:
+    """It names the files of its last seconds. All that are older count as read."""
+    files = [arrival("old", 1), arrival("named", 995), arrival("new", 1000)]
+    old = {"version": 1, "time": 996 * SECOND, "names": [files[1].key]}
+    start, rules = Offset.from_json(old, 60), Arrivals(60)
+    end = rules.advanced(start, files, None)
+    assert names(rules.between(start, end, files)) == ["new"]
+    again = [arrival("old", 2), arrival("named", 3000), arrival("new", 3000)]
+    assert rules.advanced(Offset.from_json(end.to_json()), again, None) == end
 
 
 def test_too_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +121,11 @@ def test_a_file_of_a_batch_that_is_gone() -> None:
         rules.between(Offset(), end, files[:1])
 
 
-@pytest.mark.parametrize("given", [{}, {"version": 2}, {"version": 1, "time": "x", "names": []}, {"version": 1}])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"version": 2}, {"version": 1, "time": "x", "names": []}, {"version": 1}, {"version": 2, "names": "a b"},
+     {"version": 2, "names": "", "horizon": "x"}, {"version": 3, "names": ""}],
+)  # fmt: skip
 def test_a_checkpoint_of_something_else(given: dict[str, object]) -> None:
     with pytest.raises(PlanError, match="no offset"):
         Offset.from_json(given)
