@@ -16,7 +16,7 @@ from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.report import WriteReport, WrittenFile
 from pyparq.datasets.write.write_dataset import replace_sources, write_dataset
-from pyparq.errors import ChangedMeanwhile, OptionError, reading
+from pyparq.errors import ChangedMeanwhile, OptionError, UnsupportedError, reading
 from pyparq.format.types import Schema
 from pyparq.io.atomic_write import Expected
 from pyparq.io.file_lock import Identity
@@ -36,6 +36,7 @@ from pyparq.maintenance.in_place import (
     replaced_source,
 )
 from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, variants_as_stored, without_marks
+from pyparq.maintenance.spark_metadata import defaults_of
 from pyparq.maintenance.stale_sidecars import remove_stale
 from pyparq.option_help import WRITE, with_options
 from pyparq.option_values import SortKey, sort_keys
@@ -277,8 +278,25 @@ def _write_folder(
         "schema": rows.source, "storage_options": wanted.storage_options if is_url(target) else None,
     }  # fmt: skip
     if wanted.mode == "overwrite" and _is_own_folder(dataset, target):
+        _check_defaults(dataset, rows.source)
         return replace_sources(rows, target, lambda: _read_files(dataset), **given)
     return write_dataset(rows, target, mode=wanted.mode, **given)
+
+
+def _check_defaults(dataset: Dataset, schema: Schema) -> None:
+    """Raise :class:`UnsupportedError` where Spark gives a column's DEFAULT for files without it: new files of all rows
+    would have nulls there for good."""
+    files = files_of(dataset)
+    opened = files.open_all(range(len(files.found.files)))
+    given = {name for _, file in opened for name in defaults_of(file.key_values)} & set(schema.names)
+    for _, file in opened if given else ():
+        missing = given - {node.name for node in file.tree.root.children}
+        if missing:
+            raise UnsupportedError(
+                "Spark gives this column's DEFAULT for files that do not have it, and a rewrite would make them null: "
+                "give another folder as the target, or use pyparq.spark.rewrite, which keeps such files apart",
+                file=file.name, column=min(missing),
+            )  # fmt: skip
 
 
 def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Expected | None:

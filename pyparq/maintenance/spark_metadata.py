@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pyparq.format.int96 import IS_INT96
@@ -34,6 +34,16 @@ def row_metadata_kept(schema: Schema, without: Collection[str] = ()) -> str | No
     except (AttributeError, KeyError, ValueError, TypeError, RecursionError):
         return None
     return json.dumps({"type": "struct", "fields": kept}, separators=(",", ":"))
+
+
+def defaults_of(key_values: Mapping[bytes, bytes]) -> set[str]:
+    """The columns for which Spark gives a DEFAULT where a file does not have them, as a file's metadata says."""
+    try:
+        fields = json.loads(key_values[ROW_METADATA.encode()])["fields"]
+        return {str(field["name"]) for field in fields if "EXISTS_DEFAULT" in field["metadata"]}
+    # the text comes from a file and may be anything
+    except (AttributeError, KeyError, ValueError, TypeError, RecursionError):
+        return set()
 
 
 def _fits(field: Field, theirs: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +13,10 @@ from pyparq.datasets.read.dataset import dataset, files_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.evolution import COMPACTION
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.io.url import is_url
 from pyparq.option_values import SortKey
 from pyparq.read.footers.metadata import FileMetaData
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.spark.file_columns import Columns, place_of
 from pyparq.spark.keys import keys_of
 
 
@@ -41,7 +40,7 @@ class Wanted:
         """Whether the rows of the file are in order."""
         if self.interleaved:
             return facts.mark.get("zorder_by") == self._zorder()
-        wanted = [_dotted(key) for key in self.keys]
+        wanted = [dotted for dotted in map(_dotted, self.keys) if facts.columns.has(dotted[0])]
         return all(order[: len(wanted)] == wanted for order in facts.orders)
 
 
@@ -61,11 +60,12 @@ class Facts:
     codec: str | None
     blooms: frozenset[str]
     """Columns with Bloom filters."""
+    columns: Columns
 
 
 @dataclass(frozen=True)
 class Group:
-    """The files of one partition that are made anew."""
+    """Files of one partition that are made anew. All have the same columns."""
 
     folders: tuple[str, ...]
     files: tuple[str, ...]
@@ -74,6 +74,7 @@ class Group:
     num_rows: int
     count: int
     """Files that they become, about."""
+    columns: Columns
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ _CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "
            "LZ4_RAW": "lz4_raw"}  # fmt: skip
 
 
-def choose(folder: str, wanted: Wanted, decryption: str | None, storage_options: Any) -> Choice:
+def choose(folder: str, wanted: Wanted, decryption: str | None, storage_options: Any, case_sensitive: bool) -> Choice:
     """What there is to do in a folder. Reads the footers of small files, and of all files where an order is wanted."""
     ds = files_of(dataset(folder, decryption=keys_of(decryption), storage_options=storage_options))
     by_folder: dict[tuple[str, ...], list[int]] = {}
@@ -105,10 +106,15 @@ def choose(folder: str, wanted: Wanted, decryption: str | None, storage_options:
         for k in numbers
         if wanted.keys or (len(numbers) > 1 and _is_small(ds.found.files[k], wanted))
     ]
-    facts = {k: _facts(file) for k, file in ds.open_all(asked)}
-    groups, chosen = list[Group](), list[int]()
+    facts = {k: _facts(file, case_sensitive) for k, file in ds.open_all(asked)}
+    alike: dict[tuple[Any, ...], list[int]] = {}
     for folders, numbers in by_folder.items():
-        picked = _picked([k for k in numbers if k in facts], ds, facts, wanted)
+        for k in numbers:
+            if k in facts:
+                alike.setdefault((folders, facts[k].columns.names), []).append(k)
+    groups, chosen = list[Group](), list[int]()
+    for (folders, _), numbers in alike.items():
+        picked = _picked(numbers, ds, facts, wanted)
         if picked:
             groups.append(_group(folders, picked, ds, facts, wanted))
             chosen += picked
@@ -151,17 +157,17 @@ def _bytes(numbers: Iterable[int], ds: DatasetFiles) -> int:
 def _group(
     folders: tuple[str, ...], numbers: Sequence[int], ds: DatasetFiles, facts: Mapping[int, Facts], wanted: Wanted
 ) -> Group:
-    places = (str(ds.found.files[k].where) for k in numbers)
     return Group(
         folders,
-        tuple(place if is_url(place) else os.path.abspath(place) for place in places),
+        tuple(place_of(ds.found.files[k]) for k in numbers),
         _bytes(numbers, ds),
         sum(facts[k].rows for k in numbers),
         _count(numbers, ds, wanted),
+        facts[numbers[0]].columns,
     )
 
 
-def _facts(file: OpenFile) -> Facts:
+def _facts(file: OpenFile, case_sensitive: bool) -> Facts:
     metadata = FileMetaData(file)
     groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
     try:
@@ -176,4 +182,5 @@ def _facts(file: OpenFile) -> Facts:
         mark if isinstance(mark, dict) else {},
         _CODECS.get(codecs.most_common(1)[0][0]) if codecs else None,
         frozenset(chunk.path_in_schema for chunk in chunks if chunk.bloom_filter_offset is not None),
+        Columns.of(file, case_sensitive),
     )

@@ -11,21 +11,23 @@ import pickle
 import re
 import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 from pyparq.datasets.read.evolution import COMPACTION
 from pyparq.datasets.read.scan import DatasetPlan
+from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError
 from pyparq.format.types import Schema
 from pyparq.io.url import is_url
-from pyparq.maintenance.kept_storage import storage_kept
 from pyparq.option_values import SortKey, sort_keys
 from pyparq.options import WriteOptions
 from pyparq.spark import stores
 from pyparq.spark.choosing import Choice, Group, Wanted, choose
 from pyparq.spark.compaction_tasks import Cut, Piece, Work
+from pyparq.spark.file_columns import options_for
 from pyparq.spark.keys import check_factory
 from pyparq.spark.ordering import Order
 from pyparq.spark.paths import absolute
@@ -66,6 +68,8 @@ def compact(
 ) -> Any:
     """Join the small files of each partition of a folder, and put rows in order. Other files are not touched.
 
+    Only files that have the same columns are joined: Spark gives a column's DEFAULT for files without the column.
+
     ``path``: a folder. ``target_size``: the compressed size of a file, in bytes or as ``"256MB"`` (2**20 bytes each).
     Files below three quarters of it count as small. They are joined where that makes fewer files. ``sort_by``: an order
     as in :func:`pyparq.write_table`; files that do not declare it are rewritten too. ``zorder_by``: columns that a
@@ -105,8 +109,34 @@ def compact(
     staging = commits.start(where, "overwrite", plan.schema, (), given, storage_options, force)
     assert staging is not None  # for mode "ignore" alone
     job = WriteJob(staging, plan.schema, (), encryption, given, storage_options, choice.sources)
-    parts = _committed(_Run(spark, job, question, wanted, choice, plan), commits, watch)
+    parts = _committed(job, list(_runs(spark, job, question, wanted, choice, plan)), commits, watch)
     return spark.createDataFrame(_report(choice, parts, time.perf_counter() - began), REPORT)
+
+
+def _runs(
+    spark: Any, job: WriteJob, question: Question, wanted: Wanted, choice: Choice, plan: DatasetPlan
+) -> Iterator[_Run]:
+    """The tasks for the files of each set of columns."""
+    numbers = count()
+    for columns in dict.fromkeys(group.columns for group in choice.groups):
+        groups = [group for group in choice.groups if group.columns == columns]
+        places = {place for group in groups for place in group.files}
+        own = columns.narrowed(plan, places)
+        options = options_for(job.options, plan.schema, own.schema)
+        make_plan(own.schema, WriteOptions.make({k: v for k, v in options.items() if k in _FIELDS}))
+        keys = tuple(key for key in wanted.keys if columns.has(_dotted(key.name, plan)))
+        wanted_here = replace(wanted, keys=keys, interleaved=wanted.interleaved and bool(keys))
+        run_job = replace(job, schema=own.schema, options=options)
+        yield _Run(spark, run_job, question, wanted_here, groups, own, numbers)
+
+
+_FIELDS = frozenset(WriteOptions.__dataclass_fields__)
+
+
+def _dotted(name: Any, plan: DatasetPlan) -> str:
+    """The column of a sort key. Raises :class:`ColumnNotFoundError`."""
+    tree = tree_of(plan.schema)
+    return (tree.leaves[name] if isinstance(name, int) else tree.find(name)).dotted
 
 
 def _folder(spark: Any, path: Any, storage_options: Mapping[str, Any] | None) -> tuple[str, Any]:
@@ -123,16 +153,15 @@ def _question(spark: Any, choice: Choice, decryption: str | None, storage_option
     """The read of all chosen files."""
     return Question(
         [place for group in choice.groups for place in group.files], None, None, None, None, 0, decryption, "raise",
-        False, storage_options, is_case_sensitive(spark), many=many_files(spark), zone=None,
+        False, storage_options, is_case_sensitive(spark), {"partitioning": None}, many=many_files(spark), zone=None,
     )  # fmt: skip
 
 
-def _committed(run: _Run, commits: Any, watch: Watch) -> list[tuple[int, TaskReply]]:
+def _committed(job: WriteJob, runs: Sequence[_Run], commits: Any, watch: Watch) -> list[tuple[Group, TaskReply]]:
     """Run the job and commit its files, or leave the folder as it is."""
-    job = run.job
     try:
         with watch:
-            parts = run.files()
+            parts = [part for run in runs for part in run.files()]
         commits.commit(job, [reply for _, reply in parts])
     except PlanError as error:
         commits.abort(job.staging, job.storage_options)
@@ -170,7 +199,7 @@ def _size(given: int | str) -> int:
 
 def _chosen(spark: Any, where: str, wanted: Wanted, decryption: str | None, storage_options: Any) -> Choice:
     """What there is to do, looked at where the files are."""
-    arguments = where, wanted, decryption, storage_options
+    arguments = where, wanted, decryption, storage_options, is_case_sensitive(spark)
     found: Choice = ask(spark, "choose", *arguments) if is_connect(spark) else choose(*arguments)
     return found
 
@@ -190,47 +219,46 @@ def _options(
     if wanted.keys and not wanted.interleaved:
         given["sort_by"] = list(wanted.keys)
     marks = {COMPACTION: wanted.mark(secrets.token_hex(8)), **dict(given.get("key_value_metadata", {}))}
-    given = storage_kept(plan.schema, {**given, "key_value_metadata": marks})
-    checked = {name: value for name, value in given.items() if name in WriteOptions.__dataclass_fields__}
+    given = {**given, "key_value_metadata": marks}
     for key in wanted.keys if wanted.interleaved else ():
         Schema(plan.schema.fields).field(str(key.name))
-    make_plan(plan.schema, WriteOptions.make(checked))
+    make_plan(plan.schema, WriteOptions.make({name: value for name, value in given.items() if name in _FIELDS}))
     return given
 
 
 @dataclass
 class _Run:
-    """The tasks of one compaction."""
+    """The tasks for files that have the same columns."""
 
     spark: Any
     job: WriteJob
     question: Question
     wanted: Wanted
-    choice: Choice
+    groups: Sequence[Group]
     plan: DatasetPlan
+    numbers: Iterator[int]
+    """Of the new files."""
 
-    def files(self) -> list[tuple[int, TaskReply]]:
-        """Make all files: the number of the group, and what a task has written.
+    def files(self) -> list[tuple[Group, TaskReply]]:
+        """Make all files: the group that each is of, and what a task has written.
 
         Raises :class:`DataError` where rows were lost or doubled.
         """
         plans = self._plans(self.plan)
-        ranged = {k for k, group in enumerate(self.choice.groups) if self._is_ranged(group)}
+        ranged = {k for k, group in enumerate(self.groups) if self._is_ranged(group)}
         sampled = {k for k in range(len(plans)) if k in ranged or self.wanted.interleaved}
         orders = self._orders(sampled)
         pieces = self._pieces({k: plans[k] for k in ranged}, orders)
         work: list[tuple[int, Work]] = []
-        for k, (group, plan) in enumerate(zip(self.choice.groups, plans, strict=True)):
+        for k, (group, plan) in enumerate(zip(self.groups, plans, strict=True)):
             sorted_by = orders[k].order if k in orders and self.wanted.interleaved else None
             if k in ranged:
-                work += [(k, Work(len(work) + n, group.folders, None, found, sorted_by))
-                         for n, found in enumerate(pieces[k])]  # fmt: skip
+                work += [(k, Work(next(self.numbers), group.folders, None, found, sorted_by)) for found in pieces[k]]
             else:
-                count = 1 if sorted_by is not None else group.count
-                work += [(k, Work(len(work) + n, group.folders, part, (), sorted_by))
-                         for n, part in enumerate(plan.split(count))]  # fmt: skip
+                parts = plan.split(1 if sorted_by is not None else group.count)
+                work += [(k, Work(next(self.numbers), group.folders, part, (), sorted_by)) for part in parts]
         replied = self._asked("files", [task for _, task in work])
-        found = [(k, reply) for (k, _), reply in zip(work, replied, strict=True)]
+        found = [(self.groups[k], reply) for (k, _), reply in zip(work, replied, strict=True)]
         self._check_rows(found)
         return found
 
@@ -246,7 +274,7 @@ class _Run:
         by_place = {file.where: file for file in plan.files}
         return [
             replace(plan, files=tuple(by_place[place] for place in group.files if place in by_place)).trimmed()
-            for group in self.choice.groups
+            for group in self.groups
         ]
 
     def _orders(self, groups: Collection[int]) -> dict[int, Cut]:
@@ -265,7 +293,7 @@ class _Run:
         for k, tables in samples.items():
             sample = pa.concat_tables(tables)
             order = Order.of_sample(self.wanted.keys, self.wanted.interleaved, sample)
-            found[k] = Cut(order, order.cuts(sample, self.choice.groups[k].count))
+            found[k] = Cut(order, order.cuts(sample, self.groups[k].count))
         return found
 
     def _pieces(self, plans: Mapping[int, DatasetPlan], cuts: Mapping[int, Cut]) -> dict[int, list[tuple[Piece, ...]]]:
@@ -284,9 +312,9 @@ class _Run:
         settings = {"job": self.job, "decryption": self.question.decryption}
         return replies(self.spark, "compact", [pickle.dumps((step, payload)) for payload in payloads], settings)
 
-    def _check_rows(self, found: Sequence[tuple[int, TaskReply]]) -> None:
-        for k, group in enumerate(self.choice.groups):
-            rows = sum(part.num_rows for n, reply in found if n == k for part in reply.parts)
+    def _check_rows(self, found: Sequence[tuple[Group, TaskReply]]) -> None:
+        for group in self.groups:
+            rows = sum(part.num_rows for part in _made(group, found))
             if rows != group.num_rows:
                 raise DataError(
                     f"{group.num_rows:,} rows were to be compacted, and {rows:,} were written: nothing is replaced",
@@ -294,16 +322,21 @@ class _Run:
                 )
 
 
+def _made(group: Group, found: Sequence[tuple[Group, TaskReply]]) -> list[Any]:
+    """The new files of a group."""
+    return [part for other, reply in found if other is group for part in reply.parts]
+
+
 def _parts(plan: DatasetPlan) -> list[DatasetPlan]:
     return plan.split(parts_of(plan.num_bytes, 1)) if plan.files else []
 
 
-def _report(choice: Choice, found: Sequence[tuple[int, TaskReply]], seconds: float) -> list[tuple[Any, ...]]:
-    rows = []
-    for k, group in enumerate(choice.groups):
-        made = [part for n, reply in found if n == k for part in reply.parts]
-        rows.append(
-            ("/".join(group.folders), len(group.files), len(made), group.num_rows, group.num_bytes,
-             sum(part.num_bytes for part in made), seconds)
-        )  # fmt: skip
-    return rows
+def _report(choice: Choice, found: Sequence[tuple[Group, TaskReply]], seconds: float) -> list[tuple[Any, ...]]:
+    """A row for each partition."""
+    rows: dict[str, list[int]] = {}
+    for group in choice.groups:
+        made = _made(group, found)
+        facts = (len(group.files), len(made), group.num_rows, group.num_bytes, sum(part.num_bytes for part in made))
+        name = "/".join(group.folders)
+        rows[name] = [a + b for a, b in zip(rows.get(name, [0] * len(facts)), facts, strict=True)]
+    return [(name, *facts, seconds) for name, facts in rows.items()]

@@ -16,8 +16,8 @@ def rewrite_task(payload: bytes, settings: Mapping[str, Any], attempt: str) -> T
     """What one task does: its part of the rows, written to staging."""
     import pyarrow as pa
 
-    number, part = pickle.loads(payload)
-    job, decryption = settings["job"], settings["decryption"]
+    number, job_number, part = pickle.loads(payload)
+    job, decryption = settings["jobs"][job_number], settings["decryption"]
     scan = pickle.loads(part).scan(
         decryption=keys_of(decryption), storage_options=job.storage_options, use_threads=False
     )

@@ -16,6 +16,7 @@ from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.kept_storage import storage_kept, without_marks
 from pyparq.spark import stores
 from pyparq.spark.columns import taken
+from pyparq.spark.file_columns import Columns, columns_of_files, options_for
 from pyparq.spark.file_jobs import REPORT
 from pyparq.spark.keys import check_factory
 from pyparq.spark.partition_types import folders_of
@@ -25,7 +26,7 @@ from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.question import Question, parts_of, pickled
 from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.settings import obeyed, of_session
-from pyparq.spark.work import replies
+from pyparq.spark.work import ask, replies
 from pyparq.spark.write_tasks import WriteJob
 from pyparq.spark.writing import MODES, check_target, committed_or_aborted, committer_of
 
@@ -54,11 +55,12 @@ def rewrite(
     """Rewrite a dataset: join small files, sort, compress otherwise, encrypt, leave rows or columns out.
 
     ``source``: as in :func:`pyparq.dataset`. ``target``: a folder. Without it, all files of the folder ``source`` are
-    replaced together. Files that are added meanwhile stay. A file that changes meanwhile is an error, and nothing is
-    replaced (:class:`pyparq.ChangedFileError`). ``columns``, ``filters``: what to keep. ``partition_cols``: by default
-    those of the source. ``partitions``: maximum number of tasks, by default one for each 128 MiB of pages. Each task
-    writes one file for each folder that it has rows for. ``decryption``: the name of a function that makes the
-    properties on each worker. ``storage_options``: for URLs, of the source and of the target. The others, and
+    replaced together, and new files are made of files that have the same columns: Spark gives a column's DEFAULT for
+    files without the column. Files that are added meanwhile stay. A file that changes meanwhile is an error, and
+    nothing is replaced (:class:`pyparq.ChangedFileError`). ``columns``, ``filters``: what to keep. ``partition_cols``:
+    by default those of the source. ``partitions``: maximum number of tasks, by default one for each 128 MiB of pages.
+    Each task writes one file for each folder that it has rows for. ``decryption``: the name of a function that makes
+    the properties on each worker. ``storage_options``: for URLs, of the source and of the target. The others, and
     ``options``, are those of :func:`pyparq.spark.write`.
 
     The job runs now. Returns a DataFrame with one row per new file, with the columns of the report of
@@ -85,15 +87,39 @@ def rewrite(
     with watch:
         question = as_stored(spark, question)
         plan = _only(planned(spark, question), sources)
-    payloads, own = _parts(plan, question), tuple(field.name for field in plan.header.partitions)
+    own = tuple(field.name for field in plan.header.partitions)
     names = own if partition_cols is None else _names(partition_cols)
     mode, options = obeyed(MODES[mode], () if in_place else names, options, of_session(spark))
-    options, schema = storage_kept(plan.schema, options, names), without_marks(plan.schema)
-    staging = commits.start(place, mode, schema, names, options, storage_options, force)
+    schema, kept = without_marks(plan.schema), storage_kept(plan.schema, options, names)
+    staging = commits.start(place, mode, schema, names, kept, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
-    job = WriteJob(staging, schema, names, encryption, options, storage_options, sources, zone=time_zone(spark))
-    return spark.createDataFrame(_report(spark, commits, watch, job, payloads, decryption), REPORT)
+    job = WriteJob(staging, schema, names, encryption, kept, storage_options, sources, zone=time_zone(spark))
+    alike = _columns(spark, where, question) if in_place else {}
+    parts = _by_columns(job, plan, alike, options) if alike else [(job, plan)]
+    work = [(own_job, payload) for own_job, part in parts for payload in _parts(part, question)]
+    return spark.createDataFrame(_report(spark, commits, watch, job, work, decryption), REPORT)
+
+
+def _by_columns(
+    job: WriteJob, plan: DatasetPlan, alike: Mapping[Columns, frozenset[str]], options: Mapping[str, Any]
+) -> list[tuple[WriteJob, DatasetPlan]]:
+    """The files of each set of columns, and how new files are made of them."""
+    found = []
+    for have, places in alike.items():
+        part = have.narrowed(plan, places)
+        own = options_for(options, plan.schema, part.schema, job.partition_cols)
+        found.append((replace(job, schema=without_marks(part.schema), options=own), part))
+    return found
+
+
+def _columns(spark: Any, where: str, question: Question) -> dict[Columns, frozenset[str]]:
+    """The files of the folder by their columns, looked at where the files are."""
+    about = where, question.case_sensitive, question.decryption, question.storage_options
+    found: dict[Columns, frozenset[str]] = (
+        ask(spark, "columns", *about) if is_connect(spark) else columns_of_files(*about)
+    )
+    return found
 
 
 def _question(
@@ -113,12 +139,13 @@ def _names(partition_cols: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def _report(
-    spark: Any, commits: Any, watch: Watch, job: WriteJob, payloads: Sequence[Any], decryption: str | None
+    spark: Any, commits: Any, watch: Watch, job: WriteJob, parts: Sequence[tuple[WriteJob, bytes]], decryption: Any
 ) -> list[tuple[Any, ...]]:
-    """Run the job. Returns a row for each new file."""
+    """Run the job. Each part has the job of its own columns. Returns a row for each new file."""
     began = time.perf_counter()
-    work = [pickle.dumps((k, payload)) for k, payload in enumerate(payloads)]
-    settings = {"job": job, "decryption": decryption}
+    jobs = list(dict.fromkeys(id(own) for own, _ in parts))
+    work = [pickle.dumps((k, jobs.index(id(own)), payload)) for k, (own, payload) in enumerate(parts)]
+    settings = {"jobs": list({id(own): own for own, _ in parts}.values()), "decryption": decryption}
     report = committed_or_aborted(
         commits, job, watch, lambda: replies(spark, "rewrite", work, settings) if work else []
     )

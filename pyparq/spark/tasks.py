@@ -156,6 +156,13 @@ def _compact(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     yield _told(lambda: do(step, work, settings, f"task-{TaskContext.get().taskAttemptId()}"))
 
 
+def _columns(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """The files of a folder by their columns."""
+    from pyparq.spark.file_columns import columns_of_files
+
+    yield _told(lambda: columns_of_files(*pickle.loads(settings["arguments"])))
+
+
 def _choose(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
     """Which files a compaction makes anew."""
     from pyparq.spark.choosing import choose
@@ -204,5 +211,5 @@ _TASKS = {
     "read": _read, "count": _count, "question": _question, "whole_plan": _whole_plan, "as_stored": _as_stored,
     "answer": _answer,
     "share": _share, "note": _note, "commit_step": _commit_step, "list": _list, "files": _files, "rewrite": _rewrite,
-    "compact": _compact, "choose": _choose, "catalog": _catalog,
+    "compact": _compact, "choose": _choose, "columns": _columns, "catalog": _catalog,
 }  # fmt: skip
