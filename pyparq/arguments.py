@@ -73,12 +73,13 @@ class ReadArguments(TypedDict, total=False):
     OffsetIndex."""
     use_threads: bool
     """Read and decode column chunks in parallel."""
-    coerce_int96_timestamp_unit: Int96Unit
-    """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover
-    the years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``auto`` means
-    ``ns`` where all instants of the file or dataset fit, and ``us`` otherwise. Statistics answer that if they have
-    the order of INT96, otherwise the values are read when the file or dataset is opened. ``bytes`` gives the 12
-    bytes as they are stored; tables that have them are written as INT96 again, byte by byte."""
+    coerce_int96_timestamp_unit: Int96Unit | None
+    """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. By default ``us`` for files that
+    Spark wrote, as Spark has no finer unit, and ``ns`` for all others. Nanoseconds in 64 bits only cover the years
+    1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``auto`` means ``ns`` where
+    all instants of the file or dataset fit, and ``us`` otherwise. Statistics answer that if they have the order of
+    INT96, otherwise the values are read when the file or dataset is opened. ``bytes`` gives the 12 bytes as they
+    are stored; tables that have them are written as INT96 again, byte by byte."""
     int96_adjusted_to_utc: bool
     """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
     Otherwise they have no time zone, as in pyarrow."""

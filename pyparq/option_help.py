@@ -51,8 +51,9 @@ use_page_index = True
     the OffsetIndex.
 use_threads = True
     Read and decode column chunks in parallel.
-coerce_int96_timestamp_unit = "ns"
-    Unit in which INT96 timestamps are read: s, ms, us or ns. Nanoseconds in 64 bits only cover the
+coerce_int96_timestamp_unit = None
+    Unit in which INT96 timestamps are read: s, ms, us or ns. By default us for files that Spark
+    wrote, as Spark has no finer unit, and ns for all others. Nanoseconds in 64 bits only cover the
     years 1677 to 2262. One outside of them is an error (out_of_range): ask for us. auto means ns
     where all instants of the file or dataset fit, and us otherwise. Statistics answer that if they
     have the order of INT96, otherwise the values are read when the file or dataset is opened. bytes

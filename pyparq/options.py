@@ -261,12 +261,13 @@ class ReadOptions:
     """Skip pages in which the ColumnIndex rules out a match with the filter, and find the others by the OffsetIndex."""
     use_threads: bool = True
     """Read and decode column chunks in parallel."""
-    coerce_int96_timestamp_unit: Int96Unit = "ns"
-    """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. Nanoseconds in 64 bits only cover the
-    years 1677 to 2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``auto`` means ``ns`` where
-    all instants of the file or dataset fit, and ``us`` otherwise. Statistics answer that if they have the order of
-    INT96, otherwise the values are read when the file or dataset is opened. ``bytes`` gives the 12 bytes as they are
-    stored; tables that have them are written as INT96 again, byte by byte."""
+    coerce_int96_timestamp_unit: Int96Unit | None = None
+    """Unit in which INT96 timestamps are read: ``s``, ``ms``, ``us`` or ``ns``. By default ``us`` for files that Spark
+    wrote, as Spark has no finer unit, and ``ns`` for all others. Nanoseconds in 64 bits only cover the years 1677 to
+    2262. One outside of them is an error (``out_of_range``): ask for ``us``. ``auto`` means ``ns`` where all instants
+    of the file or dataset fit, and ``us`` otherwise. Statistics answer that if they have the order of INT96, otherwise
+    the values are read when the file or dataset is opened. ``bytes`` gives the 12 bytes as they are stored; tables that
+    have them are written as INT96 again, byte by byte."""
     int96_adjusted_to_utc: bool = False
     """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
     Otherwise they have no time zone, as in pyarrow."""
@@ -310,7 +311,8 @@ class ReadOptions:
         if isinstance(self.retry_wait, bool) or not isinstance(self.retry_wait, (int, float)) or self.retry_wait < 0:
             raise OptionError(f"retry_wait must be a number of seconds, not {self.retry_wait!r}")
         units = ("s", "ms", "us", "ns", "bytes", "auto")
-        check_choice("coerce_int96_timestamp_unit", self.coerce_int96_timestamp_unit, units)
+        if self.coerce_int96_timestamp_unit is not None:
+            check_choice("coerce_int96_timestamp_unit", self.coerce_int96_timestamp_unit, units)
         check_choice("out_of_range", self.out_of_range, ("raise", "null"))
         check_choice("variants", self.variants, ("whole", "stored"))
         for name in ("read_dictionary", "binary_columns"):

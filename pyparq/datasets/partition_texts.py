@@ -75,6 +75,8 @@ def _float(value: Any) -> str:
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return np.format_float_positional(value, unique=True, trim="0")
     digits, _, exponent = np.format_float_scientific(value, unique=True, trim="0").partition("e")
+    if digits.endswith(".0"):  # Java has two digits, and so the two that are nearest: 4.9E-324
+        digits, _, exponent = f"{float(value):.1e}".partition("e")
     return f"{digits}E{int(exponent)}"
 
 
@@ -83,19 +85,24 @@ def _decimals(column: Column, name: str) -> list[Any]:
 
 
 def _dates(column: Column, name: str) -> list[Any]:
-    if column.type.format == "tdm":
-        return [str(day) for day in np.datetime_as_string(column.values().view("M8[ms]").astype("M8[D]"))]
-    return [str(day) for day in np.datetime_as_string(column.values().astype("M8[D]"))]
+    values = column.values().view("M8[ms]") if column.type.format == "tdm" else column.values()
+    return [moment_text(day) for day in values.astype("M8[D]")]
 
 
 def _timestamps(column: Column, name: str) -> list[Any]:
     """``2024-02-29 10:00:00.5``: without a zone. Timestamps with a zone are written in UTC."""
-    texts = np.datetime_as_string(column.values().view(f"M8[{column.type.unit}]"))
-    return [_short(str(text).replace("T", " ")) for text in texts]
+    return [moment_text(moment) for moment in column.values().view(f"M8[{column.type.unit}]")]
 
 
-def _short(text: str) -> str:
-    return text.rstrip("0").rstrip(".") if "." in text else text
+def moment_text(moment: np.datetime64) -> str:
+    """A day or a point in time without zeros at the end of a second's part. Years before 0 and after 9999 have a sign,
+    and all have four digits or more: ``-0001-03-01``, ``+10000-01-01``."""
+    text = str(moment).replace("T", " ")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    year, rest = text[: text.index("-", 1)], text[text.index("-", 1) :]
+    number = int(year)
+    return f"{'-' if number < 0 else '+' if number > 9999 else ''}{abs(number):04d}{rest}"
 
 
 def _binary(column: Column, name: str) -> list[Any]:

@@ -31,6 +31,8 @@ VERSION = b"org.apache.spark.version"
 LEGACY_DATES, LEGACY_INT96 = b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"
 TIME_ZONE = b"org.apache.spark.timeZone"
 """Spark's keys in the metadata of files that it writes."""
+ROW_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
+"""Spark's own schema, also in files that are made from its rows."""
 
 Int64Array = npt.NDArray[np.int64]
 Range = tuple[int | None, int | None]
@@ -66,6 +68,11 @@ class Hybrid(NamedTuple):
         if leaf.kind == "int96":
             return self.int96
         return self.dates and (leaf.kind == "date" or (leaf.kind == "timestamp" and leaf.utc and leaf.unit != "ns"))
+
+
+def is_of_spark(key_values: Mapping[bytes, bytes]) -> bool:
+    """Whether the rows of the file came from Spark, whose timestamps have microseconds."""
+    return VERSION in key_values or ROW_METADATA in key_values
 
 
 def hybrid_of(key_values: Mapping[bytes, bytes]) -> Hybrid | None:

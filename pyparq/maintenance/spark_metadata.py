@@ -12,10 +12,11 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from pyparq.format import hybrid_calendar
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.types import Field, Schema
 
-ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
+ROW_METADATA = hybrid_calendar.ROW_METADATA.decode()
 
 
 def row_metadata_kept(schema: Schema, without: Collection[str] = ()) -> str | None:

@@ -23,11 +23,9 @@ def read_options(
     schema_depth_limit: int | None = None,
 ) -> dict[str, Any]:
     """Options of :class:`pyparq.ReadOptions`. Checksums are always verified: it costs little."""
-    made: dict[str, Any] = {}
+    made: dict[str, Any] = {"coerce_int96_timestamp_unit": coerce_int96_timestamp_unit or "ns"}
     if read_dictionary:
         made["read_dictionary"] = list(read_dictionary)
-    if coerce_int96_timestamp_unit is not None:
-        made["coerce_int96_timestamp_unit"] = coerce_int96_timestamp_unit
     if decryption_properties is not None:
         made["decryption"] = decryption_properties
     if schema_depth_limit is not None:

@@ -15,6 +15,7 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import fixed_column
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_python import column_from_list
+from pyparq.datasets.partition_texts import moment_text
 from pyparq.datasets.partitions import HiveFolders
 from pyparq.format.types import DataType
 from pyparq.spark.session import infers_partitions, time_zone
@@ -23,8 +24,8 @@ from pyparq.spark.zones import instant_us, wall_us, zone_of
 _WHOLE = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _DOUBLE = re.compile(rf"(?:(?:{_NUMBER.pattern})[fFdD]?|[+-]?(?:NaN|Infinity))", re.ASCII)
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_TIME = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(?:\.\d)?", re.ASCII)
+_DATE = re.compile(r"(?:-?\d{4}|[+-]\d{5,6})-\d{2}-\d{2}", re.ASCII)
+_TIME = re.compile(rf"{_DATE.pattern} (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d)?", re.ASCII)
 _DIGITS = 38
 _OF_INTEGERS = {"int": 10, "long": 20}
 """Digits of the decimal that holds all of them."""
@@ -92,7 +93,7 @@ def _common(kinds: set[str], texts: Sequence[str]) -> tuple[DataType, Any]:
     if kinds in ({"double"}, {"int", "double"}):
         return DataType("g"), _double
     if kinds == {"date"}:
-        return DataType("tdD"), dt.date.fromisoformat
+        return DataType("tdD"), _day
     if kinds <= {"date", "timestamp"} and kinds:
         return DataType("tsu:UTC"), None
     return DataType("u"), str
@@ -114,25 +115,25 @@ def _double(text: str) -> float:
     return float(text.strip().rstrip("fFdD") if not text.strip().endswith(("NaN", "Infinity")) else text)
 
 
+def _day(text: str) -> Any:
+    """A date of any year: Python's own end at 9999. Raises :class:`ValueError` for a day that no month has."""
+    return np.datetime64(text, "D")
+
+
 def _is_date(text: str) -> bool:
     try:
-        return bool(_DATE.fullmatch(text)) and dt.date.fromisoformat(text) is not None
+        return bool(_DATE.fullmatch(text)) and _day(text) is not None
     except ValueError:
         return False
 
 
 def _is_moment(text: str) -> bool:
-    try:
-        return bool(_TIME.fullmatch(text)) and dt.datetime.fromisoformat(text[:19]) is not None
-    except ValueError:
-        return False
+    return bool(_TIME.fullmatch(text)) and _is_date(text.split(" ")[0])
 
 
 def _moment(text: str, zone: dt.tzinfo) -> int:
     """Microseconds since 1970 of what a clock of the zone shows, or of the beginning of a day."""
-    shown = dt.datetime.fromisoformat(text[:19])
-    us = (shown - dt.datetime(1970, 1, 1)) // dt.timedelta(microseconds=1)
-    return instant_us(us + 100_000 * int(text[20:] or 0), zone)
+    return instant_us(int(np.datetime64(text.replace(" ", "T"), "us").astype(np.int64)), zone)
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -175,5 +176,4 @@ def _clocks(column: Any, name: str) -> Any:
 
 def _shown(us: int) -> str:
     """As Spark writes it: without zeros at the end of a second's part."""
-    text = str(np.datetime64(us, "us")).replace("T", " ")
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return moment_text(np.datetime64(us, "us"))

@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import pyparq
+import pyparq.parquet
 from pyparq import col
 
 pytest_plugins = ("spark_session",)
@@ -157,3 +161,20 @@ def test_a_rewrite_keeps_the_stored_types(usual: Any, ps: Any, events: Path, tmp
     there = events if in_place else tmp_path / "sorted"
     assert shown(usual.read.parquet(str(there))) == own
     assert stored(there) == types
+
+
+def test_python_reads_the_microseconds_that_spark_wrote(usual: Any, ps: Any, events: Path) -> None:
+    """Also 9999-12-31, which stands for "never": nanoseconds in 64 bits end in 2262. The drop-in is as pyarrow is."""
+    own = usual.read.parquet(str(events)).selectExpr("id", "unix_micros(ts) us").orderBy("id")
+    expected = [row.us for row in own.collect()]
+    found = pyparq.read_table(events).to_arrow().sort_by("id")["ts"]
+    assert found.type.unit in ("us", "ms")
+    ticks = found.cast(pa.int64()).to_pylist()
+    factor = 1 if found.type.unit == "us" else 1_000
+    assert [None if us is None else us // factor for us in expected] == ticks
+    assert pyparq.dataset(events).count(col("ts") > np.datetime64("5000-01-01")) == 1
+    assert ps.write(usual.read.parquet(str(events)), events.parent / "copy").files
+    assert pyparq.read_table(events.parent / "copy").num_rows == 7
+    if pq.read_schema(next(events.glob("*.parquet"))).field("ts").type.unit == "ns":  # INT96
+        with pytest.raises(pyparq.DataError, match="nanoseconds"):
+            pyparq.parquet.read_table(events)

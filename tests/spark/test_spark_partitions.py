@@ -111,3 +111,31 @@ def test_types_are_worked_out_without_spark(values: list[str]) -> None:
         assert str(found.type).startswith(said[values[0]].replace("double", "float64"))
     else:
         assert len(SparkFolders("UTC").column("p", [v.replace("%3A", ":") for v in values])) == len(values)
+
+
+EXTREMES = {
+    "date": ["date'-0001-03-01'", "date'0000-02-29'", "date'9999-12-31'", "date'+10000-01-01'", "date'+99999-12-31'"],
+    "timestamp": ["timestamp'-0001-03-01 01:02:03'", "timestamp'+10000-01-01 00:00:00.5'",
+                  "timestamp'1883-11-18 12:00:00'"],
+    "timestamp_ntz": ["timestamp_ntz'0000-02-29 01:02:03'", "timestamp_ntz'+10000-01-01 00:00:00.5'"],
+    "double": ["double('4.9E-324')", "double('2.2250738585072014E-308')", "1e7D", "-0.0D"],
+    "float": ["float('1.4E-45')", "float('2.8E-45')", "float('3.4028235E38')"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", EXTREMES)
+def test_folders_of_extreme_values(usual: Any, ps: Any, tmp_path: Path, kind: str) -> None:
+    """Both write the same folders, and read them as the same values of the same type."""
+    values = ", ".join(f"({k}L, cast({value} as {kind}))" for k, value in enumerate(EXTREMES[kind]))
+    frame = usual.sql(f"select * from values {values} as t(id, p)").coalesce(1)
+    frame.write.partitionBy("p").parquet(str(tmp_path / "theirs"))
+    ps.write(frame, tmp_path / "ours", partition_cols=["p"])
+    folders = sorted(path.name for path in (tmp_path / "theirs").glob("p=*"))
+    assert sorted(path.name for path in (tmp_path / "ours").glob("p=*")) == folders
+    for source in [tmp_path / "theirs", tmp_path / "ours"]:
+        own, ours = usual.read.parquet(str(source)), ps.read(usual, source)
+        assert ours.schema["p"].dataType == own.schema["p"].dataType
+        shown = [sorted(map(str, f.selectExpr("id", "string(p)").collect())) for f in (ours, own)]
+        assert shown[0] == shown[1]
+    if kind == "date":
+        assert ps.count(usual, tmp_path / "theirs", "p > date'9999-12-31'") == 2

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pyparq.errors import OptionError, SchemaError
-from pyparq.format.hybrid_calendar import Hybrid, hybrid_of
+from pyparq.format.hybrid_calendar import Hybrid, hybrid_of, is_of_spark
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import OPTIONAL, LeafType, Physical
@@ -86,7 +86,7 @@ def schema_of(footer: LazyFileMetaData, options: ReadOptions) -> FileSchema:
 
 def _made(footer: LazyFileMetaData, key_values: dict[bytes, bytes], options: ReadOptions) -> FileSchema:
     tree = build_tree(footer.schema(), options.limits.max_schema_depth, case_sensitive=options.case_sensitive)
-    unit = options.coerce_int96_timestamp_unit
+    unit = options.coerce_int96_timestamp_unit or ("us" if is_of_spark(key_values) else "ns")
     if unit not in ("ns", "auto") or options.int96_adjusted_to_utc:
         _read_int96_as(tree, "ns" if unit == "auto" else unit, options.int96_adjusted_to_utc)
     if options.out_of_range == "null":
