@@ -27,6 +27,7 @@ from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
 from pyparq.spark.conditions import Condition
 from pyparq.spark.keys import keys_of
+from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
 from pyparq.spark.skipped import LeftOut, left_out
 from pyparq.spark.sql_conditions import parsed
@@ -83,6 +84,8 @@ class Question:
     """How the values in folders called ``name=value`` get their types, where nothing else is asked for."""
     residual: bool = False
     """Spark applies the filter too: parts of it that have no equal here keep all rows, and its columns are read."""
+    ansi: bool = True
+    """``spark.sql.ansi.enabled``: which types Spark brings values of different types to."""
 
     def __post_init__(self) -> None:
         # It stays with the files when the names in the question are settled.
@@ -251,7 +254,7 @@ def scan_of(question: Question, ds: Dataset, also: Expression | None = None) -> 
     names = Names(ds, question.case_sensitive, question.zone)
     given, columns = question.filters, names.columns(question.columns)
     if isinstance(given, (str, Condition)):
-        given, columns = _translated(given, columns, names.tree, question.residual)
+        given, columns = _translated(given, columns, names.tree, question)
     filters = names.filters(given)
     if also is not None:
         try:
@@ -261,12 +264,13 @@ def scan_of(question: Question, ds: Dataset, also: Expression | None = None) -> 
     return ds.scan(columns, filters)
 
 
-def _translated(given: str | Condition, columns: Any, tree: SchemaTree, residual: bool) -> tuple[Any, Any]:
+def _translated(given: str | Condition, columns: Any, tree: SchemaTree, question: Question) -> tuple[Any, Any]:
     """A condition of Spark as a filter, and the columns to read: with those that Spark looks at, where it does."""
     if isinstance(given, str):
         given = parsed(given, [name for leaf in tree.leaves for name in leaf.path])
-    if not residual:
-        return filter_of(given, tree), columns
+    session = Session(question.zone, question.ansi)
+    if not question.residual:
+        return filter_of(given, tree, session), columns
     needed = columns_needed(given, tree)
     if columns is not None:
         asked = [tree.find(name).path for name in columns]
@@ -276,7 +280,7 @@ def _translated(given: str | Condition, columns: Any, tree: SchemaTree, residual
         tops = [path[0] for path in asked]
         columns = [(name,) for name in dict.fromkeys([*tops, *needed])] if needed is not None else []
         columns = columns or None  # a DataFrame has columns, also where only its rows are counted
-    return filter_of(given, tree, residual=True), columns
+    return filter_of(given, tree, session, residual=True), columns
 
 
 def _run(plan: DatasetPlan, question: Question) -> Any:

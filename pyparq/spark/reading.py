@@ -16,7 +16,7 @@ from pyparq.spark.paths import absolute
 from pyparq.spark.planning import reply
 from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.question import SMALL, Question
-from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
+from pyparq.spark.session import check_session, is_ansi, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.skipped import LeftOut, note, warn
 from pyparq.spark.types import SparkTypes
 from pyparq.spark.work import ask, over_payloads, replies
@@ -180,7 +180,7 @@ def _question(
         source, columns, taken(filters, spark), _arrow_schema(schema), partitions, small, decryption, on_error,
         truncate, storage_options, is_case_sensitive(spark), options, counts,
         None if skipped_to is None else absolute(skipped_to, is_connect(spark)), many_files(spark),
-        time_zone(spark), folders_of(spark), residual,
+        time_zone(spark), folders_of(spark), residual, is_ansi(spark),
     )  # fmt: skip
 
 

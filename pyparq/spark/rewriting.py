@@ -24,7 +24,7 @@ from pyparq.spark.paths import absolute
 from pyparq.spark.planning import as_stored, planned
 from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.question import Question, parts_of, pickled
-from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files, time_zone
+from pyparq.spark.session import check_session, is_ansi, is_case_sensitive, is_connect, many_files, time_zone
 from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import ask, replies
 from pyparq.spark.write_tasks import WriteJob
@@ -131,6 +131,7 @@ def _question(
         where, columns, taken(filters, spark), None, partitions, 0, decryption, "raise", False, storage_options,
         is_case_sensitive(spark),
         many=many_files(spark), zone=time_zone(spark), folders=folders_of(spark),
+        ansi=is_ansi(spark),
     )  # fmt: skip
 
 

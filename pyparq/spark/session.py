@@ -104,6 +104,11 @@ def is_case_sensitive(spark: Any) -> bool:
     return str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true"
 
 
+def is_ansi(spark: Any) -> bool:
+    """Whether values of different types are compared by ANSI's rules (``spark.sql.ansi.enabled``)."""
+    return str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
+
+
 def time_zone(spark: Any) -> str:
     """The zone of points in time that say none (``spark.sql.session.timeZone``)."""
     return str(spark.conf.get("spark.sql.session.timeZone"))

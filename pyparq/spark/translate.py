@@ -35,14 +35,14 @@ from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.spark.conditions import Attribute, Call, Condition, Literal, columns_of, shown
-from pyparq.spark.literals import NoEqual, literal_for
+from pyparq.spark.literals import NoEqual, Session, literal_for, literals_in
 
 _COMPARISONS = {"=": "==", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _FLIPPED = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TRUE = Known(True)
 
 
-def filter_of(condition: Condition, tree: SchemaTree, residual: bool = False) -> Expression | None:
+def filter_of(condition: Condition, tree: SchemaTree, session: Session, residual: bool = False) -> Expression | None:
     """The filter on the columns of ``tree``. ``residual``: Spark applies the condition too, so parts that have no equal
     are left to it; ``None`` where nothing is left then.
 
@@ -52,7 +52,7 @@ def filter_of(condition: Condition, tree: SchemaTree, residual: bool = False) ->
     for column in columns_of(condition):
         if column is not None:
             tree.find(_path(column, tree))
-    return _Translator(tree, residual).condition(condition, False)
+    return _Translator(tree, session, residual).condition(condition, False)
 
 
 def columns_needed(condition: Condition, tree: SchemaTree) -> list[str] | None:
@@ -75,8 +75,9 @@ def _path(column: Attribute, tree: SchemaTree) -> Path:
 
 
 class _Translator:
-    def __init__(self, tree: SchemaTree, residual: bool) -> None:
+    def __init__(self, tree: SchemaTree, session: Session, residual: bool) -> None:
         self._tree = tree
+        self._session = session
         self._residual = residual
         self._functions: dict[str, Callable[[tuple[Condition, ...]], Expression]] = {
             "in": self._in, "like": self._like, "startswith": self._starts_with, "isnull": self._is_null,
@@ -153,7 +154,9 @@ class _Translator:
         """A literal as the column is compared with it; ``None`` for NULL."""
         if not isinstance(node, Literal):
             raise NoEqual("a column is needed on one side, and a value on the other")
-        value = literal_for(node, column)
+        return self._checked(literal_for(node, column, self._session), column)
+
+    def _checked(self, value: Any, column: Node) -> Any:
         is_checked_later = isinstance(value, (dt.timedelta, np.timedelta64))  # an integer may be shown as a duration
         if value is not None and not is_checked_later:
             try:
@@ -204,7 +207,11 @@ class _Translator:
 
     def _in(self, given: tuple[Condition, ...]) -> Expression:
         path, column = self._column(given[0])
-        return IsIn(path, [self._value(item, column) for item in given[1:]])
+        items = [item for item in given[1:] if isinstance(item, Literal)]
+        if len(items) < len(given) - 1:
+            raise NoEqual("a column is needed on one side, and values on the other")
+        found = literals_in(items, column, self._session)
+        return IsIn(path, [self._checked(value, column) for value in found])
 
     def _is_null(self, given: tuple[Condition, ...]) -> Expression:
         place = self._named(given[0])

@@ -30,6 +30,17 @@ def table(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def counts(own: Any, conditions: list[str]) -> list[int | None]:
+    """What Spark counts, in one query; ``None`` where the condition is an error for it."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return list(own.selectExpr(*(f"count_if({c})" for c in conditions)).first())
+    except PySparkException:
+        half = len(conditions) // 2
+        return [None] if half == 0 else counts(own, conditions[:half]) + counts(own, conditions[half:])
+
+
 def differences(usual: Any, ps: Any, table: Path, seed: int, number: int) -> tuple[list[Any], int]:
     """Conditions where the counts differ, and how many were taken."""
     usual.conf.set("spark.sql.codegen.wholeStage", "false")  # compiling a query takes longer than running it
@@ -37,15 +48,15 @@ def differences(usual: Any, ps: Any, table: Path, seed: int, number: int) -> tup
     some, wrong, taken = Conditions(seed), [], 0
     for _ in range(0, number, 50):
         part = [some.one() for _ in range(50)]
-        for where, count in zip(part, own.selectExpr(*(f"count_if({c})" for c in part)).first(), strict=True):
+        for where, count in zip(part, counts(own, part), strict=True):
             try:
                 found = ps.count(usual, table, where)
             except FilterError as error:
-                if "residual=True" not in str(error):
+                if "residual=True" not in str(error) and count is not None:
                     wrong.append((where, error, count))
                 continue
             taken += 1
-            if found != count:
+            if count is not None and found != count:
                 wrong.append((where, found, count))
     own.unpersist()
     return wrong, taken
@@ -55,6 +66,54 @@ def test_random_conditions(usual: Any, ps: Any, table: Path) -> None:
     wrong, taken = differences(usual, ps, table, 2024, 300)
     assert not wrong
     assert taken > 240
+
+
+def test_random_conditions_without_ansi(usual: Any, ps: Any, table: Path) -> None:
+    usual.conf.set("spark.sql.ansi.enabled", "false")
+    usual.conf.set("spark.sql.session.timeZone", "Australia/Lord_Howe")
+    wrong, taken = differences(usual, ps, table, 2025, 200)
+    assert not wrong
+    assert taken > 150
+
+
+ONE_TYPE = [
+    "l in (900719925474099, 1D)", "big in (9007199254740993, 1D)", "big in (9007199254740993, 2)",
+    "big not in (1.5D, 9007199254740992)", "i in (2, 7.0, 3D)", "m in (1.75, 2D)", "i in ('2', 7)", "i in ('2')",
+    "i in ('007', 7)", "t in (1, '3000000000')", "day in ('2024-03-10', timestamp '2024-03-10 05:00:00')",
+    "day in ('2024-03-10 05:00:00', timestamp '2024-03-11 05:00:00')", "ts in ('2024-03-10')",
+    "ts in ('2024-03-10 03:20:00', timestamp_ntz '2024-03-10 02:40:00')",
+    "ntz in (timestamp '2024-03-10 02:40:00', '2024-03-10 03:20:00')", "ntz = timestamp '2024-03-10 02:40:00'",
+    "ntz = timestamp '2024-03-10 03:20:00'", "ntz < timestamp '2024-03-10 03:20:00'",
+    "ntz >= timestamp '2024-03-10 05:20:00'", "i = '2'", "t < '3000000000'", "t <=> '300'",
+]  # fmt: skip
+
+
+BY_RELATION = [where for where in ONE_TYPE if where.startswith("ntz") and " in " not in where]
+"""Spark itself answers these otherwise for rows of a local table, as which it is given small answers: there it makes
+instants of the column, and else a clock of the literal."""
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_values_of_different_types_have_one_common_type(usual: Any, ps: Any, table: Path, ansi: str) -> None:
+    """Each condition keeps Spark's rows, or is refused by name and left to Spark where that is asked for."""
+    usual.conf.set("spark.sql.ansi.enabled", ansi)
+    own = usual.read.parquet(str(table)).selectExpr("*", "l + id * 99 as big")
+    path = table.parent / f"one type {ansi}"
+    own.coalesce(1).write.parquet(str(path))
+    own = usual.read.parquet(str(path)).cache()
+    refused = []
+    for where, count in zip(ONE_TYPE, counts(own, ONE_TYPE), strict=True):
+        if count is None:
+            continue
+        try:
+            assert ps.count(usual, path, where) == count, where
+        except FilterError as error:
+            refused.append((where, str(error)))
+        if where not in BY_RELATION:
+            assert ps.count(usual, path, where, residual=True) == count, where
+    own.unpersist()
+    assert all("residual=True" in said for _, said in refused)
+    assert len(refused) < (9 if ansi == "true" else 14), refused
 
 
 @pytest.mark.slow

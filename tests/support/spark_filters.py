@@ -25,11 +25,35 @@ TABLE = """
 _NUMBERS = ("t", "i", "l", "f", "d", "m", "w", "st.x", "id", "ST.x", "st['x']")
 _WHOLE = ("0", "1", "-1", "2", "3", "7", "22", "2S", "1L", "900719925474099", "9007199254740993", "3000000000")
 _DECIMALS = ("0.5", "0.25", "-3.25", "1.50", "2.0", "0.1", "1.5BD", "1e0", "2.5D", "0.1D", "1e30", "double('NaN')")
+_TEXT_NUMBERS = (
+    "'2'",
+    "'7'",
+    "'+5'",
+    "'007'",
+    "'-1'",
+    "'3000000000'",
+    "'900719925474099'",
+    "'9007199254740993'",
+    "'2.5'",
+    "' 3'",
+)
+"""Texts beside numbers: Spark makes numbers of them. Of which type depends on ANSI mode, the column and the others."""
 _TEXTS = ("'ax1'", "'b%2'", "''", "'c'", '"ax1"', "'zz'")
-_DAYS = ("'2024-03-10'", "date '2024-03-10'", "date'2024-03-11'", "'2024-03-09'", "timestamp '2024-03-10 00:00:00'")
+_DAYS = (
+    "'2024-03-10'",
+    "date '2024-03-10'",
+    "date'2024-03-11'",
+    "'2024-03-09'",
+    "timestamp '2024-03-10 00:00:00'",
+    "'2024-03-10 05:00:00'",
+    "timestamp '2024-03-10 05:00:00'",
+    "timestamp_ntz '2024-03-10 00:00:00'",
+)
 _MOMENTS = (
     "'2024-03-10 02:30:00'", "timestamp '2024-03-10 01:40:00'", "'2024-03-10T03:00'", "'2024-03-10 07:00:00Z'",
     "timestamp '2024-03-10 07:20:00+00:00'", "date '2024-03-11'", "'2024-03-10'", "timestamp_ntz '2024-03-10 04:00:00'",
+    "'2024-03-10 03:20:00'", "'2024-03-10 03:20:00.0'", "timestamp_ntz '2024-03-10 02:30:00'",
+    "timestamp '2024-03-10 02:40:00'",
 )  # fmt: skip
 _OPERATORS = ("=", "<", "<=", ">", ">=", "!=", "<>", "<=>", "==")
 
@@ -63,13 +87,21 @@ class Conditions:
         if name == "ts":
             return self._any(*_MOMENTS)
         if name == "ntz":
-            return self._any("'2024-03-10 02:20:00'", "timestamp_ntz '2024-03-10 22:00:00'", "'2024-03-12'")
+            return self._any("'2024-03-10 02:20:00'", "timestamp_ntz '2024-03-10 22:00:00'", "'2024-03-12'", *_MOMENTS)
         if name == "b":
             return self._any("true", "false")
         if name == "`bin col`":
-            return self._any("X'31'", "X'3'", "X''")
+            return self._any("X'31'", "X'3'", "X''", "'1'")
         floats = name in ("f", "d")
+        if self._random.random() < 0.15:
+            return self._any(*_TEXT_NUMBERS)
         return self._any(*_WHOLE, *(_DECIMALS if floats else _DECIMALS[:8]))
+
+    def _like(self, column: str) -> str:
+        """A column whose values can be brought to one type with this one's; mostly the column itself."""
+        if self._random.random() < 0.6:
+            return column
+        return next((self._any(*kin) for kin in (_NUMBERS, ("day", "ts", "ntz")) if column.lower() in kin), column)
 
     def _column(self) -> str:
         return self._any(*_NUMBERS, "s", "S", "st.`A b`", "day", "ts", "ts", "ntz", "b", "`bin col`", "`s`")
@@ -80,8 +112,9 @@ class Conditions:
         kind = self._random.randrange(14)
         if kind == 0:
             return f"{column} is {word}null"
-        if kind == 1:
-            return f"{column} {word}in ({', '.join(self._value(plain) for _ in range(self._random.randint(1, 4)))})"
+        if kind in (1, 10):
+            items = (self._value(self._like(plain)) for _ in range(self._random.randint(1, 4)))
+            return f"{column} {word}in ({', '.join(items)})"
         if kind == 2:
             return f"{column} {word}between {self._value(plain)} and {self._value(plain)}"
         if kind == 3:
