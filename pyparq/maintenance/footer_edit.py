@@ -21,6 +21,9 @@ from pyparq.read.footers.open_file import OpenFile
 
 FILE_VERSION, FILE_NUM_ROWS, FILE_ROW_GROUPS, FILE_KEY_VALUES, FILE_CREATED_BY, FILE_COLUMN_ORDERS = 1, 3, 4, 5, 6, 7
 _LAST_KNOWN_OF_FILE = 9
+_EXTENSION = -16384
+"""The format's own extension field, in which some writers store the footer a second time, in another form. It would
+not follow a change, so changed footers do not have it."""
 GROUP_COLUMNS, GROUP_FILE_OFFSET, GROUP_ORDINAL = 1, 5, 7
 CHUNK_FILE_OFFSET, CHUNK_META = 2, 3
 OFFSET_INDEX_OFFSET, OFFSET_INDEX_LENGTH, COLUMN_INDEX_OFFSET, COLUMN_INDEX_LENGTH = 4, 5, 6, 7
@@ -53,6 +56,7 @@ class FooterTree:
         self._behind = behind
         with located(file=file.name):
             self._tree = ThriftStruct.parse(file.footer.stored)[0]
+            self._tree.remove(_EXTENSION)
         self._chunks: dict[tuple[int, int], ChunkTree] = {}
 
     def row_group(self, row_group: int) -> ThriftStruct:

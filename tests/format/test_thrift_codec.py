@@ -194,7 +194,6 @@ BAD: dict[str, tuple[str, bytes]] = {
     "deep structs": ("DecimalType", b"\x15\x02\x15\x04" + b"\xfc" * 100_000),
     "deep lists": ("DecimalType", b"\x15\x02\x15\x04\xf9" + b"\x19" * 100_000),
     "deep maps": ("DecimalType", b"\x15\x02\x15\x04\xfb" + b"\x01\xbb" * 100_000),
-    "field id below 1": ("DecimalType", bytes.fromhex("1502 1504 05 0302 00")),
     "field ids beyond 16 bits": ("DecimalType", b"\x15\x02\x15\x04" + b"\xf1" * 3000 + b"\x00"),
 }
 

@@ -82,7 +82,8 @@ def worded(refusal: DecodeRefusal, too_much: Callable[[int], ParquetError]) -> P
     if name == "memory":
         return too_much(refusal.a)
     if name == "crc":
-        return ChecksumError(f"the page does not match its CRC (stored {refusal.a:#010x})")
+        advice = "" if refusal.a else ". Some writers store 0 for every page: verify_checksums=False reads these"
+        return ChecksumError(f"the page does not match its CRC (stored {refusal.a:#010x}){advice}")
     if name in _LIMITS:
         return LimitError(_LIMITS[name](refusal))
     if name == "encoding":

@@ -23,7 +23,7 @@ uint64_t read_fields(Cursor& c, int depth, Take&& take) {
     int32_t id = 0;
     uint8_t type;
     while (c.field(type, id)) {
-        if (id > 63 || !take(id, type)) {
+        if (id < 1 || id > 63 || !take(id, type)) {
             skip_field(c, type, depth);
             continue;
         }

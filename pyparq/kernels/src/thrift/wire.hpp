@@ -98,7 +98,8 @@ struct Cursor {
     }
     void skip_binary() { advance(varint(32)); }
 
-    // A field header: false at the end of the struct. `id` is the last id and becomes this one.
+    // A field header: false at the end of the struct. `id` is the last id and becomes this one. An id may be any 16-bit
+    // number: the format's own extension field has -16384.
     bool field(uint8_t& type, int32_t& id) {
         const uint8_t head = byte();
         if (head == 0) return false;
@@ -110,7 +111,7 @@ struct Cursor {
             const auto z = static_cast<uint32_t>(varint(16));
             id = static_cast<int32_t>(z >> 1) ^ -static_cast<int32_t>(z & 1);
         }
-        if (id < 1 || id > 32767) fail("field id out of range");
+        if (id > 32767) fail("field id out of range");
         return true;
     }
     // A list or set header. Every element takes at least a byte, so a count beyond the bytes left is a lie.
