@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from pyparq.datasets.file_state import State, local_state
+from pyparq.datasets.file_state import local_state
 from pyparq.datasets.staging import RECORD
 from pyparq.errors import CorruptFileError
 from pyparq.io.atomic_write import sync_folder
@@ -26,8 +27,14 @@ class OldFile:
     """Relative to the target."""
     name: str
     """In the staging folder ``old/``."""
-    state: State | None = None
-    """The file's state when the commit began. ``None`` in records of older versions."""
+    state: tuple[int | None, int | None, int | None] | None = None
+    """Size, mtime and inode when the commit began. Not the ctime: the renames of a commit that is undone change it.
+    ``None`` in records of older versions."""
+
+    @classmethod
+    def of(cls, target: str, path: str, name: str) -> Self:
+        found = local_state(os.path.join(target, path))
+        return cls(path, name, None if found is None else found[:3])
 
     def is_at(self, path: str) -> bool:
         """Whether ``path`` is this file, unchanged."""
@@ -53,8 +60,8 @@ class Record:
     """Name in ``new/``, and path."""
 
 
-def _same(now: State, then: State) -> bool:
-    return all(b is None or a == b for a, b in zip(now, then, strict=True))
+def _same(now: Iterable[int | None], then: Iterable[int | None]) -> bool:
+    return all(b is None or a == b for a, b in zip(now, then, strict=False))
 
 
 def prepare_record(folder: str, record: Record) -> None:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyparq.errors import ChangedMeanwhile
 from pyparq.runtime import fork_safety
@@ -42,10 +42,12 @@ class Identity:
     inode: int
     size: int
     mtime_ns: int
+    ctime_ns: int = field(compare=False)
+    """It tells of writes that have left size and time as they were. It says nothing after a rename, which changes it."""
 
     @classmethod
     def of(cls, status: os.stat_result) -> Identity:
-        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     @classmethod
     def at(cls, path: str) -> Identity | None:
@@ -58,7 +60,7 @@ class Identity:
     def check(self, path: str) -> None:
         """Raise :class:`ChangedMeanwhile` unless ``path`` is this file, unchanged."""
         now = Identity.at(path)
-        if now != self:
+        if now is None or (now, now.ctime_ns) != (self, self.ctime_ns):
             done = "is gone" if now is None else "was replaced, or written to,"
             raise ChangedMeanwhile(f"the file {done} since it was read. Nothing was written: try again", file=path)
 

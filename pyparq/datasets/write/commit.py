@@ -232,7 +232,7 @@ class Committer:
         if len({file.path for file in files}) < len(files):
             raise DataError("two new files have the same name", file=target)
         return Record(
-            tuple(OldFile(path, str(k), local_state(os.path.join(target, path))) for k, path in enumerate(old)),
+            tuple(OldFile.of(target, path, str(k)) for k, path in enumerate(old)),
             tuple((os.path.basename(file.staged), file.path) for file in files),
         )
 
