@@ -43,7 +43,7 @@ class Identity:
     size: int
     mtime_ns: int
     ctime_ns: int = field(compare=False)
-    """It tells of writes that have left size and time as they were. It says nothing after a rename, which changes it."""
+    """It tells of writes that have left size and time as they were. A rename changes it: it means nothing after one."""
 
     @classmethod
     def of(cls, status: os.stat_result) -> Identity:
