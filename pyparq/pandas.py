@@ -44,8 +44,9 @@ def read_parquet(
     table = read_table(
         source, columns=columns, filters=filters, use_pandas_metadata=True, filesystem=system, **options
     )  # fmt: skip
-    frame = table.to_pandas(types_mapper=_types(pandas, dtype_backend), **(to_pandas_kwargs or {}))
     attributes = (table.schema.metadata or {}).get(b"PANDAS_ATTRS")
+    # After self_destruct=True the table must not be touched.
+    frame = table.to_pandas(types_mapper=_types(pandas, dtype_backend), **(to_pandas_kwargs or {}))
     if attributes:
         import json
 

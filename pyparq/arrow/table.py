@@ -306,14 +306,14 @@ class Table(_FromOtherData):
             return to_pandas.frame_of(self)
 
     def _to_pandas_by_pyarrow(self, options: dict[str, Any]) -> pandas.DataFrame:
-        table = self.to_arrow()
         if b"pandas" not in self.schema.metadata or options.get("ignore_metadata"):
-            return table.to_pandas(**options)
+            return self.to_arrow().to_pandas(**options)
         try:
-            return table.to_pandas(**options)
+            return self.to_arrow().to_pandas(**options)
         except Exception:  # the pandas metadata are outside bytes, and may make it fail in any way: try without them
             rest = {k: v for k, v in self.schema.metadata.items() if k != b"pandas"}
-            return table.replace_schema_metadata(rest).to_pandas(**options)
+            # Of a new table: after self_destruct=True the first one must not be touched.
+            return self.to_arrow().replace_schema_metadata(rest).to_pandas(**options)
 
     def to_polars(self) -> polars.DataFrame:
         """A polars DataFrame over the same buffers. List views are copied, as polars does not support them.

@@ -24,6 +24,7 @@ from pyparq.cli.sizes import size
 from pyparq.cli.sorting import sort_order
 from pyparq.cli.text import count, visible
 from pyparq.cli.text_files import TextOptions, opened_text, parse_types
+from pyparq.io.url import shown
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -189,4 +190,4 @@ def _on_disk(source: str) -> Iterator[str]:
 
 
 def _shown(source: str) -> str:
-    return NAME if source == PIPE else source
+    return NAME if source == PIPE else shown(source)

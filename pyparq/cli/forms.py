@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from pyparq.io.url import shown
+
 FORMS = ("parquet", "csv", "jsonl", "arrow", "feather")
 
 _SUFFIXES = {
@@ -22,7 +24,8 @@ def form_of(path: str) -> str:
     form = known_form(path)
     if form is None:
         raise click.UsageError(
-            f"{path!r}: the suffix must be .parquet, .csv, .jsonl, .arrow or .feather", ctx=click.get_current_context()
+            f"{shown(path)!r}: the suffix must be .parquet, .csv, .jsonl, .arrow or .feather",
+            ctx=click.get_current_context(),
         )
     return form
 

@@ -3,17 +3,20 @@
 It is written before the first file is moved, so that a commit can be completed after a crash. Other programs may write
 to the folder between the crash and the completion. So the record identifies each old file by its size, its modification
 time and its inode. Another file of the same name is not removed.
+
+A folder that comes from elsewhere may hold a record that no commit has written. No record leads out of its folder.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
-from pyparq.datasets.file_state import State, local_state
-from pyparq.datasets.staging import RECORD
+from pyparq.datasets.file_state import local_state
+from pyparq.datasets.staging import PREFIX, RECORD, own_text, stays_inside
 from pyparq.errors import CorruptFileError
 from pyparq.io.atomic_write import sync_folder
 
@@ -26,8 +29,14 @@ class OldFile:
     """Relative to the target."""
     name: str
     """In the staging folder ``old/``."""
-    state: State | None = None
-    """The file's state when the commit began. ``None`` in records of older versions."""
+    state: tuple[int | None, int | None, int | None] | None = None
+    """Size, mtime and inode when the commit began. Not the ctime: the renames of a commit that is undone change it.
+    ``None`` in records of older versions."""
+
+    @classmethod
+    def of(cls, target: str, path: str, name: str) -> Self:
+        found = local_state(os.path.join(target, path))
+        return cls(path, name, None if found is None else found[:3])
 
     def is_at(self, path: str) -> bool:
         """Whether ``path`` is this file, unchanged."""
@@ -52,9 +61,22 @@ class Record:
     new: tuple[tuple[str, str], ...]
     """Name in ``new/``, and path."""
 
+    def paths(self) -> Iterator[str]:
+        """Of all files, relative to the target."""
+        yield from (file.path for file in self.old)
+        yield from (path for _, path in self.new)
 
-def _same(now: State, then: State) -> bool:
-    return all(b is None or a == b for a, b in zip(now, then, strict=True))
+
+def leads_out(folder: str, inner: str) -> CorruptFileError:
+    """The error for a record of the staging ``folder`` that names the path ``inner``."""
+    return CorruptFileError(
+        f"the commit record names a file outside of the folder: {inner!r}. Remove {folder} to give the write up",
+        file=os.path.join(folder, RECORD),
+    )
+
+
+def _same(now: Iterable[int | None], then: Iterable[int | None]) -> bool:
+    return all(b is None or a == b for a, b in zip(now, then, strict=False))
 
 
 def prepare_record(folder: str, record: Record) -> None:
@@ -78,8 +100,7 @@ def read_record(folder: str) -> Record | None:
     for a damaged record."""
     path = os.path.join(folder, RECORD)
     try:
-        with open(path, encoding="ascii") as file:
-            found = json.load(file)
+        found = json.loads(own_text(path))
         inode = os.stat(folder).st_ino
     except FileNotFoundError:
         return None
@@ -90,7 +111,13 @@ def read_record(folder: str) -> Record | None:
     moved = found.get("folder") not in (None, inode)
     old = tuple(_old_file(entry, path, moved) for entry in _list(found.get("old"), path))
     new = tuple(_new_file(entry, path) for entry in _list(found.get("new"), path))
-    return Record(old, new)
+    record, target = Record(old, new), os.path.dirname(folder) or os.curdir
+    if any(os.path.islink(os.path.join(folder, inner)) for inner in ("old", "new")):
+        raise _damaged(path)
+    for inner in {os.path.dirname(inner): inner for inner in record.paths()}.values():
+        if not stays_inside(target, inner):
+            raise leads_out(folder, inner)
+    return record
 
 
 def _list(given: Any, path: str) -> list[Any]:
@@ -126,8 +153,10 @@ def _names(entry: list[Any], path: str) -> tuple[str, str]:
 
 def _check(inner: str, name: str, path: str) -> None:
     """Check that both paths stay inside their folders."""
-    if os.path.isabs(inner) or ".." in inner.split(os.sep) or os.path.basename(name) != name or name in ("", ".."):
-        raise CorruptFileError(f"the commit record names a file outside of the folder: {inner!r}", file=path)
+    names = inner.split(os.sep)
+    plain = os.path.normpath(inner) == inner and not os.path.isabs(inner) and names[0] not in (os.curdir, os.pardir)
+    if not plain or names[0].startswith(PREFIX) or os.path.basename(name) != name or name in ("", ".", ".."):
+        raise leads_out(os.path.dirname(path), inner)
 
 
 def _damaged(path: str) -> CorruptFileError:

@@ -29,17 +29,21 @@ class DataFile:
     """Bytes, where the listing says so."""
     mtime_ns: int | None = None
     inode: int | None = None
+    ctime_ns: int | None = None
+    """Of a local file. No program can set it, so it tells of writes that have left size and time as they were."""
     fs: Any = field(default=None, compare=False, repr=False)
     """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
     listed: Stated | None = field(default=None, compare=False, repr=False)
     """What that file system says of its version."""
 
-    def is_as_listed(self, size: int, mtime_ns: int) -> bool:
-        """Whether a local file still has the size and time that were listed. A table's log lists the size alone."""
-        return self.size is None or (size == self.size and self.mtime_ns in (None, mtime_ns))
+    def is_as_listed(self, size: int, mtime_ns: int, ctime_ns: int) -> bool:
+        """Whether a local file is as it was listed. A table's log lists the size alone."""
+        return self.size is None or (
+            size == self.size and self.mtime_ns in (None, mtime_ns) and self.ctime_ns in (None, ctime_ns)
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode)
+        return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode, self.ctime_ns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-State = tuple[int | None, int | None, int | None]
-"""Size, time of the last change and inode, as far as a listing has them."""
+State = tuple[int | None, int | None, int | None, int | None]
+"""Size, mtime, inode and ctime, as far as a listing has them."""
 
 
 def local_state(path: str) -> State | None:
@@ -14,4 +14,4 @@ def local_state(path: str) -> State | None:
         status = os.stat(path)
     except FileNotFoundError:
         return None
-    return status.st_size, status.st_mtime_ns, status.st_ino
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns

@@ -72,7 +72,7 @@ def _as_before(files: list[DataFile], root: str, commit: Unfinished, wanted: Cal
         name = os.path.join(root, *names)
         with suppress(FileNotFoundError):  # the commit has ended in the meantime
             status = os.stat(where)
-            kept.append(DataFile(name, where, names[:-1], status.st_size, status.st_mtime_ns, status.st_ino))
+            kept.append(_file(name, where, names[:-1], status))
     return sorted(kept, key=_names)
 
 
@@ -150,7 +150,13 @@ def _data_file(entry: os.DirEntry[str], folders: tuple[str, ...]) -> DataFile | 
         raise
     if not stat.S_ISREG(status.st_mode):
         return None
-    return DataFile(entry.path, entry.path, folders, status.st_size, status.st_mtime_ns, status.st_ino)
+    return _file(entry.path, entry.path, folders, status)
+
+
+def _file(name: str, where: str, folders: tuple[str, ...], status: os.stat_result) -> DataFile:
+    return DataFile(
+        name, where, folders, status.st_size, status.st_mtime_ns, status.st_ino, ctime_ns=status.st_ctime_ns
+    )
 
 
 def _local_glob(pattern: str) -> SourceFiles:
@@ -198,7 +204,7 @@ def _by_level(pattern: str, root: str, seen: list[Place]) -> list[DataFile]:
             continue
         status = os.stat(path)
         if not is_hidden(os.path.basename(path)):
-            files.append(DataFile(path, path, folders, status.st_size, status.st_mtime_ns, status.st_ino))
+            files.append(_file(path, path, folders, status))
     return files
 
 

@@ -15,7 +15,7 @@ from pyparq.io.file_lock import locked_folder
 from pyparq.io.folders import Folders
 from pyparq.io.remote import FsspecFile
 from pyparq.io.remote_changes import Changes
-from pyparq.io.sink import FsspecSink, Sink, open_sink
+from pyparq.io.sink import FsspecSink, Sink, open_sink, own_sink
 from pyparq.io.source import open_source
 
 MAX_SIBLING = 64 << 20
@@ -39,7 +39,9 @@ class Sibling:
         return open_source(self.path) if self.fs is None else FsspecFile(self.fs, self.path, self.name)
 
     def sink(self, fsync: bool) -> Sink:
-        return open_sink(self.path, fsync) if self.fs is None else FsspecSink(self.fs, self.path, self.name)
+        if self.fs is not None:
+            return FsspecSink(self.fs, self.path, self.name)
+        return open_sink(self.path, fsync) if "://" in self.path else own_sink(self.path, fsync)
 
     def remove(self) -> None:
         if self.fs is None:

@@ -5,7 +5,8 @@ another file, or removes it, holds the lock for that one step: :mod:`pyparq.io.a
 commits of datasets. So the file that is replaced is always the file that was checked. Reading takes no lock.
 
 Operations of several steps also hold the lock of the folder, which is taken first: commits of datasets, files with key
-material beside them, and the last step of changes in place.
+material beside them, and the last step of changes in place. It is a name of its own in the folder, because other
+programs lock folders for their own reasons (``flock FOLDER job``).
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
-from pyparq.errors import ChangedMeanwhile
+from pyparq.errors import ChangedMeanwhile, WriteConflictError
 from pyparq.runtime import fork_safety
+from pyparq.runtime.terminal_text import visible
 
 try:
     import fcntl
@@ -31,7 +33,13 @@ _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.
 PATIENCE = 2.0
 """Seconds to wait for a lock. pyparq holds locks for less than a millisecond. A program that holds a file's lock for
 longer has other reasons, so its lock is ignored."""
+FOLDER_LOCK = ".pyparq_lock"
+"""Name of the lock in its folder. Readers pass it over."""
+FOLDER_PATIENCE = 10.0
+"""Seconds that one program may hold the lock of a folder before others that wait for it give up. A commit takes some
+milliseconds, and longer where it has many files or writes ``_metadata``."""
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_FOLDER_FLAGS = _FLAGS | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +50,12 @@ class Identity:
     inode: int
     size: int
     mtime_ns: int
+    ctime_ns: int = field(compare=False)
+    """It tells of writes that have left size and time as they were. A rename changes it: it means nothing after one."""
 
     @classmethod
     def of(cls, status: os.stat_result) -> Identity:
-        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     @classmethod
     def at(cls, path: str) -> Identity | None:
@@ -58,7 +68,7 @@ class Identity:
     def check(self, path: str) -> None:
         """Raise :class:`ChangedMeanwhile` unless ``path`` is this file, unchanged."""
         now = Identity.at(path)
-        if now != self:
+        if now is None or (now, now.ctime_ns) != (self, self.ctime_ns):
             done = "is gone" if now is None else "was replaced, or written to,"
             raise ChangedMeanwhile(f"the file {done} since it was read. Nothing was written: try again", file=path)
 
@@ -117,32 +127,99 @@ def locked_name(path: str) -> Iterator[bool]:
 def locked_folder(path: str, patient: bool = True) -> Iterator[bool]:
     """Hold the lock of the folder ``path``. A thread that has it already goes on at once.
 
-    ``patient``: wait for as long as another process takes. Otherwise go on without the lock after two seconds. Gives
-    ``False`` where that is so, and where the folder has been removed, or replaced, in that time. Raises ``OSError`` as
-    the operating system does.
+    Another program may hold it for :data:`FOLDER_PATIENCE` at a time: :class:`WriteConflictError` after that. Unless
+    ``patient``, it is waited for two seconds, and then ``False`` is given. Raises ``OSError`` as the operating system
+    does, for a folder that cannot be written to, too.
     """
-    if fcntl is None:
-        yield os.path.isdir(path)
+    status = os.stat(path)
+    folder = status.st_dev, status.st_ino
+    if fcntl is None or folder in _mine.folders:
+        yield True
         return
-    held = HeldLock(os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
+    held = _FolderLock(path)
     try:
-        status = os.fstat(held._fd)
-        folder = status.st_dev, status.st_ino
-        if folder in _mine.folders:
-            yield True
-            return
-        if patient:
-            lock(held._fd, wait=True)
-        elif not _wait_for_lock(held._fd, time.monotonic() + PATIENCE):
+        if not held.take(patient):
             yield False
             return
         _mine.folders.add(folder)
         try:
-            yield _is_named(held._fd, path)
+            yield True
         finally:
             _mine.folders.discard(folder)
+            held.remove()
     finally:
         held.release()
+
+
+class _FolderLock(HeldLock):
+    """The lock of a folder: a ``flock`` on the folder :data:`FOLDER_LOCK` in it.
+
+    That one is there while the lock is held, and after a crash. It holds an empty folder whose name says who has the
+    lock. Nothing here is a file: some readers of folders take each file for data.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._folder = path
+        self._path = os.path.join(path, FOLDER_LOCK)
+        self._holder = ""
+        super().__init__(-1)
+
+    def take(self, patient: bool) -> bool:
+        """Wait for it. ``False`` where another program keeps it for too long, unless ``patient``."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            self.release()
+            try:
+                os.mkdir(self._path)
+            except FileExistsError:
+                pass
+            except PermissionError as error:
+                error.filename = self._folder
+                raise
+            try:
+                self._fd = os.open(self._path, _FOLDER_FLAGS)
+            except FileNotFoundError:  # another program has just removed it
+                continue
+            if patient:
+                self._wait()
+            elif not _wait_for_lock(self._fd, until):
+                return False
+            if _is_named(self._fd, self._path):
+                self._sign()
+                return True
+
+    def _wait(self) -> None:
+        """Wait as long as the holders change."""
+        holder = self._held_by()
+        while not _wait_for_lock(self._fd, time.monotonic() + FOLDER_PATIENCE):
+            before, holder = holder, self._held_by()
+            if holder == before:
+                raise WriteConflictError(
+                    f"another program holds the lock of the folder ({FOLDER_LOCK}){holder}. It was waited for, "
+                    f"{FOLDER_PATIENCE:g} seconds long. Try again when that program has ended its write, or end it",
+                    file=self._folder,
+                )
+
+    def _held_by(self) -> str:
+        with suppress(OSError, ValueError):
+            pid, host, since = min(os.listdir(self._fd)).split("@")
+            return ": " + visible(f"process {pid} on {host}, since {since}")
+        return ""
+
+    def _sign(self) -> None:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self._holder = f"{os.getpid()}@{os.uname().nodename}@{now}"
+        with suppress(OSError):  # the lock counts without its sign
+            for name in os.listdir(self._fd):  # what a crash has left
+                os.rmdir(name, dir_fd=self._fd)
+            os.mkdir(self._holder, dir_fd=self._fd)
+
+    def remove(self) -> None:
+        """Remove the folder, while the lock is held: who waits for it then takes another one."""
+        if self._fd >= 0:  # not in a forked child
+            with suppress(OSError):
+                os.rmdir(self._holder, dir_fd=self._fd)
+                os.rmdir(self._path)
 
 
 class _Mine(threading.local):

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pyparq.errors import ChangedFileError, ParquetError, UnsupportedError
-from pyparq.io.url import REFUSED
+from pyparq.io.url import REFUSED, forget_context, without_secrets
 
 CHANGED = "the file has changed since it was opened: open it again"
 
@@ -48,7 +48,7 @@ def plainly(name: str) -> Iterator[None]:
     except (ParquetError, MemoryError):
         raise
     except Exception as error:
-        raise _marked(plain_error(error, name)) from None  # the cause may show secrets of a URL
+        forget_context(_marked(plain_error(error, name)))
 
 
 def _marked(error: Exception) -> Exception:
@@ -65,7 +65,8 @@ def plain_error(error: Exception, name: str) -> Exception:
     kind, text = type(error).__name__, str(error).partition("\n\nDebug source")[0].strip()
     if _NO_CREDENTIALS.search(text):  # whatever the answer was: it says nothing of the object
         return PermissionError(errno.EACCES, "no credentials were found, and the machine has no role", name)
-    code, said = _stated(str(error))
+    text = without_secrets(text, "", None)
+    code, said = _stated(without_secrets(str(error), "", None))
     status = re.search(r"status code: (\d{3}) ?([A-Za-z ]*)", text)
     kind = _kind_of(error, kind, code, int(status[1]) if status else 0)
     if kind in _KINDS:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pyparq.errors import ParquetError
-from pyparq.io.url import cause_of
+from pyparq.io.url import cause_of, told
 from pyparq.runtime.logs import debug_logger
 from pyparq.runtime.threads import check_stopped, current_lane, patiently
 
@@ -86,7 +86,7 @@ class Retry:
 def _log(tries: int, count: int, pause: float, errors: Sequence[BaseException]) -> None:
     logger = debug_logger("io")
     if logger is not None:
-        why = repr(errors[0]) if errors else "the answer is too short"
+        why = told(errors[0]) if errors else "the answer is too short"
         logger.debug("%d requests are repeated in %.2f s, after try %d: %s", count, pause, tries, why)
 
 

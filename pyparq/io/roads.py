@@ -17,7 +17,7 @@ from pyparq.io.fsspec_options import for_fsspec
 from pyparq.io.object_threads import are_lost
 from pyparq.io.store_options import NotForObstore
 from pyparq.io.store_urls import open_store
-from pyparq.io.url import fsspec_system, shown, small_protocols
+from pyparq.io.url import forget_context, fsspec_system, shown, small_protocols, without_secrets
 from pyparq.runtime.install_hints import requirement
 from pyparq.runtime.logs import debug_logger
 
@@ -61,10 +61,10 @@ def file_system(
         return open_store(url, given, _Opened(url, doing, direction, given))
     except NotForObstore as reason:
         if road == "obstore":
-            raise _refusal(url, doing, str(reason)) from None
+            forget_context(_refusal(url, doing, without_secrets(str(reason), url, given)))
         logger = debug_logger("io")
         if logger is not None:
-            logger.debug("%s is opened by fsspec: %s", shown(url), reason)
+            logger.debug("%s is opened by fsspec: %s", shown(url), without_secrets(str(reason), url, given))
     return _by_fsspec(url, doing, direction, given)
 
 

@@ -353,6 +353,14 @@ def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any
     raise OptionError(f"cannot write to {type(where).__name__}: give a path, a URL or a writable binary file object")
 
 
+def own_sink(path: str, fsync: bool = False) -> LocalSink:
+    """A sink for a local file that pyparq has named, not the user. A link that has the name goes: it may come from
+    elsewhere, as the folder may, and lead anywhere."""
+    if os.path.islink(path):
+        os.unlink(path)
+    return LocalSink(path, fsync)
+
+
 def _open_parts(fs: Any, path: str, mode: str, fsync: bool) -> Sink:
     if "w" not in mode:
         raise OptionError(f"an fsspec.open(...) object of mode {mode!r} cannot be written to: open it with mode 'wb'")

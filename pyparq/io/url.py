@@ -11,37 +11,64 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, UnsupportedError
 from pyparq.runtime.install_hints import requirement
 
 _USER_IS_A_PLACE = {"abfs", "abfss", "az", "adl", "wasb", "wasbs", "github"}
 """Protocols in which a container, or a repository, stands where others have a user."""
-_QUERY_IS_A_NAME = {"s3", "s3a", "gs", "gcs", "memory", "local", "file"}
-"""Protocols in which a ``?`` is a letter of the name like any other."""
+_NO_HOST = {"memory", "local", "file"}
+"""Protocols of which all is a path."""
+_BUCKETS = {"s3", "s3a", "gs", "gcs"}
+"""Protocols in which a bucket stands where others have a host, and a ``?`` is a letter of the name like any other."""
 _BROUGHT = {"abfss": "adlfs"}
 """Protocols that fsspec knows only once a package is installed."""
-_SECRET = re.compile("key|secret|token|pass|pwd|cred|auth|sas|header|cookie|connection_string", re.IGNORECASE)
-"""Storage options that errors must not show."""
+_SECRET = re.compile("key|secret|token|pass|pwd|cred|auth|sas|sig|header|cookie|connection_string", re.IGNORECASE)
+"""Storage options, and parameters of queries, that nothing must show."""
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"<>]+")
+_CHAIN = re.compile("::(?=[A-Za-z][A-Za-z0-9+.-]*://)")
+"""Between two URLs of a chain. Any other ``::`` is part of an address (``[::1]``), a password or a query."""
+_HOST = re.compile(r"(\[[^\]/@]*\]|[^:/?#@\[\]]*)(:\d*)?(?=[/?#]|$)")
+"""A host with its port, and nothing before it."""
+_BUCKET = re.compile("(arn:[^/@]*|[^:/@]*)(?=/|$)")
+_SIGNED = re.compile(r"[?&](x-(amz|goog)-|sig(nature)?=|(aws|google)?access(key)?id=|se=|sp=|sv=|[a-z_-]*token=)", re.I)
+"""The query of a signed URL, also where a ``?`` may be a letter."""
+_USER = re.compile(r"[^\s\"'<>/@:=,(]+:[^\s\"'<>@]*@(?=[^\s@])")
+"""User and password in front of a host, in the text of another library."""
+_PARAMETER = re.compile(r"((?:[?&;]|%3F|%26)([^\s=&;?%\"'<>]*)(?:=|%3D))([^\s&;%\"'<>]+)", re.IGNORECASE)
+"""Of a query, also where that is part of a name."""
+_AUTHORIZATION = re.compile(r"((?:authorization|cookie)['\"]?\s*[:=]\s*['\"]?)[^'\"\r\n>)]+", re.IGNORECASE)
 
 
 def shown(url: str) -> str:
-    """The URL without user, password, query and fragment: as names, plans and messages have it."""
-    return "::".join(_shown(part) for part in url.split("::"))
+    """The URL without user, password, query and fragment: as names, plans, logs and messages have it. Everything that
+    shows a URL shows this."""
+    return "::".join(map(_shown, _CHAIN.split(url)))
 
 
 def _shown(url: str) -> str:
     protocol, mark, rest = url.partition("://")
-    if not mark:
+    if not mark or protocol.lower() in _NO_HOST:
         return url
-    if protocol not in _QUERY_IS_A_NAME:
+    in_bucket = protocol.lower() in _BUCKETS
+    if _has_user(protocol, rest):
+        host, slash, path = rest.partition("/")
+        # A password may hold any letter. Where the user has no end in front of the first slash, it ends at the last @.
+        rest = f"{host.rpartition('@')[2]}{slash}{path}" if "@" in host else rest.rpartition("@")[2]
+    if in_bucket:
+        rest = rest[: rest.index("?")] if _SIGNED.search(rest) and "?" in rest else rest
+    else:
         rest = re.split("[?#]", rest, maxsplit=1)[0]
-    host, slash, path = rest.partition("/")
-    if protocol not in _USER_IS_A_PLACE:
-        host = host.rpartition("@")[2]
-    return f"{protocol}://{host}{slash}{path}"
+    return f"{protocol}://{rest}"
+
+
+def _has_user(protocol: str, rest: str) -> bool:
+    """Whether something stands in front of the host, or of the bucket."""
+    kind = protocol.lower()
+    if kind in _USER_IS_A_PLACE or kind in _NO_HOST or "@" not in rest:
+        return False
+    return (_BUCKET if kind in _BUCKETS else _HOST).match(rest) is None
 
 
 def local_path(url: str) -> str | None:
@@ -130,14 +157,15 @@ def fsspec_system(
         with plain_errors(shown(url), url, given, (ImportError, ValueError, TypeError)):
             fs, path = fsspec.core.url_to_fs(url, **given)
     except ImportError as error:
-        raise UnsupportedError(f"{doing} {shown(url)!r} needs one more package: {error}") from None
+        needs = without_secrets(str(error), url, given)
+        forget_context(UnsupportedError(f"{doing} {shown(url)!r} needs one more package: {needs}"))
     except (ValueError, TypeError) as error:
         protocol = url.partition("://")[0]
         if protocol in _BROUGHT and protocol not in fsspec.available_protocols():
             needs = f"needs one more package: pip install {_BROUGHT[protocol]}"
-            raise UnsupportedError(f"{doing} {shown(url)!r} {needs}") from None
-        told = _without_secrets(str(error), url, given)
-        raise OptionError(f"cannot {direction} {shown(url)!r}: {told}") from None
+            forget_context(UnsupportedError(f"{doing} {shown(url)!r} {needs}"))
+        why = without_secrets(str(error), url, given)
+        forget_context(OptionError(f"cannot {direction} {shown(url)!r}: {why}"))
     return fs, path
 
 
@@ -174,7 +202,7 @@ def plain_errors(
             raise
         plain = _plain(error, name, path, storage_options)
         say_tries(plain, error)
-        raise plain from None  # the cause may show secrets
+        forget_context(plain)
 
 
 def say_tries(plain: Exception, error: BaseException) -> None:
@@ -186,7 +214,7 @@ def say_tries(plain: Exception, error: BaseException) -> None:
 
 def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exception:
     cause, status = cause_of(error)
-    text = _without_secrets(str(cause) or type(cause).__name__, path, storage_options)
+    text = without_secrets(str(cause) or type(cause).__name__, path, storage_options)
     if status == 412:
         return ChangedFileError("the file has changed since it was opened: open it again", file=name)
     if status in (404, 410):
@@ -198,7 +226,7 @@ def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exce
         said = ": ".join(part for part in (code, _message(cause)) if part)
         reason = f"the server answers {status} {said}".rstrip()
         refused = status in (401, 403, 407) or code in REFUSED
-        return OSError(errno.EACCES if refused else errno.EIO, _without_secrets(reason, path, storage_options), name)
+        return OSError(errno.EACCES if refused else errno.EIO, without_secrets(reason, path, storage_options), name)
     if isinstance(cause, FileNotFoundError):
         return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
     if isinstance(cause, (NotImplementedError, ImportError)):
@@ -261,14 +289,41 @@ def cause_of(error: BaseException) -> tuple[BaseException, int | None]:
     return error, None
 
 
-def _without_secrets(text: str, path: str, storage_options: Any) -> str:
-    """A library's message with the URLs in it as :func:`shown` has them, and no secret options."""
+def told(error: BaseException, options: Any = None) -> str:
+    """What an error says, without secrets, for a log."""
+    cause, status = cause_of(error)
+    text = f"status {status}" if status is not None else without_secrets(str(cause), "", options)
+    return f"{type(cause).__name__}: {text}"
+
+
+def without_secrets(text: str, path: str, storage_options: Any) -> str:
+    """A library's message with the URLs in it as :func:`shown` has them, and no secrets: of headers, of the path or URL
+    ``path``, of options."""
     if path:
         text = text.replace(path, shown(path))
     text = _URL.sub(lambda found: shown(found[0]), text)
-    for secret in sorted(_secrets(storage_options), key=len, reverse=True):
+    for secret in sorted({*_secrets(storage_options), *_secrets_of_url(path)}, key=len, reverse=True):
         text = text.replace(secret, "***")
-    return text
+    text = _AUTHORIZATION.sub(r"\1***", _USER.sub("***@", text))
+    return _PARAMETER.sub(lambda found: f"{found[1]}***" if _is_secret(found[2]) else found[0], text)
+
+
+def _is_secret(parameter: str) -> bool:
+    return _SECRET.search(parameter) is not None or _SIGNED.match(f"?{parameter}=") is not None
+
+
+def _secrets_of_url(url: str) -> Iterator[str]:
+    """Users, passwords and values of the query, as they stand in the URL and as they are decoded."""
+    from urllib.parse import unquote
+
+    found = [match[3] for match in _PARAMETER.finditer(url) if _is_secret(match[2])]
+    for part in _CHAIN.split(url):
+        protocol, _, rest = part.rpartition("://")
+        if _has_user(protocol, rest):
+            user = rest.rpartition("@")[0]
+            found += [user, *user.split(":", 1), *re.split("[:/?#]", user)]
+    for one in found:
+        yield from (text for text in (one, unquote(one)) if len(text) >= 4)
 
 
 def _secrets(options: Any, within: bool = False) -> Iterator[str]:
@@ -278,5 +333,16 @@ def _secrets(options: Any, within: bool = False) -> Iterator[str]:
     elif isinstance(options, (list, tuple)):
         for value in options:
             yield from _secrets(value, within)
-    elif within and isinstance(options, str) and len(options) >= 4:
-        yield options
+    elif within and isinstance(options, (str, bytes)):
+        text = options if isinstance(options, str) else options.decode("latin-1")
+        yield from (part for part in (text, *text.split()) if len(part) >= 4)  # the words of "Bearer …" too
+    elif isinstance(options, str) and "://" in options:  # a proxy, say, or the URL behind another one
+        yield from _secrets_of_url(options)
+
+
+def forget_context(error: BaseException) -> NoReturn:
+    """Raise an error that takes the place of another one, which may show secrets, also where its context is shown."""
+    try:
+        raise error from None
+    finally:
+        error.__context__ = None

@@ -901,9 +901,9 @@ def sbbf_check(bitset: Buffer, hashes: Buffer) -> NDArray[np.bool_]:
 
 probe_filters: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer, int], NDArray[np.uint8]] | None
 """`(paths, statuses, files, offsets, lengths, hashes, most)`: Whether Bloom filters hold any of the hashes (uint64): 0
-certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, time and inode of each file, which must
-be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than `most` bytes
-is not used. None where the system has no positioned reads."""
+certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, mtime, inode and ctime of each file,
+which must be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than
+`most` bytes is not used. None where the system has no positioned reads."""
 
 probe_open_filters: Callable[[int, int, Buffer, Buffer, Buffer, Buffer, int], tuple[NDArray[np.uint8], int, int]] | None
 """`(fd, size, tail, offsets, lengths, hashes, most)`: The same of filters of one open file of `size` bytes, whose last
@@ -921,23 +921,23 @@ def compare_binary_decimal(offsets: Buffer, data: Buffer, literal: Buffer) -> ND
 def compare_flba(data: Buffer, width: int, signed_be: bool, literal: Buffer) -> NDArray[np.int8]:
     """-1, 0, 1 for fixed width; a signed literal may have another length."""
 
-read_footers: Callable[[list[bytes], int, int], list[tuple[int, int, int, bool, bytes, int, int] | None]] | None
+read_footers: Callable[[list[bytes], int, int], list[tuple[int, int, int, int, bool, bytes, int, int] | None]] | None
 """`(paths, tail, most)`: The footers of local files, each opened, read and closed; `tail` bytes are read at first, a
-footer of more than `most` bytes is not read. Of each file its size, its time in nanoseconds, its inode, whether the
-footer is encrypted, the footer as stored, and how many reads of how many bytes it took; None where anything is unusual
-(reading that file by itself tells what). None where the system has no positioned reads."""
+footer of more than `most` bytes is not read. Of each file its size, mtime in nanoseconds, inode and ctime, whether
+the footer is encrypted, the footer as stored, and how many reads of how many bytes it took; None where anything is
+unusual (reading that file by itself tells what). None where the system has no positioned reads."""
 
 footer_kinds: (
     Callable[
         [list[bytes], Buffer, int, int],
-        tuple[NDArray[np.int64], list[tuple[int, int, int, bool, bytes, int, int]], NDArray[np.int64]],
+        tuple[NDArray[np.int64], list[tuple[int, int, int, int, bool, bytes, int, int]], NDArray[np.int64]],
     ]
     | None
 )
 """`(paths, statuses, tail, most)`: The places of the first local file of each kind, where footers that are the same in
 all but rows and row groups are of one kind, then these files' footers as `read_footers` gives them, then the places of
 files whose kind cannot be told: something about them is unusual, they are encrypted, or no longer what `statuses` says
-(size, time and inode of each, int64). None where the system has no positioned reads."""
+(size, mtime, inode and ctime of each, int64). None where the system has no positioned reads."""
 
 def footer_frames(footers: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """
@@ -948,9 +948,9 @@ def footer_frames(footers: list[bytes]) -> tuple[NDArray[np.int64], NDArray[np.i
 
 read_many_ranges: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer], int] | None
 """`(paths, statuses, files, offsets, lengths, out)`: Read ranges of files one after another into `out`; returns how
-many were read before one could not be: its file is not there, has changed, or ends too early. `statuses`: size, time
-and inode of each file, which must be what they were; `files`: of each range the place of its file in `paths`, rising.
-None where the system has no positioned reads."""
+many were read before one could not be: its file is not there, has changed, or ends too early. `statuses`: size,
+mtime, inode and ctime of each file, which must be what they were; `files`: of each range the place of its file in
+`paths`, rising. None where the system has no positioned reads."""
 
 class HeldFile:
     """

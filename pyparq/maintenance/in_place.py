@@ -181,7 +181,7 @@ def state_of(source: Source) -> tuple[Any, ...]:
     """The state of a source, which changes with its contents as far as can be known."""
     if isinstance(source, LocalFile):
         status = os.fstat(source.fileno())
-        return status.st_size, status.st_mtime_ns
+        return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
     if isinstance(source, FsspecFile):
         found = Folders(source.fs, source.retry).info(source.path)
         if found is None:

@@ -375,7 +375,7 @@ def _check_single(
         ("max_bytes_per_file", max_bytes, None), ("mode", mode, "error"),
     ):  # fmt: skip
         if value != default:
-            raise OptionError(f"{name} is for folders, but the target {target} is a file")
+            raise OptionError(f"{name} is for folders, but the target {shown(str(target))} is a file")
     if isinstance(target, (str, os.PathLike)) and not is_url(target):
         path = os.fsdecode(target)
         check_not_managed(local_path(path) or path, force)

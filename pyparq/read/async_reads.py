@@ -24,8 +24,9 @@ async def run_async(function: Callable[..., R], /, *args: Any, **options: Any) -
     asynchronous file system of fsspec or obstore, its thread goes on with the others. So any number of reads wait at
     the same time. A function that waits for anything else holds up others.
 
-    Columns are decoded on that thread. Raises what the function raises. When the caller is cancelled, so is the
-    function at its next request. Needs the package greenlet: ``pip install 'pyparq[async]'``.
+    Columns are decoded on that thread. The function, and the key retrievers that it leads to, see a copy of the
+    caller's context variables, as with ``asyncio.to_thread``. Raises what the function raises. When the caller is
+    cancelled, so is the function at its next request. Needs the package greenlet: ``pip install 'pyparq[async]'``.
 
     Example::
 

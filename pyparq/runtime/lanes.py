@@ -12,6 +12,7 @@ import itertools
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
+from contextvars import copy_context
 from functools import partial
 from typing import Any, TypeVar
 
@@ -109,6 +110,7 @@ class Lane:
     async def _awaited(self, function: Callable[[], R], family: Family) -> R:
         code = _Code(function)
         code.family = family
+        code.gr_context = copy_context()  # the caller's variables; what the function sets is its own
         wanted = code.switch()
         while not code.dead:
             try:
@@ -137,7 +139,7 @@ class Lane:
 
     def in_thread(self, function: Callable[[], R]) -> R:
         """The result of a function that waits by itself. A thread of the pool for requests waits."""
-        return self.wait_for(request_pool().submit(function))
+        return self.wait_for(request_pool().submit(copy_context().run, function))
 
     def begin(self, function: Callable[[], None]) -> Callable[[], None]:
         """Run ``function`` beside the code that calls this. The result waits for its end."""

@@ -4,52 +4,26 @@ An import of ``a.b`` holds the lock of ``a.b`` while it waits for ``a``. If ``a`
 waits the other way round. Python resolves that by handing out half a module: one of the two gets an ImportError.
 
 A child that is forked in the middle of an import inherits half a module and its lock, which no thread will ever
-release. So a fork waits until the imports of other threads are done.
+release. So a fork waits while another thread loads a part of pyparq here, which takes some tenths of a second. It does
+not wait for imports by anybody else: those may wait for the fork.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import threading
+from contextlib import nullcontext
 from functools import cache
 from importlib import import_module
-from time import monotonic
 from typing import Any
 
 from pyparq.runtime.fork_safety import in_child
 
-PATIENCE = 20.0
-"""Seconds that a fork waits at most, in all. An import that takes longer waits for something else."""
-
-_ROOTS = frozenset(
-    [
-        "pyparq",
-        "numpy",
-        "nanoarrow",
-        "cryptography",
-        "pandas",
-        "polars",
-        "pyarrow",
-        "fsspec",
-        "s3fs",
-        "obstore",
-        "thrift",
-        "zstandard",
-        "snappy",
-        "xxhash",
-        "rich",
-        "asyncio",
-        "concurrent",
-        "ctypes",
-        "decimal",
-        "zoneinfo",
-    ]
-)
-"""Packages that pyparq's functions import when they are called."""
+PATIENCE = 5.0
+"""Seconds that a fork waits at most. A part of pyparq that takes longer waits for an import of another thread."""
 
 loading = threading.RLock()
-"""Held by the thread that imports."""
+"""Held by the thread that loads a part of pyparq."""
 _held: list[threading.RLock] = []
 """The lock, once for each fork that is going on and has it."""
 
@@ -63,11 +37,11 @@ def _forget_lock() -> None:
 
 @cache
 def load(name: str) -> Any:
-    """The module called ``name``, imported by one thread at a time and after the packages around it.
+    """The module called ``name``, imported after the packages around it, and by one thread at a time if it is ours.
 
     Raises the errors of the import.
     """
-    with loading:
+    with loading if name.startswith("pyparq.") else nullcontext():
         parts = name.split(".")
         for length in range(1, len(parts)):
             import_module(".".join(parts[:length]))
@@ -106,30 +80,9 @@ class Later:
 
 
 def before_fork() -> None:
-    """Wait for the imports of other threads, for :data:`PATIENCE` at most."""
-    if threading.active_count() < 2:
-        return
-    until = monotonic() + PATIENCE
+    """Wait until no other thread loads a part of pyparq, for :data:`PATIENCE` at most."""
     if loading.acquire(timeout=PATIENCE):
         _held.append(loading)
-    # Another thread checks, because waiting for an import has no time limit.
-    waiting = threading.Thread(target=_wait_for_imports, name="pyparq: waits for imports", daemon=True)
-    try:
-        waiting.start()
-    except RuntimeError:  # no thread can be started any more: the process ends
-        return
-    waiting.join(max(0.0, until - monotonic()))
-
-
-def _wait_for_imports() -> None:
-    """Import modules again that other threads are importing: that waits for the end of their import. A loaded module
-    costs next to nothing."""
-    for name in list(sys.modules):
-        if name.partition(".")[0] in _ROOTS:
-            try:
-                import_module(name)
-            except Exception:  # code that needs the module raises the error
-                continue
 
 
 def _after_fork_in_parent() -> None:

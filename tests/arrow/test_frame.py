@@ -146,3 +146,49 @@ def test_categories_keep_the_order_of_their_dictionary() -> None:
     table = pyparq.read_table(sink.getvalue())
     pd.testing.assert_frame_equal(frame_of(table), table.to_arrow().to_pandas())
     assert frame_of(table)["w"].min() == table.to_pandas()["w"].min()
+
+
+ROADS = """
+import gc, sys
+import pandas as pd, pyarrow as pa
+import pyparq, pyparq.pandas, pyparq.parquet
+path, broken = sys.argv[1:]
+options = {"self_destruct": True, "split_blocks": True, "memory_pool": pa.system_memory_pool(), "use_threads": False}
+roads = {
+    "table": lambda path: pyparq.read_table(path).to_pandas(**options),
+    "batch": lambda path: next(iter(pyparq.ParquetFile(path).iter_batches())).to_pandas(**options),
+    "scan": lambda path: pyparq.dataset(path).scan().to_pandas(**options),
+    "pyarrow's names": lambda path: pyparq.parquet.read_table(path).to_pandas(**options),
+    "pandas": lambda path: pyparq.pandas.read_parquet(path, to_pandas_kwargs=options),
+}
+want = pd.read_parquet(path)
+for name, road in roads.items():
+    frames = [road(path) for _ in range(3)]
+    gc.collect()
+    pyparq.read_table(path)  # takes memory that is free again
+    for frame in frames:
+        pd.testing.assert_frame_equal(frame, want)
+        assert name != "pandas" or frame.attrs == {"a": 1}
+table = pyparq.read_table(path)
+table.to_pandas(**options)
+pd.testing.assert_frame_equal(table.to_pandas(), want)  # it is still there
+assert pyparq.read_table(broken).to_pandas(**options).columns.to_list() == ["a"]
+for some in ({"zero_copy_only": True, "split_blocks": True}, {"zero_copy_only": True, **options}):
+    frame = pyparq.read_table(path, columns=["x"]).to_pandas(**some)
+    pyparq.read_table(path)
+    pd.testing.assert_frame_equal(frame, want[["x"]])
+print("done")
+"""
+
+
+def test_options_of_pyarrow_that_free_memory(tmp_path: Path) -> None:
+    """Each road to a frame works with them, and a table that was converted is as it was."""
+    frame = pd.DataFrame({"x": np.arange(50_000), "y": np.arange(50_000) / 2, "s": [str(k) for k in range(50_000)]})
+    frame.attrs = {"a": 1}
+    frame.to_parquet(tmp_path / "t.parquet")
+    wrong = b'{"index_columns": ["a"], "columns": [{"name": 1, "field_name": 7, "pandas_type": {}}]}'
+    pq.write_table(pa.table({"a": [1, 2]}).replace_schema_metadata({b"pandas": wrong}), tmp_path / "broken.parquet")
+    args = [sys.executable, "-c", ROADS, str(tmp_path / "t.parquet"), str(tmp_path / "broken.parquet")]
+    done = subprocess.run(args, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "done\n"

@@ -162,7 +162,7 @@ def test_ranges_of_many_files(tmp_path: Path) -> None:
         path.write_bytes(bytes([k]) * 10 + b"end")
         status = path.stat()
         paths.append(os.fsencode(path))
-        statuses += [status.st_size, status.st_mtime_ns, status.st_ino]
+        statuses += [status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns]
 
     def ask(files: list[int], offsets: list[int], lengths: list[int], room: int) -> tuple[int, bytes]:
         out = bytearray(room)

@@ -29,7 +29,7 @@ from pyparq.datasets.staging import PREFIX, Staging, StagingLock
 from pyparq.datasets.write import commit
 from pyparq.datasets.write.commit import Committer, StagedFile
 from pyparq.errors import CorruptFileError, DataError, TargetExistsError, WriteConflictError
-from pyparq.io.file_lock import locked_folder
+from pyparq.io.file_lock import FOLDER_LOCK, locked_folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, locks and kills as Linux has them")
 
@@ -355,7 +355,7 @@ def test_giving_up_removes_all_under_the_lock_of_the_folder(tmp_path: Path, monk
     removed = []
 
     def remove(folder: str) -> None:
-        fd = os.open(tmp_path, os.O_RDONLY)
+        fd = os.open(tmp_path / FOLDER_LOCK, os.O_RDONLY)
         with pytest.raises(BlockingIOError):
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.close(fd)

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,10 @@ import pytest
 from encryption_tools import FOOTER
 
 import pyparq
-from pyparq import kernels
+from pyparq import col, kernels
 from pyparq.datasets.read import footer_kinds, footers
 from pyparq.datasets.read.dataset import files_of
-from pyparq.datasets.read.open_files import file_status
+from pyparq.datasets.read.open_files import file_status, status_of
 from pyparq.errors import (
     ChangedFileError,
     CorruptFileError,
@@ -83,9 +84,10 @@ def test_footers_are_read_as_they_are_stored(tmp_path: Path) -> None:
     paths = many(tmp_path, 3)
     for tail in (8, 100, 1 << 14):
         for path, found in zip(paths, read_footers(*paths, tail=tail), strict=True):
-            size, mtime, inode, encrypted, data, requests, count = found
+            size, mtime, inode, ctime, encrypted, data, requests, count = found
             status = os.stat(path)
             assert (size, mtime, inode) == (status.st_size, status.st_mtime_ns, status.st_ino)
+            assert ctime == status.st_ctime_ns
             assert (data, encrypted) == (footer_of(path), False)
             assert requests == (1 if len(data) + 8 <= tail else 2)
             assert count == min(tail, size) + (len(data) + 8 if requests == 2 else 0)
@@ -169,6 +171,52 @@ def test_datasets_share_footers_until_files_change(tmp_path: Path) -> None:
     assert pyparq.dataset(tmp_path).count() == rows - 8 + 1000
 
 
+def overwritten(path: Path, base: int) -> None:
+    """Written to, with size, time and inode as they were."""
+    before, at = path.stat(), path.with_name("other")
+    pyparq.write_table(numbers(base), at, **FIXED)
+    assert at.stat().st_size == before.st_size
+    with open(path, "r+b") as file:
+        file.write(at.read_bytes())
+    at.unlink()
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def numbers(base: int) -> dict[str, Any]:
+    """The order differs too, so that pages and filters do."""
+    return {"id": (np.arange(1000, dtype=np.int64) + base)[:: 1 if base == 0 else -1].copy()}
+
+
+FIXED: dict[str, Any] = {
+    "compression": "none", "use_dictionary": False, "column_encoding": "PLAIN", "bloom_filters": ["id"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("catalog", [False, True])
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_what_is_kept_of_a_file_that_was_overwritten_in_place(tmp_path: Path, count: int, catalog: bool) -> None:
+    """Its ctime tells. A dataset that is open refuses it, or has its old rows. A new one reads it anew."""
+    folder = tmp_path / "lake"
+    for k in range(count):
+        path = folder / f"{k}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        pyparq.write_table(numbers(1_000_000 * k), path, **FIXED)
+        settle(path)
+    if catalog:
+        pyparq.index_dataset(folder, ["id"])
+    asked = [col("id") < 500, col("id") >= 5_000_000, col("id") == 5_000_003]
+    opened = pyparq.dataset(folder)
+    assert [opened.count(question) for question in asked] == [500, 0, 0]
+    assert opened.lookup("id", 7).num_rows == 1
+    overwritten(folder / "0.parquet", 5_000_000)
+    found = pyparq.dataset(folder)
+    assert [found.count(question) for question in asked] == [0, 1000, 1]
+    assert [found.read(filters=question).num_rows for question in asked] == [0, 1000, 1]
+    assert [found.lookup("id", key).num_rows for key in (7, 5_000_003)] == [0, 1]
+    with suppress(ChangedFileError):  # a small file may have been read whole
+        assert opened.read(filters=asked[0]).to_numpy("id").tolist() == list(range(500))
+
+
 def test_files_just_written_are_read_again(tmp_path: Path) -> None:
     path = tmp_path / "f.parquet"
     for path in many(tmp_path, 2):
@@ -205,8 +253,8 @@ def test_a_working_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_inodes_of_all_64_bits() -> None:
-    assert file_status(1, 2, 2**64 - 3) == (1, 2, -3)
-    assert file_status(1, 2, 2**63 - 1) == (1, 2, 2**63 - 1)
+    assert file_status(1, 2, 2**64 - 3, 4) == (1, 2, -3, 4)
+    assert file_status(1, 2, 2**63 - 1, 4) == (1, 2, 2**63 - 1, 4)
 
 
 def test_more_files_than_descriptors(tmp_path: Path) -> None:
@@ -289,13 +337,12 @@ def test_files_of_several_schemas(tmp_path: Path) -> None:
 # ---- one footer of each kind: the schema of files that no row is asked of ------------------------------------------
 
 
-def kinds(paths: list[Path], tail: int = 1 << 14, most: int = 1 << 20, **changed: tuple[int, int, int]) -> Any:
+def kinds(paths: list[Path], tail: int = 1 << 14, most: int = 1 << 20, **changed: tuple[int, int, int, int]) -> Any:
     if kernels.footer_kinds is None:
         pytest.skip("no positioned reads here")
-    statuses = []
+    statuses: list[int] = []
     for path in paths:
-        found = os.stat(path)
-        statuses += changed.get(path.stem, file_status(found.st_size, found.st_mtime_ns, found.st_ino))
+        statuses += changed.get(path.stem, status_of(os.stat(path)))
     firsts, stored, odd = kernels.footer_kinds(list(map(os.fsencode, paths)), np.array(statuses, np.int64), tail, most)
     return firsts.tolist(), stored, odd.tolist()
 
@@ -306,12 +353,13 @@ def test_the_kernel_finds_the_first_of_each_kind(tmp_path: Path) -> None:
     for tail in (8, 100, 1 << 14):
         firsts, stored, odd = kinds(paths, tail)
         assert (firsts, odd) == ([0, 3], [])
-        assert [found[4] for found in stored] == [footer_of(paths[0]), footer_of(paths[3])]
-        assert [found[:3] for found in stored] == [tuple(read_footers(paths[k])[0][:3]) for k in firsts]
+        assert [found[5] for found in stored] == [footer_of(paths[0]), footer_of(paths[3])]
+        assert [found[:4] for found in stored] == [tuple(read_footers(paths[k])[0][:4]) for k in firsts]
     assert kinds(paths, most=10) == ([], [], list(range(7)))
     assert kinds([]) == ([], [], [])
-    moved = file_status(*(os.stat(paths[1]).st_size, 5, os.stat(paths[1]).st_ino))
-    assert kinds(paths, f001=moved)[2] == [1, 5]
+    for field in ("size", "mtime_ns", "inode", "ctime_ns"):
+        moved = status_of(os.stat(paths[1]))._replace(**{field: 5})
+        assert kinds(paths, f001=moved)[2] == [1, 5]
     broken = tmp_path / "broken.parquet"
     for data in (b"", b"PAR1", b"PAR1 nonsense PAR1", paths[0].read_bytes()[:-20] + bytes(12) + b"PAR1"):
         broken.write_bytes(data)
@@ -335,12 +383,12 @@ def test_kinds_of_damaged_footers(tmp_path: Path) -> None:
         path.write_bytes(bad)
         paths.append(path)
     stored = read_footers(*paths)
-    clear = [found[4] if found is not None and not found[3] else b"" for found in stored]
+    clear = [found[5] if found is not None and not found[4] else b"" for found in stored]
     frames = kernels.footer_frames(clear)[0].tolist()
     firsts, footers, odd = kinds(paths)
     assert odd == [k for k, frame in enumerate(frames) if frame < 0]
     assert firsts == sorted({frame for frame in frames if frame >= 0})
-    assert [found[4] for found in footers] == [clear[k] for k in firsts]
+    assert [found[5] for found in footers] == [clear[k] for k in firsts]
     assert len(firsts) > 20 < len(odd)
 
 

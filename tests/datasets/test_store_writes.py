@@ -15,10 +15,12 @@ from s3_server import BUCKET, S3, serve
 
 import pyparq
 from pyparq import TargetExistsError
-from pyparq.datasets.store_writes import MARKER
+from pyparq.datasets import store_writes
+from pyparq.datasets.store_writes import MARKER, Marker
 from pyparq.datasets.write.commit import StagedFile
 from pyparq.datasets.write.store_staging import StagedObjects, StoreCommitter
 from pyparq.errors import CorruptFileError, UnfinishedWriteWarning, WriteConflictError
+from pyparq.io.remote_changes import Changes
 
 fsspec: Any = require("fsspec")
 
@@ -292,3 +294,82 @@ def test_an_overwrite_on_s3_that_is_cut_short(s3: S3) -> None:
     assert len(s3.fs().find(url)) == len(OLD) - 1 + 1 + 1  # one was removed; one is new; and the marker
     assert pyparq.recover_dataset(url, storage_options=s3.options) == 1
     assert len(s3.fs().find(url)) == 1
+
+
+def states_of_an_overwrite(lake: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The store when an overwrite has begun, before its first file, and when it has just begun to count."""
+    before, begun, counts = dict(CutStore.store), {}, {}
+    cut_from(1 << 30)
+    overwrite(lake)
+    for request in range(1, CutStore.asked + 1):
+        CutStore.store.clear()
+        CutStore.store.update(before)
+        cut_from(request)
+        with suppress(OSError):
+            overwrite(lake)
+        now = dict(CutStore.store)
+        (path,) = [path for path in now if MARKER in path] or [None]
+        if path is None:
+            continue
+        marker = Marker.parse(now[path].getvalue(), path)
+        if marker.old is None and len(now) == len(before) + 1:
+            begun = begun or now
+        if marker.old is not None and len(now) == len(before) + len(NEW) + 1:
+            counts = counts or now
+    cut_from(1 << 30)
+    assert begun
+    assert counts
+    return begun, counts
+
+
+@pytest.mark.filterwarnings("ignore:the write to:UserWarning")  # it is committed
+def test_a_listing_is_made_again_where_the_write_has_gone_on_meanwhile(
+    lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first listing lacks the new files, and the marker that is read after it leaves out the old ones."""
+    begun, counts = states_of_an_overwrite(lake)
+
+    def become(state: dict[str, Any]) -> None:
+        CutStore.store.clear()
+        CutStore.store.update(state)
+
+    real, listings = store_writes._asked, []
+
+    def asked(folders: Any, ask: Any, markers: Any) -> Any:
+        found = real(folders, ask, markers)
+        listings.append(len(found[0]))
+        become(counts)
+        return found
+
+    become(begun)
+    monkeypatch.setattr(store_writes, "_asked", asked)
+    assert ids(lake) == NEW
+    assert listings[0] < listings[1]
+    assert len(listings) == 2
+
+
+@pytest.mark.parametrize("carried_out", [True, False])
+def test_the_answer_to_the_request_that_lets_a_write_count_is_lost(
+    lake: str, carried_out: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not known whether the write counts, so its files stay, whatever the store can still do."""
+    real = Changes.replace
+
+    def replace(self: Changes, path: str, before: bytes, data: bytes, name: str) -> bool:
+        if Marker.parse(data, name).old is not None:
+            if carried_out:
+                real(self, path, before, data, name)
+            raise ConnectionError("the answer is lost")
+        return real(self, path, before, data, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Changes, "replace", replace)
+        with pytest.raises(ConnectionError):
+            overwrite(lake)
+    assert sum(path.endswith(".parquet") for path in CutStore.store) == len(OLD) + len(NEW)
+    assert any(MARKER in path for path in CutStore.store)
+    found = NEW if carried_out else OLD
+    assert ids(lake) == found
+    assert pyparq.recover_dataset(lake) == 1
+    assert ids(lake) == found
+    assert sum(path.endswith(".parquet") for path in CutStore.store) == 2

@@ -6,6 +6,7 @@ import copy
 import io
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from pyparq import col
 from pyparq.errors import CorruptIndexWarning
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import deserialize, serialize
+from pyparq.index import page_index, statistics
 
 ROWS = 4_000
 TABLE = pa.table({"n": np.arange(ROWS), "s": [f"{k:06d}" for k in range(ROWS)], "m": np.arange(ROWS) % 977})
@@ -165,3 +167,104 @@ def test_warnings_can_be_errors(piece: Workpiece) -> None:
         warnings.simplefilter("error")
         with pytest.raises(CorruptIndexWarning, match="column n"):
             pyparq.read_table(data, filters=FILTER)
+
+
+# ---- Bloom filters -------------------------------------------------------------------------------------------------
+
+ODD = pa.table({"k": np.arange(ROWS) * 2})
+
+
+@pytest.fixture(scope="module")
+def filtered() -> Workpiece:
+    sink = io.BytesIO()
+    options: Any = {"write_page_index": False, "use_dictionary": False, "bloom_filters": ["k"]}
+    pyparq.write_table(ODD, sink, row_group_size=ROWS // 2, **options)
+    return Workpiece(sink.getvalue())
+
+
+PLACES: dict[str, Callable[[Any], tuple[int, int | None]]] = {
+    "before the file": lambda meta: (-5, meta.bloom_filter_length),
+    "in the magic at the end": lambda meta: (1 << 62, meta.bloom_filter_length),
+    "a longer one than the file": lambda meta: (meta.bloom_filter_offset, 1 << 30),
+    "a negative length": lambda meta: (meta.bloom_filter_offset, -32),
+    "one byte later": lambda meta: (meta.bloom_filter_offset + 1, meta.bloom_filter_length),
+    "one byte earlier": lambda meta: (meta.bloom_filter_offset - 1, meta.bloom_filter_length),
+    "one byte later, of unknown length": lambda meta: (meta.bloom_filter_offset + 1, None),
+} | {
+    f"a length that is {by:+} off": lambda meta, by=by: (meta.bloom_filter_offset, meta.bloom_filter_length + by)
+    for by in (-32, -5, -1, 1, 5, 32)
+}  # type: ignore[misc]
+
+
+def counts(source: Any) -> list[int]:
+    """Of keys that are there, of one that is not, and of many, for which the filter is read whole."""
+    with pyparq.ParquetFile(source) as file:
+        some = [col("k") == 4, col("k") == ROWS + 8, col("k") == 5, col("k").isin(list(range(0, 400, 2)))]
+        return [file.scan(filters=question).count() for question in some]
+
+
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("name", PLACES)
+def test_places_of_bloom_filters(filtered: Workpiece, name: str, local: bool, tmp_path: Path) -> None:
+    meta = copy.deepcopy(filtered.meta)
+    for group in meta.row_groups:
+        chunk = group.columns[0].meta_data
+        chunk.bloom_filter_offset, chunk.bloom_filter_length = PLACES[name](chunk)
+    data = filtered.with_footer(meta)
+    (tmp_path / "t.parquet").write_bytes(data)
+    with pytest.warns(CorruptIndexWarning, match="Bloom filter ignored"):
+        assert counts(tmp_path / "t.parquet" if local else data) == [1, 1, 0, 200]
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_a_bloom_filter_whose_header_is_longer_than_its_length_leaves_room_for(
+    filtered: Workpiece, local: bool, tmp_path: Path
+) -> None:
+    """The bitset begins later than the length tells."""
+    meta, data = copy.deepcopy(filtered.meta), filtered.data
+    for group in meta.row_groups:
+        chunk = group.columns[0].meta_data
+        at, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
+        stored = data[at : at + length]
+        header = stored[: length % 32]
+        last = next(k for k in range(1, 8) if not header[k] & 0x80)  # of the size, which may take a byte more
+        longer = header[:last] + bytes([header[last] | 0x80, 0]) + header[last + 1 :]
+        chunk.bloom_filter_offset = len(data)
+        data += longer + stored[length % 32 :]
+    source: Any = filtered.with_footer(meta, data)
+    if local:
+        (tmp_path / "t.parquet").write_bytes(source)
+        source = tmp_path / "t.parquet"
+    with pytest.warns(CorruptIndexWarning, match="Bloom filter ignored"):
+        assert counts(source) == [1, 1, 0, 200]
+
+
+# ---- level histograms ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["chunk", "pages"])
+@pytest.mark.parametrize("share", [2, 3, 0])
+def test_level_histograms_that_count_other_entries_than_there_are(
+    where: str, share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They say that each row has a struct, or that none has, of only some of the rows: nothing is believed."""
+    structs = [None if k % 10 == 0 else {"a": k} for k in range(1000)]
+    sink = io.BytesIO()
+    pyparq.write_table(pa.table({"s": structs}), sink, row_group_size=500, max_rows_per_page=100)
+    for level in (-1, 0):
+
+        def forged(found: Any, level: int = level) -> Any:
+            if found is None:
+                return None
+            lie = np.zeros_like(found)
+            lie[:, level] = found.sum(axis=1) // share if share else 0
+            return lie
+
+        module = statistics if where == "chunk" else page_index
+        name = "_level_histograms" if where == "chunk" else "_histograms"
+        real = getattr(module, name)
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, lambda *given, real=real, forged=forged: forged(real(*given)))
+            for question, rows in ((col("s").is_null(), 100), (col("s").is_not_null(), 900)):
+                assert pyparq.read_table(sink.getvalue(), filters=question).num_rows == rows
+                assert pyparq.ParquetFile(sink.getvalue()).scan(filters=question).count() == rows

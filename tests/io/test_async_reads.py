@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import io
 import sys
 import threading
@@ -29,7 +30,7 @@ from pyparq import (
 )
 from pyparq.io.remote import FsspecFile
 from pyparq.io.request_bound import free_request
-from pyparq.runtime.threads import current_lane
+from pyparq.runtime.threads import current_lane, patiently
 
 fsspec = require("fsspec")
 require("aiohttp")
@@ -258,6 +259,51 @@ def test_keys_in_files(tmp_path: Path) -> None:
             return await asyncio.wait_for(asyncio.gather(*(pyparq.run_async(file.read) for _ in range(8))), 60)
 
     assert [table.num_rows for table in asyncio.run(some())] == [ROWS] * 8
+
+
+REQUEST: contextvars.ContextVar[str] = contextvars.ContextVar("REQUEST", default="none")
+
+
+def test_context_variables(tmp_path: Path) -> None:
+    """The function and a key retriever see those of the coroutine, in every part of a read; as asyncio has it, what
+    they set is theirs."""
+    given = EncryptionProperties(footer_key=EncryptionKey(b"f" * 16, metadata=b"m"))
+    files = {}
+    for k in range(4):
+        sink = io.BytesIO()
+        pyparq.write_table({"id": list(range(ROWS))}, sink, encryption=given)
+        files[f"lake/{k}"] = sink.getvalue()
+    store = AsyncStore(files, delay=0.01)
+    seen: dict[str, set[str]] = {}
+
+    def see(who: str) -> None:
+        seen.setdefault(who, set()).add(REQUEST.get())
+
+    def read(name: str) -> None:
+        def retrieve(metadata: bytes) -> bytes:
+            patiently(lambda: see(f"{name} in a thread"))
+            see(f"{name} retriever")
+            return b"f" * 16
+
+        own = DecryptionProperties(key_retriever=retrieve)
+        see(name)
+        assert pyparq.dataset([store.of(f"lake/{k}") for k in range(4)], decryption=own).read().num_rows == 4 * ROWS
+
+    async def one(name: str) -> None:
+        REQUEST.set(name)
+        await pyparq.run_async(read, name)
+        assert await pyparq.run_async(REQUEST.get) == await asyncio.to_thread(REQUEST.get) == name
+        for set_it in (pyparq.run_async, asyncio.to_thread):
+            await set_it(REQUEST.set, "set by the function")
+            assert REQUEST.get() == name
+
+    async def several() -> None:
+        await asyncio.gather(*(one(f"request {k}") for k in range(6)))
+
+    asyncio.run(several())
+    names = [f"request {k}" for k in range(6)]
+    parts = ("", " retriever", " in a thread")
+    assert seen == {name + part: {name} for name in names for part in parts}
 
 
 def test_batches_by_several_calls() -> None:

@@ -23,7 +23,9 @@ import pytest
 
 import pyparq
 from pyparq.datasets.write import commit
+from pyparq.errors import ChangedMeanwhile
 from pyparq.io import atomic_write, renames
+from pyparq.io.file_lock import Identity
 
 ROWS = 20
 
@@ -525,3 +527,21 @@ def test_overwrites_of_a_folder_for_minutes(tmp_path: Path, processes: int) -> N
             assert len(found) == 1
             (last,) = found
             assert not [line for line in lines if int(line[3]) > int(written[last][4])]
+
+
+def test_a_file_that_was_overwritten_in_place_with_its_size_and_time(tmp_path: Path) -> None:
+    """Its ctime tells, until a rename has changed that."""
+    path = tmp_path / "a"
+    path.write_bytes(b"before")
+    before = Identity.at(str(path))
+    assert before is not None
+    before.check(str(path))
+    status = path.stat()
+    with open(path, "r+b") as file:
+        file.write(b"behind")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.raises(ChangedMeanwhile, match="was replaced, or written to"):
+        before.check(str(path))
+    now = Identity.at(str(path))
+    path.rename(tmp_path / "b")
+    assert Identity.at(str(tmp_path / "b")) == now

@@ -148,7 +148,7 @@ def probe(
     if kernels.probe_filters is None:
         pytest.skip("no positioned reads here")
     now = os.stat(path) if path.exists() else os.stat(path.parent)
-    status = [now.st_size, now.st_mtime_ns, now.st_ino] if status is None else status
+    status = [now.st_size, now.st_mtime_ns, now.st_ino, now.st_ctime_ns] if status is None else status
     offsets, lengths = np.array(filters, np.int64).reshape(-1, 2).T
     return list(
         kernels.probe_filters(
@@ -180,12 +180,10 @@ def test_answers_of_filters(num_bytes: int, tmp_path: Path) -> None:
     assert probe(path, unusable, one) == [2] * len(unusable)
     assert probe(path, [(4, length)], one, most=num_bytes - 1) == [2]
     now = os.stat(path)
-    for status in (
-        [now.st_size + 1, now.st_mtime_ns, now.st_ino],
-        [now.st_size, 0, now.st_ino],
-        [now.st_size, now.st_mtime_ns, 0],
-    ):
-        assert probe(path, [(4, length)], one, status=status) == [2]
+    listed = [now.st_size, now.st_mtime_ns, now.st_ino, now.st_ctime_ns]
+    for k in range(4):
+        other = [number + (at == k) for at, number in enumerate(listed)]
+        assert probe(path, [(4, length)], one, status=other) == [2]
     assert probe(tmp_path / "missing", [(4, length)], one) == [2]
 
 
@@ -211,8 +209,8 @@ def test_arguments_of_probes(tmp_path: Path) -> None:
     assert list(kernels.probe_filters([], none, none, none, none, hashes, 1)) == []
     for files in (one - 1, one + 1, np.array([1, 0])):
         with pytest.raises(KernelError):
-            kernels.probe_filters([b"x"], np.zeros(3, np.int64), files, files, files, hashes, 1)
+            kernels.probe_filters([b"x"], np.zeros(4, np.int64), files, files, files, hashes, 1)
     with pytest.raises(KernelError):
         kernels.probe_filters([b"x"], one, one, one, one, hashes, 1)
     with pytest.raises(KernelError):
-        kernels.probe_filters(["x"], np.zeros(3, np.int64), one, one, one, hashes, 1)  # type: ignore[list-item]
+        kernels.probe_filters(["x"], np.zeros(4, np.int64), one, one, one, hashes, 1)  # type: ignore[list-item]

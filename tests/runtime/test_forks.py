@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import io
 import os
 import re
@@ -710,35 +711,48 @@ def test_many_forks_during_the_first_call_of_another_thread(tmp_path: Path) -> N
     first_calls(tmp_path / "a.parquet", 200, 4)
 
 
-def test_a_fork_waits_for_both_kinds_of_imports_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the lock nor the imports come free: the two waits are the promised seconds in all."""
-    now = [1000.0]
-    waited = []
+SLOW_IMPORT = """
+import threading
+begun, done, seen = threading.Event(), threading.Event(), []
+def wait():
+    begun.set()
+    seen.append(done.wait(15))
+"""
 
-    def wait(seconds: float) -> None:
-        waited.append(seconds)
-        now[0] += seconds
 
-    class Never:
-        """A lock that another thread keeps, and a thread that does not end."""
+@pytest.mark.parametrize("how", ["import", "load"])
+def test_a_fork_does_not_wait_for_imports_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Nor starts a thread. The import ends after the fork."""
+    (tmp_path / "rich_waits.py").write_text(SLOW_IMPORT)
+    (tmp_path / "rich").mkdir()
+    (tmp_path / "rich" / "__init__.py").write_text("import rich_waits; rich_waits.wait()")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "rich"]:
+        monkeypatch.delitem(sys.modules, name)
+    waits = importlib.import_module("rich_waits")
+    work = {"import": importlib.import_module, "load": lazy_import.load}[how]
+    thread = threading.Thread(target=work, args=("rich",))
+    thread.start()
+    waits.begun.wait(60)
+    started: list[threading.Thread] = []
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", lambda thread: started.append(thread))
+            child = forked(lambda: None)
+    finally:
+        waits.done.set()
+        thread.join()
+        for name in ("rich", "rich_waits"):
+            sys.modules.pop(name, None)
+        lazy_import.load.cache_clear()
+    joined(child)
+    assert waits.seen == [True]
+    assert started == []
 
-        def __init__(self, **_: object) -> None:
-            pass
 
-        def acquire(self, timeout: float) -> bool:
-            wait(timeout)
-            return False
-
-        def start(self) -> None:
-            pass
-
-        def join(self, timeout: float) -> None:
-            wait(timeout)
-
-    never = SimpleNamespace(active_count=lambda: 2, Thread=Never)
-    monkeypatch.setattr(lazy_import, "threading", never)
-    monkeypatch.setattr(lazy_import, "monotonic", lambda: now[0], raising=False)
-    monkeypatch.setattr(lazy_import, "loading", Never())
-    lazy_import.before_fork()
-    assert len(waited) == 2
-    assert sum(waited) == lazy_import.PATIENCE
+def test_a_fork_waits_for_a_part_of_pyparq_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    kept = SimpleNamespace(acquire=lambda timeout: waited.append(timeout))
+    monkeypatch.setattr(lazy_import, "loading", kept)
+    joined(forked(lambda: None))
+    assert waited == [lazy_import.PATIENCE]

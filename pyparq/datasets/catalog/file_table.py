@@ -1,7 +1,7 @@
 """The files that a catalog knows, each in the state in which it was read.
 
 A file is *known* if the listing of the dataset shows it in that state: of the same size and entity tag in a store, or
-of the same size, time of change and inode on a local disk. Any other file is asked as if there were no catalog.
+of the same size, times of change and inode on a local disk. Any other file is asked as if there were no catalog.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SCHEMA = parse_schema({
     "kind": "int32", "rows": "int64", "row_groups": "int32", "footer": "int64",
 })  # fmt: skip
 """``number`` is unique and rises. ``path`` is relative to the dataset's folder. ``version`` is what the store says of
-it. ``footer``: bytes of the footer."""
+it, and of a local file its ctime. ``footer``: bytes of the footer."""
 
 SETTLED_NS = 2_000_000_000
 """A file that was changed within this time before it was read may change again without a new time of change."""
@@ -47,7 +47,8 @@ def state_of(file: DataFile) -> State | None:
         return None
     if file.listed is None:
         local = file.mtime_ns is not None and file.inode is not None and "://" not in str(file.where)
-        return (file.size, file.mtime_ns or 0, _signed(file.inode or 0), "") if local else None
+        ctime = json.dumps([["ctime_ns", file.ctime_ns]])
+        return (file.size, file.mtime_ns or 0, _signed(file.inode or 0), ctime) if local else None
     if file.listed.tags:
         return file.size, 0, 0, json.dumps(file.listed.tags)
     return (file.size, file.mtime_ns or 0, 0, json.dumps(file.listed.dates)) if file.listed.dates else None

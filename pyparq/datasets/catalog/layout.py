@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
+import posixpath
 import secrets
 import zlib
 from collections.abc import Mapping
@@ -122,7 +124,8 @@ def _head(stated: Mapping[str, Any]) -> Head:
         bounds=None if stated["bounds"] is None else _part(stated["bounds"]),
         segments=tuple(Segment(**{**segment, "part": _part(segment["part"])}) for segment in stated["segments"]),
         num_files=stated["num_files"], next_number=stated["next_number"], partitions=stated["partitions"],
-        kind_order=tuple(stated["kind_order"]), is_complete=stated["is_complete"], previous=tuple(stated["previous"]),
+        kind_order=tuple(stated["kind_order"]), is_complete=stated["is_complete"],
+        previous=tuple(map(_plain, stated["previous"])),
     )  # fmt: skip
 
 
@@ -131,7 +134,14 @@ def _part_state(part: Part) -> dict[str, Any]:
 
 
 def _part(stated: Mapping[str, Any]) -> Part:
-    return Part(**{**stated, "checks": base64.b64decode(stated["checks"])})
+    return Part(**{**stated, "name": _plain(stated["name"]), "checks": base64.b64decode(stated["checks"])})
+
+
+def _plain(name: str) -> str:
+    """A name in the catalog's folder. A catalog may come from elsewhere, and name anything."""
+    if name in ("", ".", "..") or posixpath.basename(name) != name or os.path.basename(name) != name:
+        raise ValueError(f"{name!r} is not the name of a part")
+    return name
 
 
 def _text(data: bytes) -> str:

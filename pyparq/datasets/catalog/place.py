@@ -12,12 +12,13 @@ from typing import Any
 
 from pyparq.datasets.catalog.checked_source import CheckedSource
 from pyparq.datasets.catalog.layout import FOLDER, HEAD, Head, Part, Segment, parse_head
+from pyparq.errors import OptionError
 from pyparq.io.byte_ranges import Source
 from pyparq.io.folders import Folders
 from pyparq.io.remote_changes import Changes
 from pyparq.io.retry import Retry
 from pyparq.io.roads import file_system, path_on
-from pyparq.io.sink import LocalSink, Sink, sink_on
+from pyparq.io.sink import Sink, own_sink, sink_on
 from pyparq.io.source import LocalFile, source_on
 from pyparq.io.url import expanded, is_url, local_path, shown
 from pyparq.options import ReadOptions
@@ -96,6 +97,10 @@ class Place:
     def begin(self) -> None:
         """Make the folder."""
         if self.fs is None:
+            if os.path.islink(self._folder):
+                raise OptionError(
+                    "the catalog's folder is a link to another folder: remove the link", file=self._folder
+                )
             os.makedirs(self._folder, exist_ok=True)
         else:
             Changes(self.fs, self._options).make_folder(self._folder, self.name)
@@ -103,14 +108,14 @@ class Place:
     def sink(self, name: str) -> Sink:
         """What a new part is written to."""
         if self.fs is None:
-            return LocalSink(self._path(name))
+            return own_sink(self._path(name))
         return sink_on(self.fs, self._path(name), self._name(name))
 
     def put(self, head: Head, stale: Collection[str] = ()) -> None:
         """Make this the catalog. ``stale``: parts that are removed, which the catalog before it did not name."""
         data = head.to_bytes()
         if self.fs is None:
-            sink = LocalSink(self._path(HEAD), fsync=True)
+            sink = own_sink(self._path(HEAD), fsync=True)
             sink.write([data])
             sink.commit()
         else:

@@ -29,7 +29,7 @@ MOST_LISTINGS = 4
 MOST_BYTES = 16 << 20
 """Of the listings that are remembered."""
 
-_Part = tuple[npt.NDArray[np.int64], list[tuple[int, int, int, bool, bytes, int, int]], npt.NDArray[np.int64]]
+_Part = tuple[npt.NDArray[np.int64], list[tuple[int, int, int, int, bool, bytes, int, int]], npt.NDArray[np.int64]]
 _Key = tuple[bytes, bytes, int, int, str]
 
 
@@ -48,7 +48,7 @@ class _Listing(NamedTuple):
     paths: bytes
     """Separated by zero bytes."""
     statuses: npt.NDArray[np.int64]
-    """Size, time of the last change and inode of each."""
+    """Size, mtime, inode and ctime of each."""
 
 
 _known: OrderedDict[_Key, Kinds] = OrderedDict()
@@ -96,11 +96,12 @@ def _listing_of(files: Sequence[DataFile]) -> _Listing | None:
     paths = os.fsencode("\0".join(wheres))
     if b"://" in paths or paths.count(b"\0") != len(wheres) - 1:
         return None
-    statuses = np.empty((len(files), 3), np.int64)
+    statuses = np.empty((len(files), 4), np.int64)
     try:
         statuses[:, 0] = [file.size for file in files]  # type: ignore[assignment]
         statuses[:, 1] = [file.mtime_ns for file in files]  # type: ignore[assignment]
         statuses[:, 2] = np.array([file.inode for file in files], np.uint64).view(np.int64)
+        statuses[:, 3] = [file.ctime_ns for file in files]  # type: ignore[assignment]
     except TypeError:  # None: a file that was named, not listed
         return None
     return _Listing(paths, statuses)
@@ -119,7 +120,7 @@ def _read(listing: _Listing, options: ReadOptions) -> Kinds:
     firsts: list[tuple[int, StoredFooter]] = []
     odd: list[int] = []
     for start, (places, footers, strange) in zip(starts, map_tasks(of_part, starts, options.use_threads), strict=True):
-        stored = (StoredFooter(FileStatus(*end[:3]), *end[3:]) for end in footers)
+        stored = (StoredFooter(FileStatus(*end[:4]), *end[4:]) for end in footers)
         firsts += zip((places + start).tolist(), stored, strict=True)
         odd += (strange + start).tolist()
     frames, _ = kernels.footer_frames([footer.data for _, footer in firsts])

@@ -1,7 +1,7 @@
 """The footers of a dataset's files: many are read at a time, and they are decoded once for all files that are alike.
 
 Footers of local files are kept longer than a dataset, up to :data:`MOST_BYTES` in all, in their stored form: an
-encrypted one stays encrypted. The key is the file's path, size, modification time and inode.
+encrypted one stays encrypted. The key is the file's path, size, both its times and inode.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pyparq.datasets.read.open_files import (
     ListedFile,
     fetcher_of,
     file_status,
+    is_as_listed,
     is_remote,
     open_listed,
     status_of,
@@ -98,7 +99,7 @@ def read_stored(files: Sequence[DataFile], options: ReadOptions) -> list[StoredF
     read = map_tasks(lambda part: _read([paths[k] for k in part], options), parts, options.use_threads)
     now = time.time_ns()
     for k, footer in zip(missing, (footer for part in read for footer in part), strict=True):
-        if footer is not None and files[k].is_as_listed(*footer.status[:2]):
+        if footer is not None and is_as_listed(files[k], footer.status):
             found[k] = footer
             _keep(paths[k], footer, now)
     return found
@@ -117,8 +118,8 @@ def _local_paths(files: Sequence[DataFile]) -> dict[int, str]:
 
 
 def _listed_status(file: DataFile) -> FileStatus | None:
-    if file.inode is not None and file.size is not None and file.mtime_ns is not None:
-        return file_status(file.size, file.mtime_ns, file.inode)
+    if file.inode is not None and file.size is not None and file.mtime_ns is not None and file.ctime_ns is not None:
+        return file_status(file.size, file.mtime_ns, file.inode, file.ctime_ns)
     try:
         return status_of(os.stat(file.where))
     except OSError:
@@ -128,7 +129,7 @@ def _listed_status(file: DataFile) -> FileStatus | None:
 def _read(paths: Sequence[str], options: ReadOptions) -> list[StoredFooter | None]:
     assert kernels.read_footers is not None
     read = kernels.read_footers(list(map(os.fsencode, paths)), tail_of(options), options.limits.max_footer)
-    return [None if end is None else StoredFooter(FileStatus(*end[:3]), *end[3:]) for end in read]
+    return [None if end is None else StoredFooter(FileStatus(*end[:4]), *end[4:]) for end in read]
 
 
 class Footers:
@@ -185,7 +186,7 @@ class Footers:
         except (ParquetError, OSError) as error:
             self._errors[k] = error
             return
-        status, counts = FileStatus(fetcher.source.size, 0, 0), fetcher.counts
+        status, counts = FileStatus(fetcher.source.size, 0, 0, 0), fetcher.counts
         self._fetchers[k] = fetcher
         self._stored[k] = StoredFooter(status, encrypted, bytes(data), counts.requests, counts.bytes)
 

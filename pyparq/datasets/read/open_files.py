@@ -25,14 +25,20 @@ class FileStatus(NamedTuple):
     mtime_ns: int
     inode: int
     """As a signed 64-bit number, because native code compares it so. Some file systems use all bits."""
+    ctime_ns: int
+    """No program can set it, so it tells of writes that have left size and time as they were."""
 
 
 def status_of(status: os.stat_result) -> FileStatus:
-    return file_status(status.st_size, status.st_mtime_ns, status.st_ino)
+    return file_status(status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)
 
 
-def file_status(size: int, mtime_ns: int, inode: int) -> FileStatus:
-    return FileStatus(size, mtime_ns, inode - (1 << 64) if inode >= 1 << 63 else inode)
+def file_status(size: int, mtime_ns: int, inode: int, ctime_ns: int) -> FileStatus:
+    return FileStatus(size, mtime_ns, inode - (1 << 64) if inode >= 1 << 63 else inode, ctime_ns)
+
+
+def is_as_listed(file: DataFile, status: FileStatus) -> bool:
+    return file.is_as_listed(status.size, status.mtime_ns, status.ctime_ns)
 
 
 class ListedFile:
@@ -49,7 +55,7 @@ class ListedFile:
         self.name = file.name
         self._path = str(file.where)
         self._status = status_of(os.stat(self._path)) if status is None else status
-        if not file.is_as_listed(*self._status[:2]):
+        if not is_as_listed(file, self._status):
             raise ChangedFileError(
                 "the file has changed since the dataset was listed: make the dataset again", file=self.name
             )

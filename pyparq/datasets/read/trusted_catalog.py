@@ -162,7 +162,8 @@ class TrustedCatalog:
         if self._place.is_local:
             where = os.path.join(self._place.root, *path.split("/"))
             inode = int(table.inodes[k]) & ((1 << 64) - 1)
-            return DataFile(where, where, folders, size, int(table.mtimes[k]), inode)
+            ctime = dict(json.loads(table.versions[k] or "[]")).get("ctime_ns")
+            return DataFile(where, where, folders, size, int(table.mtimes[k]), inode, ctime_ns=ctime)
         url = self._place.fs.unstrip_protocol(posixpath.join(self._place.root, path))
         # A catalog that was made on a disk, and copied to a store with its files, has no versions.
         said = tuple((str(name), value) for name, value in json.loads(table.versions[k] or "[]"))

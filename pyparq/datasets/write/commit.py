@@ -22,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self
 
-from pyparq.datasets.commit_record import OldFile, Record, prepare_record, publish_record, read_record
+from pyparq.datasets.commit_record import OldFile, Record, leads_out, prepare_record, publish_record, read_record
 from pyparq.datasets.data_files import is_hidden
 from pyparq.datasets.file_state import local_state
 from pyparq.datasets.staging import (
@@ -35,12 +35,13 @@ from pyparq.datasets.staging import (
     new_name,
     remove_staging,
     staging_folders,
+    stays_inside,
 )
 from pyparq.datasets.table_formats import check_folder
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.replaced_files import companions, data_files, is_empty, partition_of
 from pyparq.datasets.write.store_claim import recover_on_store
-from pyparq.errors import ChangedMeanwhile, DataError, TargetExistsError, WriteConflictError
+from pyparq.errors import ChangedMeanwhile, DataError, OptionError, TargetExistsError, WriteConflictError
 from pyparq.io.atomic_write import sync_folder
 from pyparq.io.file_lock import Identity, locked_folder, locked_name
 from pyparq.io.given_systems import located as on_system
@@ -95,9 +96,8 @@ class Committer:
         while True:
             made = _made_folders(target)
             try:
-                with locked_folder(target) as is_there:
-                    if is_there:
-                        return cls._started(target, mode, made, detached)
+                with locked_folder(target):
+                    return cls._started(target, mode, made, detached)
             except FileNotFoundError:
                 if os.path.isdir(target):
                     raise
@@ -188,8 +188,9 @@ class Committer:
 
     def note_success(self, name: str) -> None:
         """An empty file that tells other tools that the folder is complete."""
-        with tidying(self.staging.target), open(os.path.join(self.staging.target, name), "wb"):
-            pass
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+        with tidying(self.staging.target):
+            os.close(os.open(os.path.join(self.staging.target, name), flags, 0o666))
 
     def abort(self) -> None:
         """Give the write up: its files are removed, and nothing else has changed. It does nothing after a commit or
@@ -199,11 +200,11 @@ class Committer:
         if not os.path.isdir(staging.folder) or os.path.exists(os.path.join(staging.folder, RECORD)):
             return
         try:
-            with locked_folder(staging.target):  # otherwise a check of the lock would make a new lock file
+            with locked_folder(staging.target, patient=False):  # a check of the write's lock would make a new lock file
                 remove_staging(staging.folder)
-                _remove_empty(staging.made)
         except OSError:  # no lock could be taken
             remove_staging(staging.folder)
+        _remove_empty(staging.made)
 
     def _release(self) -> None:
         if self._lock is not None:
@@ -227,12 +228,18 @@ class Committer:
             old += companions(target, old)
         replaced = set(old)
         for file in files:
+            if not stays_inside(target, file.path):
+                raise OptionError(
+                    f"{os.path.dirname(file.path)} is a link to another folder. Files are not put there: remove the "
+                    "link first",
+                    file=target,
+                )
             if file.path not in replaced and os.path.lexists(os.path.join(target, file.path)):
                 raise TargetExistsError("a file of this name is there already", file=os.path.join(target, file.path))
         if len({file.path for file in files}) < len(files):
             raise DataError("two new files have the same name", file=target)
         return Record(
-            tuple(OldFile(path, str(k), local_state(os.path.join(target, path))) for k, path in enumerate(old)),
+            tuple(OldFile.of(target, path, str(k)) for k, path in enumerate(old)),
             tuple((os.path.basename(file.staged), file.path) for file in files),
         )
 
@@ -261,6 +268,8 @@ def recover_dataset(path: Any, *, storage_options: Mapping[str, Any] | None = No
     if is_url(where):
         return recover_on_store(where, storage_options)
     target = os.path.realpath(local_path(where) or where)
+    if not staging_folders(target):
+        return 0  # in a folder that cannot be written to, too
     with locked_folder(target):
         return len(staging_folders(target)) - len(_recovered(target))
 
@@ -325,9 +334,12 @@ def _move(target: str, folder: str, record: Record, *, completing: bool = False,
     """Do all renames that are not done yet. ``completing``: the commit was interrupted by a crash. ``only_as_read``:
     the new files were made from the old ones, so no newer file may be removed."""
     for old, source, place in _steps(target, folder, record):
+        _check_step(target, folder, source if old is not None else place)
         if old is not None:
             if not _move_aside(old if completing or only_as_read else None, source, place):
                 _is_another(source, completing)
+        elif os.path.islink(source):
+            raise leads_out(folder, os.path.relpath(source, target))
         elif os.path.lexists(source):
             os.makedirs(os.path.dirname(place), exist_ok=True)
             if not rename_new(source, place):
@@ -335,6 +347,13 @@ def _move(target: str, folder: str, record: Record, *, completing: bool = False,
         elif not os.path.lexists(place):
             _missing(folder, place, completing)
         reached("placed" if old is None else "moved aside")
+
+
+def _check_step(target: str, folder: str, path: str) -> None:
+    """Before each step, because a step may put a link into the way of the next one."""
+    inner = os.path.relpath(path, target)
+    if not stays_inside(target, inner):
+        raise leads_out(folder, inner)
 
 
 def _move_aside(expected: OldFile | None, source: str, place: str) -> bool:
@@ -456,7 +475,7 @@ def _remove_emptied(target: str, paths: Iterable[str]) -> None:
     for folder in {os.path.dirname(path) for path in paths}:
         inner = folder
         with suppress(OSError):  # not empty
-            while inner:
+            while inner and stays_inside(target, inner):
                 os.rmdir(os.path.join(target, inner))
                 inner = os.path.dirname(inner)
 

@@ -64,4 +64,4 @@ def _place(file: DataFile) -> str:
 
 
 def _state(file: DataFile) -> State:
-    return file.size, file.mtime_ns, file.inode
+    return file.size, file.mtime_ns, file.inode, file.ctime_ns

@@ -9,6 +9,7 @@ from pyparq.datasets.data_files import SUMMARIES, is_hidden
 from pyparq.datasets.folder_names import unescaped
 from pyparq.datasets.staging import PREFIX
 from pyparq.errors import OptionError
+from pyparq.io.file_lock import FOLDER_LOCK
 
 _MAGICS = (b"PAR1", b"PARE")
 
@@ -19,7 +20,7 @@ Values = tuple[tuple[str, str], ...]
 def is_empty(target: str) -> bool:
     """Whether a folder holds nothing except writes that are under way."""
     with os.scandir(target) as entries:
-        return all(entry.name.startswith(PREFIX) for entry in entries)
+        return all(entry.name.startswith(PREFIX) or entry.name == FOLDER_LOCK for entry in entries)
 
 
 def partition_of(folders: Iterable[str]) -> Values:

@@ -128,7 +128,7 @@ nb::object probe_filters(const nb::list& paths, const In<int64_t>& statuses, con
                          int64_t most) {
     const BytesList given(paths);
     const size_t n = given.items.size(), count = files.size;
-    if (statuses.size != 3 * n || offsets.size != count || lengths.size != count) fail("arrays that do not fit");
+    if (statuses.size != kStatusNumbers * n || offsets.size != count || lengths.size != count) fail("arrays that do not fit");
     for (size_t k = 0; k < count; ++k) {
         const int64_t file = files.data[k];
         if (file < (k > 0 ? files.data[k - 1] : 0) || static_cast<uint64_t>(file) >= n)
@@ -143,8 +143,8 @@ nb::object probe_filters(const nb::list& paths, const In<int64_t>& statuses, con
             const auto file = static_cast<size_t>(files.data[k]);
             const Descriptor opened(given.items[file]);
             FileStatus now;
-            const bool usable = opened.number >= 0 && look(opened.number, now) && now.size == statuses.data[3 * file] &&
-                                now.mtime_ns == statuses.data[3 * file + 1] && now.inode == statuses.data[3 * file + 2];
+            const bool usable = opened.number >= 0 && look(opened.number, now) &&
+                                now.is(statuses.data + kStatusNumbers * file);
             OpenFilters asking{opened.number, now.size};
             for (; k < count && static_cast<size_t>(files.data[k]) == file; ++k) {
                 const Filter filter{offsets.data[k], lengths.data[k]};

@@ -12,19 +12,19 @@ using namespace nb::literals;
 void bind_many_footers(nb::module_& m) {
 #ifdef PYPARQ_PREAD
     m.def("read_footers", &read_footers, "paths"_a, "tail"_a, "most"_a,
-          nb::sig("def read_footers(paths: list[bytes], tail: int, most: int) -> list[tuple[int, int, int, bool, bytes, int, "
-                  "int] | None]"),
+          nb::sig("def read_footers(paths: list[bytes], tail: int, most: int) -> list[tuple[int, int, int, int, bool, bytes, "
+                  "int, int] | None]"),
           R"(The footers of local files, each opened, read and closed; `tail` bytes are read at first, a
-footer of more than `most` bytes is not read. Of each file its size, its time in nanoseconds, its inode, whether the
-footer is encrypted, the footer as stored, and how many reads of how many bytes it took; None where anything is unusual
-(reading that file by itself tells what). None where the system has no positioned reads.)");
+footer of more than `most` bytes is not read. Of each file its size, mtime in nanoseconds, inode and ctime, whether
+the footer is encrypted, the footer as stored, and how many reads of how many bytes it took; None where anything is
+unusual (reading that file by itself tells what). None where the system has no positioned reads.)");
     m.def("footer_kinds", &footer_kinds, "paths"_a, "statuses"_a, "tail"_a, "most"_a,
           nb::sig("def footer_kinds(paths: list[bytes], statuses: Buffer, tail: int, most: int) -> tuple[NDArray[np.int64], "
-                  "list[tuple[int, int, int, bool, bytes, int, int]], NDArray[np.int64]]"),
+                  "list[tuple[int, int, int, int, bool, bytes, int, int]], NDArray[np.int64]]"),
           R"(The places of the first local file of each kind, where footers that are the same in
 all but rows and row groups are of one kind, then these files' footers as `read_footers` gives them, then the places of
 files whose kind cannot be told: something about them is unusual, they are encrypted, or no longer what `statuses` says
-(size, time and inode of each, int64). None where the system has no positioned reads.)");
+(size, mtime, inode and ctime of each, int64). None where the system has no positioned reads.)");
 #else
     m.attr("read_footers") = nb::none();
     m.attr("footer_kinds") = nb::none();
@@ -43,9 +43,9 @@ void bind_many_ranges(nb::module_& m) {
           nb::sig("def read_many_ranges(paths: list[bytes], statuses: Buffer, files: Buffer, offsets: Buffer, lengths: Buffer, "
                   "out: Buffer) -> int"),
           R"(Read ranges of files one after another into `out`; returns how
-many were read before one could not be: its file is not there, has changed, or ends too early. `statuses`: size, time
-and inode of each file, which must be what they were; `files`: of each range the place of its file in `paths`, rising.
-None where the system has no positioned reads.)");
+many were read before one could not be: its file is not there, has changed, or ends too early. `statuses`: size,
+mtime, inode and ctime of each file, which must be what they were; `files`: of each range the place of its file in
+`paths`, rising. None where the system has no positioned reads.)");
 #else
     m.attr("read_many_ranges") = nb::none();
 #endif

@@ -36,7 +36,14 @@ struct BytesList {
 // What tells whether a file has changed.
 struct FileStatus {
     int64_t size = -1, mtime_ns = 0, inode = 0;
+    int64_t ctime_ns = 0;  // no program can set it: it tells of writes that have left size and mtime as they were
+
+    bool is(const int64_t* numbers) const {
+        return size == numbers[0] && mtime_ns == numbers[1] && inode == numbers[2] && ctime_ns == numbers[3];
+    }
 };
+
+constexpr size_t kStatusNumbers = 4;
 
 // Closes on every way out.
 struct Descriptor {
@@ -71,8 +78,10 @@ inline bool look(int fd, FileStatus& out) {
     out.size = status.st_size, out.inode = static_cast<int64_t>(status.st_ino);
 #ifdef __APPLE__
     out.mtime_ns = int64_t{status.st_mtimespec.tv_sec} * 1000000000 + status.st_mtimespec.tv_nsec;
+    out.ctime_ns = int64_t{status.st_ctimespec.tv_sec} * 1000000000 + status.st_ctimespec.tv_nsec;
 #else
     out.mtime_ns = int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
+    out.ctime_ns = int64_t{status.st_ctim.tv_sec} * 1000000000 + status.st_ctim.tv_nsec;
 #endif
     return true;
 }

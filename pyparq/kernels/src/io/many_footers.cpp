@@ -49,7 +49,7 @@ void read_end(std::string_view path, size_t tail, size_t most, std::string& room
 }
 
 nb::tuple stored_end(const End& end, const std::string& footer) {
-    return nb::make_tuple(end.status.size, end.status.mtime_ns, end.status.inode, end.encrypted,
+    return nb::make_tuple(end.status.size, end.status.mtime_ns, end.status.inode, end.status.ctime_ns, end.encrypted,
                           nb::bytes(footer.data(), footer.size()), end.requests, end.bytes);
 }
 
@@ -208,7 +208,7 @@ nb::tuple footer_kinds(const nb::list& paths, const In<int64_t>& statuses, size_
     if (tail < kTrailer || tail > size_t{1} << 30) fail("a tail of " + str(uint64_t{tail}) + " bytes");
     const BytesList given(paths);
     const size_t n = given.items.size();
-    if (statuses.size != 3 * n) fail("arrays that do not fit");
+    if (statuses.size != kStatusNumbers * n) fail("arrays that do not fit");
     std::vector<int64_t> firsts, odd;
     std::vector<std::pair<End, std::string>> found;
     {
@@ -218,10 +218,8 @@ nb::tuple footer_kinds(const nb::list& paths, const In<int64_t>& statuses, size_
         for (size_t k = 0; k < n; ++k) {
             End end;
             read_end(given.items[k], tail, most, room, end);
-            const int64_t* listed = statuses.data + 3 * k;
             bool told = false;
-            const bool same = end.good && end.status.size == listed[0] && end.status.mtime_ns == listed[1] &&
-                              end.status.inode == listed[2];
+            const bool same = end.good && end.status.is(statuses.data + kStatusNumbers * k);
             if (same && kinds.is_new(end, told)) {
                 firsts.push_back(static_cast<int64_t>(k));
                 found.emplace_back(end, std::string(end.footer));

@@ -11,7 +11,7 @@ size_t read_many_ranges(const nb::list& paths, const In<int64_t>& statuses, cons
                         const In<int64_t>& offsets, const In<int64_t>& lengths, const RawOut& out) {
     const BytesList given(paths);
     const size_t n = given.items.size(), count = files.size;
-    if (statuses.size != 3 * n || offsets.size != count || lengths.size != count) fail("arrays that do not fit");
+    if (statuses.size != kStatusNumbers * n || offsets.size != count || lengths.size != count) fail("arrays that do not fit");
     size_t total = 0;
     for (size_t k = 0; k < count; ++k) {
         const int64_t file = files.data[k];
@@ -27,8 +27,7 @@ size_t read_many_ranges(const nb::list& paths, const In<int64_t>& statuses, cons
         const auto file = static_cast<size_t>(files.data[k]);
         const Descriptor opened(given.items[file]);
         FileStatus now;
-        if (opened.number < 0 || !look(opened.number, now) || now.size != statuses.data[3 * file] ||
-            now.mtime_ns != statuses.data[3 * file + 1] || now.inode != statuses.data[3 * file + 2])
+        if (opened.number < 0 || !look(opened.number, now) || !now.is(statuses.data + kStatusNumbers * file))
             return k;
         for (; k < count && static_cast<size_t>(files.data[k]) == file; ++k) {
             const auto length = static_cast<size_t>(lengths.data[k]);
