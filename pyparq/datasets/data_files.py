@@ -29,6 +29,8 @@ class DataFile:
     """Bytes, where the listing says so."""
     mtime_ns: int | None = None
     inode: int | None = None
+    above: tuple[str, ...] = ()
+    """Names of the folders called ``name=value`` above the root, for files that were named or found by a pattern."""
     fs: Any = field(default=None, compare=False, repr=False)
     """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
     listed: Stated | None = field(default=None, compare=False, repr=False)
@@ -39,7 +41,7 @@ class DataFile:
         return self.size is None or (size == self.size and self.mtime_ns in (None, mtime_ns))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode)
+        return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode, self.above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,13 @@ class SourceFiles:
 def is_hidden(name: str) -> bool:
     """Whether readers of datasets ignore a file or folder with this name."""
     return name.startswith((".", "_")) and "=" not in name
+
+
+def partition_folders_of(folder: str) -> tuple[str, ...]:
+    """The names of the form ``name=value`` on the path of a folder or URL."""
+    if "=" not in folder:
+        return ()
+    return tuple(name for name in folder.partition("?")[0].split("/") if name.find("=") > 0)
 
 
 def folders_between(root: str, folder: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,13 +15,14 @@ from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.read.evolution import marked
 from pyparq.datasets.read.footers import Footers
+from pyparq.datasets.read.joint_keys import joint_keys, warn_dropped
 from pyparq.datasets.read.known_files import KnownFiles, known_files
 from pyparq.datasets.read.one_schema import unify
 from pyparq.datasets.read.open_files import is_remote
 from pyparq.datasets.read.schema_survey import Surveyed
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.datasets.read.trusted_summary import TrustedSummary, trusted_summary
-from pyparq.errors import ChangedFileError, ParquetError, SkippedFileWarning
+from pyparq.errors import ChangedFileError, ParquetError, SchemaError, SkippedFileWarning
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field, Schema
 from pyparq.index.row_ranges import RowRanges
@@ -67,6 +69,8 @@ class DatasetFiles:
         self._surveyed: Surveyed | None = None
         self._whole: Schema | None = None
         """The schema of all files without partition columns, once it is known."""
+        self._clashes: dict[str, SchemaError] = {}
+        """The errors for columns that :attr:`_whole` does not have, because they have no common type."""
         self._known: KnownFiles | None = None
         self._known_sought = False
         self.total = len(found.files)
@@ -113,6 +117,13 @@ class DatasetFiles:
         return tree_of(self.schema, case_sensitive=self.matching.case_sensitive)
 
     @property
+    def clashes(self) -> dict[str, SchemaError]:
+        """The errors for columns without a common type, once the schema is known."""
+        return {
+            name: e for name, e in self._clashes.items() if not self.matching.has(self.partition_values.names, name)
+        }
+
+    @property
     def skipped(self) -> list[tuple[str, Exception]]:
         """Files that were left out, with their errors (``on_error="skip"``)."""
         return [(self.found.files[k].name, error) for k, error in sorted(self.unreadable.items())]
@@ -131,7 +142,7 @@ class DatasetFiles:
         """Take what a trusted catalog says: of these files, the schemas of all files, and how many there are."""
         self._known, self._known_sought = known, True
         if self.declared is None and schemas:
-            self._whole = self._united(schemas)
+            self._whole = self._united(schemas, total)
         self.total = total
 
     def knows(self, k: int) -> bool:
@@ -310,7 +321,14 @@ class DatasetFiles:
 
     def schema_of(self, asked: Collection[int]) -> Schema:
         """The schema of all files, for a scan of the files ``asked``. Other files are passed over if they cannot be
-        read."""
+        read. Raises :class:`SchemaError` if a column has no common type."""
+        schema = self.common_schema(asked)
+        for error in self.clashes.values():
+            raise error
+        return schema
+
+    def common_schema(self, asked: Collection[int]) -> Schema:
+        """As :meth:`schema_of`, without the columns that have no common type (:attr:`clashes`)."""
         if self._whole is None:
             self._whole = self.declared if self.declared is not None else self._unified(asked)
         return self._with_partitions(self._whole)
@@ -357,9 +375,9 @@ class DatasetFiles:
             for k in asked:
                 if k in self._surveyed.failed and k not in self.unreadable:
                     self.leave_out(k, self._surveyed.failed[k])
-            return self._united(self._surveyed.schemas(everything))
+            return self._united(self._surveyed.schemas(everything), self.total)
         summary = self._trusted()
-        return self._of_footers(everything, asked) if summary is None else self._united([("", summary.schema)])
+        return self._of_footers(everything, asked) if summary is None else self._united([("", summary.schema)], 1)
 
     def _of_footers(self, numbers: Iterable[int], asked: Collection[int]) -> Schema:
         wanted, rows_of = list(numbers), frozenset(asked)
@@ -372,12 +390,17 @@ class DatasetFiles:
         for k, file in self._one_of_each(wanted, rows_of):
             if id(file.tree) not in distinct:
                 distinct[id(file.tree)] = k, file.name, marked(file.fields.schema, file.tree)
-        return self._united([(name, schema) for _, name, schema in sorted(distinct.values(), key=lambda one: one[0])])
+        ordered = sorted(distinct.values(), key=lambda one: one[0])
+        return self._united([(name, schema) for _, name, schema in ordered], self.total)
 
-    def _united(self, schemas: Sequence[tuple[str, Schema]]) -> Schema:
-        """The common schema of all of these. Each comes with the name of a file that has it."""
-        self.matching = self.matching.among(schema for _, schema in schemas)
-        return unify(schemas, self.matching)
+    def _united(self, named: Sequence[tuple[str, Schema]], count: int) -> Schema:
+        """The common schema of ``count`` files with these schemas. Each comes with the name of a file that has it."""
+        schemas = [schema for _, schema in named]
+        self.matching = self.matching.among(schemas)
+        schema, self._clashes = unify(named, self.matching)
+        keys, dropped = joint_keys(schemas, schema, several=count > 1)
+        warn_dropped(dropped, self.root)
+        return replace(schema, metadata=keys)
 
 
 def _asks_quickly(file: DataFile) -> bool:

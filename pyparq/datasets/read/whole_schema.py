@@ -8,18 +8,43 @@ silently.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pyparq.arrow.table import Table
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.projection import Projection
-from pyparq.errors import ParquetError, SchemaError
-from pyparq.filters.expression import Expression
+from pyparq.datasets.read.schema_tree import tree_of
+from pyparq.errors import ColumnNotFoundError, ParquetError, SchemaError
+from pyparq.filters.constant_folding import simplified
+from pyparq.filters.expression import Expression, tested_paths
+from pyparq.filters.given import as_expression
+from pyparq.format.schema_tree import SchemaTree
+from pyparq.format.types import Schema
 from pyparq.runtime.threads import REQUESTS
 
 FEW_REMOTE = REQUESTS
 """Up to this many remote files, all footers are read, even if partitions rule files out. That takes one round of
 requests."""
+
+
+def expression_of(dataset: DatasetFiles, filters: Any) -> Expression | None:
+    """A filter in any form as an expression. The columns that it may name are those of all files."""
+
+    def schema() -> Schema:
+        return dataset.common_schema(range(len(dataset.found.files)))
+
+    def tree() -> SchemaTree:
+        return tree_of(schema(), case_sensitive=dataset.matching.case_sensitive)
+
+    try:
+        return as_expression(filters, tree, lambda: Table(schema(), []))
+    except ColumnNotFoundError:
+        for name, error in dataset.clashes.items():
+            if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(filters)):
+                raise error from None
+        raise
 
 
 def project_all(
@@ -30,16 +55,28 @@ def project_all(
     Raises :class:`ColumnNotFoundError` and :class:`FilterError` like :class:`Projection`, and :class:`SchemaError` if
     the files have no common schema.
     """
+    try:
+        return _projected(dataset, left, columns, expression)
+    except ColumnNotFoundError:
+        for name, error in dataset.clashes.items():
+            if name in _named(columns, expression):
+                raise error from None
+        raise
+
+
+def _projected(
+    dataset: DatasetFiles, left: Sequence[int], columns: Iterable[Any] | str | None, expression: Expression | None
+) -> Projection:
     partitions, case_sensitive = dataset.partition_values.fields, dataset.matching.case_sensitive
     count = len(dataset.found.files)
     if dataset.knows_schema or not dataset.is_remote or count <= FEW_REMOTE or len(left) == count:
-        return Projection(dataset.schema_of(left), columns, expression, partitions, case_sensitive)
+        return Projection(_schema(dataset, left, columns), columns, expression, partitions, case_sensitive)
     ends = [0, count - 1]
     of_left = dataset.schema_of_some([*left, *ends], left)
     try:
         made = Projection(dataset.schema_of_some(ends), columns, expression, partitions, case_sensitive)
     except ParquetError:  # for example a column that only other files have
-        return Projection(dataset.schema_of(left), columns, expression, partitions, case_sensitive)
+        return Projection(_schema(dataset, left, columns), columns, expression, partitions, case_sensitive)
     seen = Projection(of_left, columns, expression, partitions, case_sensitive)
     if seen.base.fields != made.base.fields:
         raise SchemaError(
@@ -49,3 +86,22 @@ def project_all(
             file=dataset.root,
         )
     return made
+
+
+def _schema(dataset: DatasetFiles, left: Sequence[int], columns: Iterable[Any] | str | None) -> Schema:
+    """The columns to choose from. Only columns that are wanted need a common type."""
+    return dataset.schema_of(left) if columns is None else dataset.common_schema(left)
+
+
+def _named(columns: Iterable[Any] | str | None, expression: Expression | None) -> set[str]:
+    """Names of columns that are asked for, and the beginnings of dotted names."""
+    paths: list[Any] = list(columns or ())
+
+    def look(test: Expression) -> Expression:
+        paths.extend(tested_paths(test))
+        return test
+
+    if expression is not None:
+        simplified(expression, look)
+    names = [path if isinstance(path, str) else path[0] for path in paths if isinstance(path, (str, tuple))]
+    return {name[: k or None] for name in names for k in (0, *(k for k, char in enumerate(name) if char == "."))}
