@@ -1,17 +1,27 @@
 """The ``pandas`` key of several tables that become one, and of rows in another order.
 
-It says which types pandas had for the columns and what the index was. pandas applies it to all rows, so what it says has
-to hold for all of them.
+It says which types pandas had for the columns and what the index was. pandas applies it to all rows, so what it says
+has to hold for all of them.
 """
 
 from __future__ import annotations
 
-import json
 import re
+import warnings
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from pyparq.errors import DroppedMetadataWarning
 from pyparq.format.types import DataType, Schema
+from pyparq.runtime.lazy_import import Later
+
+if TYPE_CHECKING:
+    import json
+else:  # a millisecond of an import that few files need
+    json = Later("json")
 
 PANDAS = b"pandas"
 _INVALID = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
@@ -127,16 +137,28 @@ def _nullable_name(type_: DataType) -> str | None:
     return bits.get(type_.format)
 
 
-def in_other_order(schema: Schema) -> tuple[Schema, bool]:
-    """The schema of rows in another order: their index is no range of numbers any more. Also whether labels are lost,
-    which were not those that rows have by default."""
+def at_places(schema: Schema, places: Any) -> Schema:
+    """The schema of the rows with these numbers, in this order."""
+    return schema if (np.diff(places) == 1).all() else in_other_order(schema)
+
+
+def in_other_order(schema: Schema) -> Schema:
+    """The schema of rows in another order: their index is no range of numbers any more.
+
+    Warns with :class:`pyparq.DroppedMetadataWarning` where the labels are not those that rows have by default.
+    """
+    if PANDAS not in schema.metadata:
+        return schema
     try:
-        found = _parsed(schema)
-        ranges = [] if found is None else [level for level in found["index_columns"] if isinstance(level, dict)]
-        if found is None or not ranges:
-            return schema, False
+        found = _parsed(schema) or {}
+        ranges = [level for level in found["index_columns"] if isinstance(level, dict)]
         usual = all((level["start"], level["step"], level["name"]) == (0, 1, None) for level in ranges)
         stored = json.dumps({**found, "index_columns": _index(found)}).encode()
     except _INVALID:
-        return schema, False
-    return Schema(schema.fields, {**schema.metadata, PANDAS: stored}), not usual
+        return schema
+    if not ranges:
+        return schema
+    if not usual:
+        text = "the rows have another order, so the key pandas does not give them their index, which was a range"
+        warnings.warn(f"{text}. Call reset_index() before, to store it as a column", DroppedMetadataWarning, 3)
+    return replace(schema, metadata={**schema.metadata, PANDAS: stored})

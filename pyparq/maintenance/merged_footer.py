@@ -46,7 +46,7 @@ class JointFooter:
             raise UnsupportedError(f"the files have {self.num_rows} rows together: more than a Parquet file can count")
         self.num_row_groups = sum(file.num_row_groups for file in files)
         notes = [note for part in parts for note in self._checked(part)]
-        schemas = [(file.name, file.fields.schema) for file in files]
+        schemas = list({id(file.tree): (file.name, file.fields.schema) for file in reversed(files)}.values())[::-1]
         _check_durations(schemas)
         common = unify(schemas)
         for error in common.clashes.values():

@@ -1,7 +1,7 @@
 """Keys of key-value metadata that stand in ``ARROW:schema`` too.
 
-pyarrow, and pandas with it, take the keys of a table from there, and do not look at the footer's own then. So a key that
-changes in a footer changes there, and one that is removed goes from there with its bytes.
+pyarrow, and pandas with it, take the keys of a table from there, and do not look at the footer's own then. So a key
+that changes in a footer changes there, and one that is removed goes from there with its bytes.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from pyparq.datasets.read.joint_keys import joint_keys, warn_dropped
 from pyparq.datasets.read.known_files import KnownFiles, known_files
 from pyparq.datasets.read.one_schema import unify
 from pyparq.datasets.read.open_files import is_remote
+from pyparq.datasets.read.schema_cast import left_out
 from pyparq.datasets.read.schema_survey import Surveyed
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.datasets.read.trusted_summary import TrustedSummary, trusted_summary
@@ -60,6 +61,8 @@ class DatasetFiles:
         rule = Matching(by, options.case_sensitive) if isinstance(by, str) else by
         self.matching = rule.among([declared]) if isinstance(by, str) and declared is not None else rule
         """Set once the schema is known: it holds the names that must be told apart by case."""
+        self.tells_left_out = False
+        """Whether to warn of columns that the declared schema does not have."""
         self.on_error = on_error
         self.progress = progress
         self.table = found.table
@@ -309,6 +312,13 @@ class DatasetFiles:
             return None
         counts = [file.num_rows_of(group) for group in range(file.num_row_groups)]
         return self.table.kept(k, counts, file.name)
+
+    def left_out_columns(self, file: OpenFile) -> list[str]:
+        """Columns of a file that the declared schema does not have, and whose values no partition gives."""
+        if self.declared is None or self.table is not None:
+            return []
+        fields = (*self.declared.fields, *self.partition_values.fields)
+        return left_out(file.tree, marked(file.fields.schema, file.tree), fields, self.matching)
 
     def leave_out(self, k: int, error: ParquetError | OSError) -> None:
         """Raise ``error`` for file ``k``, or leave the file out from now on."""

@@ -18,6 +18,8 @@ from pyparq.format.types import Schema
 
 GEO = b"geo"
 SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+_SAID_OTHERWISE = (SPARK_SCHEMA.decode(), "org.apache.spark.version", "pyparq.indexes")
+"""Keys about columns, the writer and indexes, of which a table of several files needs nothing."""
 _OF_ALL_COLUMNS = (
     SPARK_SCHEMA, b"parquet.avro.schema", b"avro.schema", b"iceberg.schema", b"parquet.proto.descriptor",
     b"parquet.thrift.descriptor",
@@ -54,7 +56,7 @@ def joint_keys(schemas: Sequence[Schema], whole: Schema, *, several: bool = True
 
 def warn_dropped(dropped: Sequence[str], source: str) -> None:
     """Warn with :class:`pyparq.DroppedMetadataWarning` of keys that do not hold for all rows."""
-    told = [name for name in dropped if name != SPARK_SCHEMA.decode()]  # it says of the columns what the schema says
+    told = [name for name in dropped if name not in _SAID_OTHERWISE]
     if told:
         text = f"{source}: the files differ in key-value metadata. Left out: {', '.join(told)}"
         warnings.warn(text, DroppedMetadataWarning, stacklevel=3)

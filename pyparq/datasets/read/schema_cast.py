@@ -71,6 +71,12 @@ class Adapter:
         return made
 
 
+def left_out(tree: SchemaTree, schema: Schema, wanted: Sequence[Field], by: Matching) -> list[str]:
+    """Columns of a file, nested ones too, that a reading as ``wanted`` leaves out."""
+    read = set(Adapter(tree, schema, wanted, by).columns)
+    return [leaf.dotted for leaf in tree.leaves if LeafNumber(leaf.column) not in read]
+
+
 def _nulls(field: Field, num_rows: int) -> Column:
     if not field.nullable:
         raise SchemaError(
