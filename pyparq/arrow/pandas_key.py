@@ -28,6 +28,7 @@ _INVALID = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 """Errors for bytes that are no metadata of pandas."""
 _NULLABLE = re.compile(r"(?:U?Int(?:8|16|32|64)|Float(?:32|64)|boolean)")
 _NUMPY = re.compile(r"(?:u?int(?:8|16|32|64)|float(?:16|32|64)|bool|object|(?:datetime|timedelta)64\[\w+\])")
+_TEXTS = {"object", "str", "string"}
 _PYARROW_NAMES = {"e": "halffloat", "f": "float", "g": "double", "b": "bool"}
 _RANGE = re.compile(rb'\{"kind": "range"[^{}]*\}')
 
@@ -78,7 +79,7 @@ def _joined(
         types: list[DataType] = []
         for named, known in zip(entries_of, types_of, strict=True):
             own = [by_name[field.name] for by_name in known if field.name in by_name]
-            if own:
+            if any(type_.format != "n" or type_ == field.type for type_ in own):
                 types += own
                 entries.append(named.get(field.name))
         entry = next((entry for entry in entries if entry is not None), None)
@@ -120,6 +121,8 @@ def _common_name(names: Sequence[str], types: Sequence[DataType], whole: DataTyp
         return names[0]
     if all(map(_NUMPY.fullmatch, names)) or whole.dictionary is not None:
         return names[0]
+    if whole.kind == "string" and {"object"} < set(names) <= _TEXTS:
+        return "object"
     if all(_NULLABLE.fullmatch(name) or _NUMPY.fullmatch(name) for name in names):
         return _nullable_name(whole)
     if all(name.endswith("[pyarrow]") for name in names):

@@ -114,6 +114,8 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
     type_ = wanted.type
     if column.type == type_:
         return column
+    if column.type.format == "n":
+        return null_column(type_, column.length)
     if column.type.format == "+s" and type_.format == "+s":
         return _struct(column, source, wanted, by)
     if column.type.format == "+m" and type_.format == "+m":
