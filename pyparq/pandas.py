@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyparq.arrow.exchange import schema_from_arrow
+from pyparq.arrow.to_pandas import with_zones, zones_of
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.io.roads import Chosen
 from pyparq.parquet import read_table, write_table, write_to_dataset
@@ -45,6 +47,7 @@ def read_parquet(
         source, columns=columns, filters=filters, use_pandas_metadata=True, filesystem=system, **options
     )  # fmt: skip
     frame = table.to_pandas(types_mapper=_types(pandas, dtype_backend), **(to_pandas_kwargs or {}))
+    frame = with_zones(frame, zones_of(schema_from_arrow(table.schema)))
     attributes = (table.schema.metadata or {}).get(b"PANDAS_ATTRS")
     if attributes:
         import json

@@ -81,8 +81,8 @@ def _advice(clash: Clash, schema: Schema, others: Sequence[str], by: Matching) -
         return f"Give schema= with the type to read{such}, or leave one of the files out"
     also = f", without {', '.join(map(repr, others))}, which has no common type either" if others else ""
     if type_ is None:
-        return f"Leave one of the files out, or read the other columns (columns=, or schema={text}{also})"
-    return f"Leave one of the files out, or read the column as {type_}{_SAYS[type_.kind]}: schema={text}{also}"
+        return f"Leave one of the files out, or read the other columns{also}: columns= or schema={text}"
+    return f"Leave one of the files out, or read the column as {type_}{_SAYS[type_.kind]}{also}: schema={text}"
 
 
 def _text_of(schema: Schema) -> str | None:
