@@ -26,6 +26,7 @@ DOOR = (
     "schema.stored_keys",
     "schema.to_parquet",
     "table",
+    "to_pandas",
     "to_python",
     "variant_columns",
     "variant_types",

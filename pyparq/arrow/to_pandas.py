@@ -59,12 +59,8 @@ def with_zones(frame: pandas.DataFrame, zones: Mapping[str, str]) -> pandas.Data
 
 def zones_of(schema: Schema) -> dict[str, str]:
     """The columns of categories that are points in time, with their time zones."""
-    entries = ((field.name, field.type.dictionary) for field in schema.fields)
-    return {
-        name: type_.timezone
-        for name, type_ in entries
-        if type_ is not None and type_.kind == "timestamp" and type_.timezone
-    }
+    entries = {field.name: field.type.dictionary for field in schema.fields if field.type.dictionary is not None}
+    return {name: type_.timezone for name, type_ in entries.items() if type_.kind == "timestamp" and type_.timezone}
 
 
 def would_round(table: Tabular) -> bool:
