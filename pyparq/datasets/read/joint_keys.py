@@ -98,13 +98,14 @@ def _joined_geo(schemas: Sequence[Schema]) -> bytes | None:
 
 def _joined_column(described: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
     """``described``: what each file that has the column says of it. ``None``: nothing."""
-    if None in described or not described:
+    known = [found for found in described if found is not None]
+    if not known or len(known) < len(described):
         return None
-    rest = [{key: value for key, value in found.items() if key not in _JOINED_GEO} for found in described]
+    rest = [{key: value for key, value in found.items() if key not in _JOINED_GEO} for found in known]
     if any(other != rest[0] for other in rest):
         return None
-    types = [found.get("geometry_types", []) for found in described]
-    boxes = [found.get("bbox") for found in described]
+    types = [found.get("geometry_types", []) for found in known]
+    boxes = [found.get("bbox") for found in known]
     # An empty list says that the types are not known.
     joined = {**rest[0], "geometry_types": sorted({name for own in types for name in own}) if all(types) else []}
     box = _joined_box(boxes)
