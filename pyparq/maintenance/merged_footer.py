@@ -48,10 +48,7 @@ class JointFooter:
         notes = [note for part in parts for note in self._checked(part)]
         schemas = list({id(file.tree): (file.name, file.fields.schema) for file in reversed(files)}.values())[::-1]
         _check_durations(schemas)
-        common = unify(schemas)
-        for error in common.clashes.values():
-            raise error
-        self._keys, self.dropped_keys = _joint_keys(files, common.schema)
+        self._keys, self.dropped_keys = _joint_keys(files, unify(schemas).for_all_columns())
         self.notes = tuple(notes)
 
     def _checked(self, part: Part) -> list[str]:

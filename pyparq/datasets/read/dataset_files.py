@@ -17,15 +17,15 @@ from pyparq.datasets.read.evolution import marked
 from pyparq.datasets.read.footers import Footers
 from pyparq.datasets.read.joint_keys import joint_keys, warn_dropped
 from pyparq.datasets.read.known_files import KnownFiles, known_files
-from pyparq.datasets.read.one_schema import unify
+from pyparq.datasets.read.one_schema import Common, unify
 from pyparq.datasets.read.open_files import is_remote
 from pyparq.datasets.read.schema_cast import left_out
 from pyparq.datasets.read.schema_survey import Surveyed
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.datasets.read.trusted_summary import TrustedSummary, trusted_summary
-from pyparq.errors import ChangedFileError, ParquetError, SchemaError, SkippedFileWarning
+from pyparq.errors import ChangedFileError, ParquetError, SkippedFileWarning
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.types import Field, Schema
+from pyparq.format.types import Schema
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.file_systems import is_store
 from pyparq.io.object_stores import ObjectFile
@@ -70,10 +70,8 @@ class DatasetFiles:
         self._summary: TrustedSummary | None = None
         self._summary_sought = False
         self._surveyed: Surveyed | None = None
-        self._whole: Schema | None = None
+        self._whole: Common | None = None
         """The schema of all files without partition columns, once it is known."""
-        self._clashes: dict[str, SchemaError] = {}
-        """The errors for columns that :attr:`_whole` does not have, because they have no common type."""
         self._known: KnownFiles | None = None
         self._known_sought = False
         self.total = len(found.files)
@@ -118,13 +116,6 @@ class DatasetFiles:
     def tree(self) -> SchemaTree:
         """:attr:`schema` as the tree of Parquet columns, as filters see it."""
         return tree_of(self.schema, case_sensitive=self.matching.case_sensitive)
-
-    @property
-    def clashes(self) -> dict[str, SchemaError]:
-        """The errors for columns without a common type, once the schema is known."""
-        return {
-            name: e for name, e in self._clashes.items() if not self.matching.has(self.partition_values.names, name)
-        }
 
     @property
     def skipped(self) -> list[tuple[str, Exception]]:
@@ -332,19 +323,16 @@ class DatasetFiles:
     def schema_of(self, asked: Collection[int]) -> Schema:
         """The schema of all files, for a scan of the files ``asked``. Other files are passed over if they cannot be
         read. Raises :class:`SchemaError` if a column has no common type."""
-        schema = self.common_schema(asked)
-        for error in self.clashes.values():
-            raise error
-        return schema
+        return self.common(asked).for_all_columns()
 
-    def common_schema(self, asked: Collection[int]) -> Schema:
-        """As :meth:`schema_of`, without the columns that have no common type (:attr:`clashes`)."""
+    def common(self, asked: Collection[int]) -> Common:
+        """As :meth:`schema_of`, with the columns that have no common type apart."""
         if self._whole is None:
-            self._whole = self.declared if self.declared is not None else self._unified(asked)
+            self._whole = Common(self.declared, {}) if self.declared is not None else self._unified(asked)
         return self._with_partitions(self._whole)
 
-    def schema_of_some(self, numbers: Iterable[int], asked: Collection[int] = ()) -> Schema:
-        """The common schema of these files."""
+    def common_of_some(self, numbers: Iterable[int], asked: Collection[int] = ()) -> Common:
+        """What these files have in common."""
         return self._with_partitions(self._of_footers(sorted(set(numbers)), asked))
 
     @property
@@ -353,12 +341,14 @@ class DatasetFiles:
         known = self._whole is not None or self.declared is not None or self._surveyed is not None
         return known or self._trusted() is not None or (self.known is not None and self.known.are_all)
 
-    def _with_partitions(self, own: Schema) -> Schema:
-        names = self.partition_values.names
-        kept: tuple[Field, ...] = tuple(field for field in own.fields if not self.matching.has(names, field.name))
+    def _with_partitions(self, common: Common) -> Common:
+        names, own = self.partition_values.names, common.schema
         if self.table is not None:  # in the table's order
-            return Schema(tuple(own.fields) + tuple(f for f in self.partition_values.fields if f.name not in own.names))
-        return Schema((*kept, *self.partition_values.fields), own.metadata)
+            added = (f for f in self.partition_values.fields if f.name not in own.names)
+            return Common(Schema((*own.fields, *added)), common.clashes)
+        kept = (field for field in own.fields if not self.matching.has(names, field.name))
+        clashes = {name: error for name, error in common.clashes.items() if not self.matching.has(names, name)}
+        return Common(Schema((*kept, *self.partition_values.fields), own.metadata), clashes)
 
     def _trusted(self) -> TrustedSummary | None:
         """The folder's summary, if there is one that can be trusted."""
@@ -379,7 +369,7 @@ class DatasetFiles:
                 "write it again", file=file.name,
             )  # fmt: skip
 
-    def _unified(self, asked: Collection[int]) -> Schema:
+    def _unified(self, asked: Collection[int]) -> Common:
         everything = range(len(self.found.files))
         if self._surveyed is not None:
             for k in asked:
@@ -389,7 +379,7 @@ class DatasetFiles:
         summary = self._trusted()
         return self._of_footers(everything, asked) if summary is None else self._united([("", summary.schema)], 1)
 
-    def _of_footers(self, numbers: Iterable[int], asked: Collection[int]) -> Schema:
+    def _of_footers(self, numbers: Iterable[int], asked: Collection[int]) -> Common:
         wanted, rows_of = list(numbers), frozenset(asked)
         distinct: dict[int, tuple[int, str, Schema]] = {}
         if self.known is not None:
@@ -403,14 +393,14 @@ class DatasetFiles:
         ordered = sorted(distinct.values(), key=lambda one: one[0])
         return self._united([(name, schema) for _, name, schema in ordered], self.total)
 
-    def _united(self, named: Sequence[tuple[str, Schema]], count: int) -> Schema:
-        """The common schema of ``count`` files with these schemas. Each comes with the name of a file that has it."""
+    def _united(self, named: Sequence[tuple[str, Schema]], count: int) -> Common:
+        """What ``count`` files with these schemas have in common. Each comes with the name of a file that has it."""
         schemas = [schema for _, schema in named]
         self.matching = self.matching.among(schemas)
-        schema, self._clashes = unify(named, self.matching)
+        schema, clashes = unify(named, self.matching)
         keys, dropped = joint_keys(schemas, schema, several=count > 1)
         warn_dropped(dropped, self.root)
-        return replace(schema, metadata=keys)
+        return Common(replace(schema, metadata=keys), clashes)
 
 
 def _asks_quickly(file: DataFile) -> bool:

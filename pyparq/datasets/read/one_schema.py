@@ -32,6 +32,12 @@ class Common(NamedTuple):
     """The error for each column without a common type. It names both types and both files, and advises what to
     declare."""
 
+    def for_all_columns(self) -> Schema:
+        """The schema. Raises :class:`pyparq.SchemaError` if a column has no common type."""
+        for error in self.clashes.values():
+            raise error
+        return self.schema
+
 
 def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Common:
     """The common schema of files: see :func:`pyparq.datasets.read.evolution.united`. It has no table-level metadata."""

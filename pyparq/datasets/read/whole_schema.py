@@ -14,6 +14,7 @@ from typing import Any
 
 from pyparq.arrow.table import Table
 from pyparq.datasets.read.dataset_files import DatasetFiles
+from pyparq.datasets.read.one_schema import Common
 from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.errors import ColumnNotFoundError, ParquetError, SchemaError
@@ -21,7 +22,6 @@ from pyparq.filters.constant_folding import simplified
 from pyparq.filters.expression import Expression, tested_paths
 from pyparq.filters.given import as_expression
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.types import Schema
 from pyparq.runtime.threads import REQUESTS
 
 FEW_REMOTE = REQUESTS
@@ -32,16 +32,16 @@ requests."""
 def expression_of(dataset: DatasetFiles, filters: Any) -> Expression | None:
     """A filter in any form as an expression. The columns that it may name are those of all files."""
 
-    def schema() -> Schema:
-        return dataset.common_schema(range(len(dataset.found.files)))
+    def common() -> Common:
+        return dataset.common(range(len(dataset.found.files)))
 
     def tree() -> SchemaTree:
-        return tree_of(schema(), case_sensitive=dataset.matching.case_sensitive)
+        return tree_of(common().schema, case_sensitive=dataset.matching.case_sensitive)
 
     try:
-        return as_expression(filters, tree, lambda: Table(schema(), []))
+        return as_expression(filters, tree, lambda: Table(common().schema, []))
     except ColumnNotFoundError:
-        for name, error in dataset.clashes.items():
+        for name, error in common().clashes.items():
             if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", str(filters)):
                 raise error from None
         raise
@@ -50,34 +50,35 @@ def expression_of(dataset: DatasetFiles, filters: Any) -> Expression | None:
 def project_all(
     dataset: DatasetFiles, left: Sequence[int], columns: Iterable[Any] | str | None, expression: Expression | None
 ) -> Projection:
-    """The result of a scan of the files ``left``. Columns and types are those of the whole dataset.
+    """The result of a scan of the files ``left``. Columns and types are those of the whole dataset. Only columns that
+    are asked for need a common type.
 
     Raises :class:`ColumnNotFoundError` and :class:`FilterError` like :class:`Projection`, and :class:`SchemaError` if
     the files have no common schema.
     """
-    try:
-        return _projected(dataset, left, columns, expression)
-    except ColumnNotFoundError:
-        for name, error in dataset.clashes.items():
-            if name in _named(columns, expression):
-                raise error from None
-        raise
-
-
-def _projected(
-    dataset: DatasetFiles, left: Sequence[int], columns: Iterable[Any] | str | None, expression: Expression | None
-) -> Projection:
     partitions, case_sensitive = dataset.partition_values.fields, dataset.matching.case_sensitive
+
+    def projected(common: Common) -> Projection:
+        schema = common.for_all_columns() if columns is None else common.schema
+        try:
+            return Projection(schema, columns, expression, partitions, case_sensitive)
+        except ColumnNotFoundError:
+            asked = _named(columns, expression)
+            for name, error in common.clashes.items():
+                if name in asked:
+                    raise error from None
+            raise
+
     count = len(dataset.found.files)
     if dataset.knows_schema or not dataset.is_remote or count <= FEW_REMOTE or len(left) == count:
-        return Projection(_schema(dataset, left, columns), columns, expression, partitions, case_sensitive)
+        return projected(dataset.common(left))
     ends = [0, count - 1]
-    of_left = dataset.schema_of_some([*left, *ends], left)
+    of_left = dataset.common_of_some([*left, *ends], left)
     try:
-        made = Projection(dataset.schema_of_some(ends), columns, expression, partitions, case_sensitive)
+        made = projected(dataset.common_of_some(ends))
     except ParquetError:  # for example a column that only other files have
-        return Projection(_schema(dataset, left, columns), columns, expression, partitions, case_sensitive)
-    seen = Projection(of_left, columns, expression, partitions, case_sensitive)
+        return projected(dataset.common(left))
+    seen = projected(of_left)
     if seen.base.fields != made.base.fields:
         raise SchemaError(
             f"files that the filter leaves have other columns or types than the first and the last of the {count:,} "
@@ -86,11 +87,6 @@ def _projected(
             file=dataset.root,
         )
     return made
-
-
-def _schema(dataset: DatasetFiles, left: Sequence[int], columns: Iterable[Any] | str | None) -> Schema:
-    """The columns to choose from. Only columns that are wanted need a common type."""
-    return dataset.schema_of(left) if columns is None else dataset.common_schema(left)
 
 
 def _named(columns: Iterable[Any] | str | None, expression: Expression | None) -> set[str]:
