@@ -87,8 +87,9 @@ def write_table(
         writer._write(data, None, last=True)
 
 
-_STALE = (ARROW_SCHEMA, b"org.apache.spark.sql.parquet.row.metadata")
-"""Metadata of tables that were read from a file, which describe the columns of that file. Spark believes its own."""
+_STALE = (ARROW_SCHEMA, b"org.apache.spark.sql.parquet.row.metadata", b"pyparq.indexes")
+"""Metadata of tables that were read from a file, which describe the columns and indexes of that file. Spark believes
+its own."""
 
 
 @dataclass(slots=True)

@@ -272,3 +272,32 @@ def test_keys_that_not_all_rows_have(tmp_path: Path, seed: int) -> None:
         seen = pq.read_schema(tmp_path / name).metadata or {}
         assert {k.decode(): v.decode() for k, v in seen.items()} == due
         assert pq.read_table(tmp_path / name)["c"].to_pylist() == ["u", "u"]
+
+
+def test_the_record_of_indexes_stays_with_its_file(tmp_path: Path) -> None:
+    pyparq.write_table({"id": [1, 2]}, tmp_path / "a.parquet")
+    pyparq.add_indexes(tmp_path / "a.parquet", bloom_filters=True)
+    pyparq.rewrite(tmp_path / "a.parquet", tmp_path / "b.parquet")
+    pyparq.write_table(pyparq.read_table(tmp_path / "a.parquet"), tmp_path / "c.parquet")
+    for name in "bc":
+        assert pq.read_metadata(tmp_path / f"{name}.parquet").metadata is None
+
+
+def test_a_remote_folder_in_which_a_column_clashes(tmp_path: Path) -> None:
+    """Of many remote files, footers of the first, the last and those that are left are read."""
+    fsspec = pytest.importorskip("fsspec")
+    fs = fsspec.filesystem("memory")
+    try:
+        for k in range(10, 50):
+            with fs.open(f"/clash/p={k}/f.parquet", "wb") as out:
+                pq.write_table(pa.table({"a": [k], "b": ["x" if k == 20 else k]}), out)
+        at = pyparq.col("p") == 20
+        assert pyparq.dataset("memory://clash").read(["a"], at).to_pylist() == [{"a": 20}]
+        assert pyparq.dataset("memory://clash").read(None, pyparq.col("p") == 15)["b"].to_pylist() == [15]
+        assert pyparq.dataset("memory://clash").read(["a"])["a"].to_pylist() == list(range(10, 50))
+        for columns, filters in ((None, at), (["b"], at), (None, None), (["a"], pyparq.col("b") == 1)):
+            with pytest.raises(pyparq.SchemaError, match=r"int64 in .*p=10.* and string here") as error:
+                pyparq.dataset("memory://clash").read(columns, filters)
+            assert error.value.column == "b"
+    finally:
+        fs.rm("/clash", recursive=True)
