@@ -111,7 +111,7 @@ def _joint_keys(files: Sequence[OpenFile], common: Schema) -> tuple[dict[str, st
     """The keys that hold for all files, and the keys that are left out. ``common``: the schema of all rows."""
     found = [_keys_of(file) for file in files]
     schemas = [replace(file.fields.schema, metadata=_own_keys(keys)) for file, keys in zip(files, found, strict=True)]
-    held, dropped = joint_keys(schemas, common)
+    held, dropped = joint_keys(schemas, common, several=len(files) > 1)
     # With the values of a file as they are: a key may have none, or no text.
     values = {key.encode(): value for keys in reversed(found) for key, value in keys.items()}
     joint = {key.decode(): values[key] if to_bytes(values[key]) == v else text_value(key, v) for key, v in held.items()}
@@ -120,7 +120,7 @@ def _joint_keys(files: Sequence[OpenFile], common: Schema) -> tuple[dict[str, st
     if _calendar_of(joint) != _calendar_of(found[0]):
         joint = {key: value for key, value in joint.items() if key not in _SPARK}
         joint |= {key: value for key, value in found[0].items() if key in _SPARK}
-    hint = _joint_hint(files, found, common)
+    hint = _joint_hint(files, found, replace(common, metadata=held))
     if hint is not None:
         joint = {_HINT: hint, **joint}
     return joint, tuple(key for key in dropped if key not in joint and key != RECORD_KEY)

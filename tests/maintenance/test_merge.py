@@ -346,9 +346,10 @@ def test_arrow_types_that_differ_are_joined(tmp_path: Path) -> None:
     for k, file in enumerate(files):
         text = pa.array(["u"]).dictionary_encode() if k else pa.array(["v"], pa.large_string())
         columns = {"d": pa.array([k], pa.duration("s")), "c": text, "t": pa.array([k], pa.timestamp("us", zones[k]))}
-        pq.write_table(pa.table(columns), file)
-    report = pyparq.merge(files, tmp_path / "all.parquet")
-    assert report.dropped_keys == ()
+        pq.write_table(pa.table(columns).replace_schema_metadata({"owner": "me", "day": str(k)}), file)
+    report = pyparq.merge(files, tmp_path / "all.parquet", key_value_metadata={"new": "n"})
+    assert report.dropped_keys == ("day",)
+    assert pq.read_schema(tmp_path / "all.parquet").metadata == {b"owner": b"me", b"new": b"n"}
     found = pq.read_table(tmp_path / "all.parquet")
     assert found.schema.field("d").type == pa.duration("s")
     assert found.schema.field("t").type == pa.timestamp("us", zones[0])
