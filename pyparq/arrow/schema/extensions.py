@@ -42,13 +42,14 @@ _MOST_CRS = 1 << 20
 """Bytes of a CRS definition that are looked at."""
 
 
-_OF_PANDAS = (b"pandas.period", b"pandas.interval")
+OF_PANDAS = (b"pandas.period", b"pandas.interval")
+"""Extension types whose stored values mean nothing without the parameters of the type."""
 
 
 def check_entries(name: str, metadata: Mapping[bytes, bytes]) -> None:
     """Raise :class:`UnsupportedError` for categories that are periods or intervals of pandas: a dictionary in a file
     would have their numbers alone. ``metadata``: those of the entries."""
-    if metadata.get(EXTENSION_NAME) in _OF_PANDAS:
+    if metadata.get(EXTENSION_NAME) in OF_PANDAS:
         raise UnsupportedError(
             f"the column has categories of the type {metadata[EXTENSION_NAME].decode()}, which no file can store. "
             "Convert the categories to text, or the column to the type of its categories",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pyparq.arrow.column_operations import VIEWS
 from pyparq.arrow.decimals import decimal_type
-from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, JSON, LOGICAL_TYPE
+from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, JSON, LOGICAL_TYPE, OF_PANDAS
 from pyparq.arrow.schema.to_parquet import decimal_storage, is_list
 from pyparq.datasets.read.column_matching import Matching, of_fields
 from pyparq.format.int96 import IS_INT96
@@ -30,8 +30,6 @@ that are made from it do not keep it."""
 
 _UNITS = "smun"
 _EXTENSION = (EXTENSION_NAME, EXTENSION_METADATA)
-_OF_PANDAS = (b"pandas.period", b"pandas.interval")
-"""Extension types whose stored values mean nothing without the parameters of the type."""
 
 
 class Clash(Exception):
@@ -148,7 +146,7 @@ def _check_pandas_types(have: Field, other: Field) -> None:
     if have.type.format == "n" or other.type.format == "n":
         return
     mine, theirs = ([field.metadata.get(key, b"") for key in _EXTENSION] for field in (have, other))
-    if mine != theirs and (mine[0] in _OF_PANDAS or theirs[0] in _OF_PANDAS):
+    if mine != theirs and (mine[0] in OF_PANDAS or theirs[0] in OF_PANDAS):
         told = (_told(have, mine), _told(other, theirs))
         raise Clash((), have.type, other.type, told)
 
