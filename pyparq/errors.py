@@ -169,6 +169,14 @@ class UnfinishedWriteWarning(UserWarning):
     if its program has crashed."""
 
 
+class DroppedMetadataWarning(UserWarning):
+    """Key-value metadata that do not hold for all rows of a table are left out. The message names the keys."""
+
+
+class LeftOutColumnsWarning(UserWarning):
+    """A dataset's ``schema=`` does not have all columns of a file: the others are not read. The message names them."""
+
+
 class SkippedFileWarning(UserWarning):
     """A file of a dataset was left out because it could not be read (``on_error="skip"``). ``file``: its name."""
 

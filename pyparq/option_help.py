@@ -67,6 +67,8 @@ out_of_range = "raise"
     their precision, integers of 8 and 16 bits stored as larger numbers, INT96 timestamps outside
     the years of coerce_int96_timestamp_unit. "raise": reading one is an error. "null": they are
     nulls, also for filters. In a column that may not have nulls they are an error all the same.
+    "widen": such columns have the type that holds all that is stored: decimals as many digits as
+    their storage, such integers 32 bits. INT96 has no wider type: an error.
 read_dictionary = ()
     BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays instead of plain arrays.
 use_arrow_schema = True

@@ -271,11 +271,13 @@ class ReadOptions:
     int96_adjusted_to_utc: bool = False
     """Read INT96 timestamps as instants (timestamps in UTC), which is what Spark, Hive and Impala mean by them.
     Otherwise they have no time zone, as in pyarrow."""
-    out_of_range: Literal["raise", "null"] = "raise"
+    out_of_range: Literal["raise", "null", "widen"] = "raise"
     """What becomes of stored values that their type does not allow: decimals with more digits than their precision,
     integers of 8 and 16 bits stored as larger numbers, INT96 timestamps outside the years of
     ``coerce_int96_timestamp_unit``. ``"raise"``: reading one is an error. ``"null"``: they are nulls, also for filters.
-    In a column that may not have nulls they are an error all the same."""
+    In a column that may not have nulls they are an error all the same. ``"widen"``: such columns have the type that
+    holds all that is stored: decimals as many digits as their storage, such integers 32 bits. INT96 has no wider type:
+    an error."""
     read_dictionary: Names = ()
     """BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays instead of plain arrays."""
     use_arrow_schema: bool = True
@@ -313,7 +315,7 @@ class ReadOptions:
         units = ("s", "ms", "us", "ns", "bytes", "auto")
         if self.coerce_int96_timestamp_unit is not None:
             check_choice("coerce_int96_timestamp_unit", self.coerce_int96_timestamp_unit, units)
-        check_choice("out_of_range", self.out_of_range, ("raise", "null"))
+        check_choice("out_of_range", self.out_of_range, ("raise", "null", "widen"))
         check_choice("variants", self.variants, ("whole", "stored"))
         for name in ("read_dictionary", "binary_columns"):
             check_names(name, getattr(self, name))

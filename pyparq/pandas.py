@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyparq.arrow.exchange import schema_from_arrow
+from pyparq.arrow.to_pandas import with_zones, zones_of
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.io.roads import Chosen
 from pyparq.parquet import read_table, write_table, write_to_dataset
@@ -46,7 +48,9 @@ def read_parquet(
     )  # fmt: skip
     attributes = (table.schema.metadata or {}).get(b"PANDAS_ATTRS")
     # After self_destruct=True the table must not be touched.
+    zones = zones_of(schema_from_arrow(table.schema))
     frame = table.to_pandas(types_mapper=_types(pandas, dtype_backend), **(to_pandas_kwargs or {}))
+    frame = with_zones(frame, zones)
     if attributes:
         import json
 

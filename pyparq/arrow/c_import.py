@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.arrow.column import Column
+from pyparq.arrow.schema.extensions import check_entries
 from pyparq.format.types import DataType, Field
 from pyparq.kernels import ArrowImport, ImportedArray
 
@@ -65,7 +66,9 @@ def _simple(format: str) -> DataType:
 def _field(described: tuple[Any, ...]) -> Field:
     format, name, metadata, flags, children, dictionary = described
     if dictionary is not None:
-        type_ = DataType(format, (), _field(dictionary).type, bool(flags & 1))
+        values = _field(dictionary)
+        check_entries(name or "", values.metadata)
+        type_ = DataType(format, (), values.type, bool(flags & 1))
     elif children:
         type_ = DataType(format, tuple(map(_field, children)), None, format == "+m" and bool(flags & 4))
     else:

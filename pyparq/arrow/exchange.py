@@ -13,6 +13,7 @@ import numpy as np
 
 from pyparq.arrow.c_data import raw_buffer
 from pyparq.arrow.column import Column
+from pyparq.arrow.schema.extensions import check_entries
 from pyparq.errors import SchemaError
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.runtime.lazy_import import load
@@ -44,7 +45,10 @@ def table_schema(field: Field) -> Schema:
 def field_from_nanoarrow(schema: Any) -> Field:
     """The field that a nanoarrow CSchema describes."""
     children = tuple(field_from_nanoarrow(schema.child(i)) for i in range(schema.n_children))
-    dictionary = None if schema.dictionary is None else field_from_nanoarrow(schema.dictionary).type
+    entries = None if schema.dictionary is None else field_from_nanoarrow(schema.dictionary)
+    if entries is not None:
+        check_entries(schema.name or "", entries.metadata)
+    dictionary = None if entries is None else entries.type
     metadata = dict(schema.metadata.items()) if schema.metadata is not None else {}
     ordered = bool(schema.flags & 1) if dictionary is not None else schema.format == "+m" and bool(schema.flags & 4)
     type_ = DataType(schema.format, children, dictionary, ordered)

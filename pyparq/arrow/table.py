@@ -299,7 +299,7 @@ class Table(_FromOtherData):
         if not options and (find_spec("pyarrow") is None or to_pandas.would_round(self)):
             return to_pandas.frame_of(self)
         try:
-            return self._to_pandas_by_pyarrow(options)
+            return to_pandas.with_zones(self._to_pandas_by_pyarrow(options), to_pandas.zones_of(self.schema))
         except (NotImplementedError, ValueError):  # pyarrow's own errors are such; times beyond a day give the second
             if options:
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from pyparq.arrow.pandas_types import PandasMetadata, nullable, of_extension
 from pyparq.arrow.plain_layouts import normal_type, normalize
 from pyparq.arrow.tabular import Tabular
 from pyparq.arrow.to_python import chunks_to_numpy, column_to_pylist, without_mask
-from pyparq.format.types import DataType, Field
+from pyparq.format.types import DataType, Field, Schema
 
 if TYPE_CHECKING:
     import pandas
@@ -42,6 +43,24 @@ def frame_of(table: Tabular) -> pandas.DataFrame:
     frame = pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows))
     frame.columns = pd.Index(table.column_names)
     return known.labelled(known.indexed(frame))
+
+
+def with_zones(frame: pandas.DataFrame, zones: Mapping[str, str]) -> pandas.DataFrame:
+    """The frame of pyarrow with the time zones of categories, which pyarrow (26) shows in UTC and without a zone.
+
+    ``zones``: by column; see :func:`zones_of`.
+    """
+    for k, label in enumerate(frame.columns) if zones else ():
+        zone, column = zones.get(str(label)), frame.iloc[:, k]
+        if zone is not None and column.dtype == "category" and getattr(column.cat.categories, "tz", "") is None:
+            frame.isetitem(k, column.cat.rename_categories(column.cat.categories.tz_localize("UTC").tz_convert(zone)))
+    return frame
+
+
+def zones_of(schema: Schema) -> dict[str, str]:
+    """The columns of categories that are points in time, with their time zones."""
+    entries = {field.name: field.type.dictionary for field in schema.fields if field.type.dictionary is not None}
+    return {name: type_.timezone for name, type_ in entries.items() if type_.kind == "timestamp" and type_.timezone}
 
 
 def would_round(table: Tabular) -> bool:

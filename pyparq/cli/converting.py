@@ -58,14 +58,15 @@ def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
 @SOURCE
 @click.option("--output", "-o", metavar="PATH", shell_complete=completion.files,
               help="The Parquet file. [default: SOURCE with the suffix .parquet]")  # fmt: skip
+@click.option("--overwrite", is_flag=True, help="Replace the Parquet file beside SOURCE, if there is one.")
 @click.option("--from", "form", type=click.Choice(["csv", "jsonl"]), help="What SOURCE is, whatever its suffix.")
 @_all(*_TEXT, *_PARQUET, _MEMORY, JSON)
-def import_command(file: str, output: str | None, form: str | None, **options: Any) -> None:
+def import_command(file: str, output: str | None, overwrite: bool, form: str | None, **options: Any) -> None:
     """Make a Parquet file of CSV with a header line, or of JSON lines (one object per line).
 
     Types are found in all of the file, not in its first lines: numbers, dates and times as ISO 8601 writes them, true
-    and false. Everything else stays text, as do numbers with leading zeros (007) and dates such as 01/02/2024. The file
-    is read in pieces. A line with too few or too many fields is an error that names the line.
+    and false. Everything else stays text, as do numbers with leading zeros (007), dates such as 01/02/2024 or 24-01-02,
+    and 0x1F. The file is read in pieces. A line with too few or too many fields is an error that names the line.
 
     Reading text needs duckdb: pip install "pyparq[import]".
 
@@ -85,6 +86,11 @@ def import_command(file: str, output: str | None, form: str | None, **options: A
         if file == PIPE:
             raise click.UsageError("say where to write with --output", ctx=click.get_current_context())
         output = str(PurePath(_unpacked(file)).with_suffix(".parquet"))
+        if os.path.lexists(output) and not overwrite:
+            raise click.UsageError(
+                f"{output} exists: give --overwrite to replace it, or another file with --output",
+                ctx=click.get_current_context(),
+            )
     _convert(file, output, form, None if output == PIPE else "parquet", options)
 
 

@@ -14,7 +14,7 @@ import click
 
 from pyparq.cli.forms import suffix_of
 from pyparq.cli.storage import storage_for
-from pyparq.cli.text_types import quoted, refined
+from pyparq.cli.text_types import doubtful, quoted, refined, types_without_days
 from pyparq.errors import DataError, OptionError
 
 ISO = "%Y-%m-%d"
@@ -83,7 +83,13 @@ def _csv(db: Any, path: str, options: TextOptions) -> Any:
         given["encoding"] = options.encoding
     if options.types:
         given["types"] = dict(options.types)
-    return _relation(db, "read_csv", path, given)
+    rows = _relation(db, "read_csv", path, given)
+    found = {n: str(t) for n, t in zip(rows.columns, rows.types, strict=True) if n not in options.types}
+    plain = {name: value for name, value in given.items() if name != "types"} | {"all_varchar": True}
+    stay = doubtful(_relation(db, "read_csv", path, plain), found)
+    if not stay:
+        return rows
+    return _relation(db, "read_csv", path, given | {"types": {**options.types, **dict.fromkeys(stay, "VARCHAR")}})
 
 
 def _json_lines(db: Any, path: str, options: TextOptions) -> Any:
@@ -93,6 +99,9 @@ def _json_lines(db: Any, path: str, options: TextOptions) -> Any:
         "maximum_object_size": 1 << 28,
     }  # fmt: skip
     rows = _relation(db, "read_json", path, given)
+    days = types_without_days(rows)
+    if days:
+        rows = _relation(db, "read_json", path, given | {"columns": days})
     unknown = [name for name in options.types if name not in rows.columns]
     if unknown:
         raise OptionError(f"--type {unknown[0]}: there is no such column. The columns are {', '.join(rows.columns)}")

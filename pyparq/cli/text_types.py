@@ -1,12 +1,51 @@
-"""Types that DuckDB leaves wider than the values of a text file need."""
+"""Types that DuckDB finds in text too eagerly, and those that it leaves wider than the values need."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _MOMENT = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d{1,6})?"
 _ZONE = r"(Z|[+-]\d{2}:?\d{2})"
+_DAY = r"\d{4}-\d{2}-\d{2}"
+_CLOCK = r"([01]\d|2[0-3]):\d{2}(:\d{2}(\.\d{1,6})?)?"
+_SPELLED = {
+    "DATE": _DAY,
+    "TIME": _CLOCK,
+    "TIMESTAMP": rf"{_DAY}([T ]{_CLOCK})?",
+    "TIMESTAMP WITH TIME ZONE": rf"{_DAY}([T ]{_CLOCK} ?(Z|[+-]\d{{2}}(:?\d{{2}})?)?)?",
+    "BOOLEAN": r"(?i)true|false",
+    **dict.fromkeys(("BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT", "DOUBLE"), r"[^xXbB]*"),
+}
+"""How values of a type are spelled in CSV. DuckDB takes 24-01-02 for a day of the year 24, infinity for a day, 0x00ff
+for 255, and no more than six digits of a fraction of a second."""
+_NO_YEAR = r'"(0[0-9]{3}-[0-9]{2}-[0-9]{2}|-?infinity)"'
+"""A day in JSON of DuckDB whose text had no year of four digits, or was none."""
+_DAY_TYPE = re.compile(r'(?<!")\bDATE\b(?!")')
+
+
+def doubtful(text: Any, types: Mapping[str, str]) -> list[str]:
+    """The columns that have to stay text. ``text``: the rows of CSV with all columns as text. ``types``: those that
+    DuckDB has found, by name. It takes a pass over the rows."""
+    asked = [(name, _SPELLED[type_]) for name, type_ in types.items() if type_ in _SPELLED]
+    if not asked:
+        return []
+    tests = (f"bool_and(regexp_full_match(trim({quoted(name)}), '{spelled}')) is not false" for name, spelled in asked)
+    fits = text.aggregate(", ".join(tests)).fetchall()[0]
+    return [name for (name, _), fit in zip(asked, fits, strict=True) if not fit]
+
+
+def types_without_days(rows: Any) -> dict[str, str]:
+    """The types of rows of JSON, with text in place of days in columns that have one without a year of four digits.
+    Empty if all days are such."""
+    types = dict(zip(rows.columns, map(str, rows.types), strict=True))
+    days = [name for name, type_ in types.items() if _DAY_TYPE.search(type_)]
+    if not days:
+        return {}
+    tests = (f"bool_or(regexp_matches(to_json({quoted(name)})::varchar, '{_NO_YEAR}'))" for name in days)
+    wrong = [name for name, found in zip(days, rows.aggregate(", ".join(tests)).fetchall()[0], strict=True) if found]
+    return {**types, **{name: _DAY_TYPE.sub("VARCHAR", types[name]) for name in wrong}} if wrong else {}
 
 
 def refined(rows: Any, is_json: bool) -> Any:

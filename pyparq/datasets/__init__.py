@@ -16,6 +16,8 @@ DOOR = (
     "read.dataset_files",
     "read.evolution",
     "read.file_plan",
+    "read.joint_keys",
+    "read.one_schema",
     "read.open_files",
     "read.plan_shards",
     "read.scan",

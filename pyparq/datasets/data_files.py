@@ -31,6 +31,8 @@ class DataFile:
     inode: int | None = None
     ctime_ns: int | None = None
     """Of a local file. No program can set it, so it tells of writes that have left size and time as they were."""
+    above: tuple[str, ...] = ()
+    """Names of the folders called ``name=value`` above the root, for files that were named or found by a pattern."""
     fs: Any = field(default=None, compare=False, repr=False)
     """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
     listed: Stated | None = field(default=None, compare=False, repr=False)
@@ -43,7 +45,8 @@ class DataFile:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DataFile, (self.name, self.where, self.folders, self.size, self.mtime_ns, self.inode, self.ctime_ns)
+        stated = self.size, self.mtime_ns, self.inode, self.ctime_ns
+        return DataFile, (self.name, self.where, self.folders, *stated, self.above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,13 @@ class SourceFiles:
 def is_hidden(name: str) -> bool:
     """Whether readers of datasets ignore a file or folder with this name."""
     return name.startswith((".", "_")) and "=" not in name
+
+
+def partition_folders_of(folder: str) -> tuple[str, ...]:
+    """The names of the form ``name=value`` on the path of a folder or URL."""
+    if "=" not in folder:
+        return ()
+    return tuple(name for name in folder.partition("?")[0].split("/") if name.find("=") > 0)
 
 
 def folders_between(root: str, folder: str) -> tuple[str, ...]:

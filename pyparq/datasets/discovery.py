@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import errno
 import os
+import posixpath
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyparq.datasets import unfinished_commits as writes
-from pyparq.datasets.data_files import DataFile, SourceFiles
+from pyparq.datasets.data_files import DataFile, SourceFiles, partition_folders_of
 from pyparq.datasets.local_files import local_files
 from pyparq.datasets.remote_files import remote_files
 from pyparq.datasets.table_formats import format_of, tables_of, warning_of
@@ -41,7 +43,7 @@ def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retr
         root = named[0] if len(named) == 1 else f"{len(named)} sources, the first of them {named[0]}" if named else "[]"
         tables = tuple(table for part in parts for table in part.tables)
         commits = tuple(commit for part in parts for commit in part.unfinished)
-        files = tuple(file for part in parts for file in part.files)
+        files = tuple(file for part in parts for file in _with_folders(part))
         remote = tuple(write for part in parts for write in part.store_writes)
         found = SourceFiles(root, files, False, storage_options, tables=tables, unfinished=commits, store_writes=remote)
     else:
@@ -51,6 +53,12 @@ def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retr
     for text in dict.fromkeys(told):
         warnings.warn(text, UnfinishedWriteWarning, stacklevel=3)
     return found
+
+
+def _with_folders(part: SourceFiles) -> Iterator[DataFile]:
+    """The files of one source of a list, with the partition folders on its path: nothing else names their values."""
+    above = partition_folders_of(posixpath.dirname(part.root) if part.is_one_file else part.root)
+    return (replace(file, above=file.above or above) for file in part.files) if above else iter(part.files)
 
 
 def _one(source: Any, storage_options: Mapping[str, Any] | None, retry: Retry | None) -> SourceFiles:

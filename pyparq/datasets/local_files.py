@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from pyparq.datasets import unfinished_commits as writes
 from pyparq.datasets.catalog.layout import FOLDER, HEAD
-from pyparq.datasets.data_files import DataFile, SourceFiles, folders_between, is_hidden
+from pyparq.datasets.data_files import DataFile, SourceFiles, folders_between, is_hidden, partition_folders_of
 from pyparq.datasets.glob_patterns import alternatives, fixed_part, is_pattern
 from pyparq.datasets.staging import PREFIX, staging_folders
 from pyparq.datasets.unfinished_commits import Names, Place, Unfinished
@@ -178,6 +178,8 @@ def _local_glob(pattern: str) -> SourceFiles:
     files, commits = _before_commits(root or os.curdir, listed, wanted)
     if not files:
         raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", pattern)
+    above = partition_folders_of(root)
+    files = [replace(file, above=above) for file in files] if above else files
     return SourceFiles(pattern, tuple(files), unfinished=tuple(commits))
 
 

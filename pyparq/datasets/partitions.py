@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,10 @@ from pyparq.format.types import DataType, Field
 from pyparq.runtime.terminal_text import visible
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
+
+_Folders = tuple[tuple[str, ...], tuple[str, ...]]
+"""The folders above the root of a dataset that may be partitions, and those below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +95,18 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
         return Partitions((), (), np.zeros(len(files), np.int64))
     declared, plain = _declared(partitioning)
     spelling = None if case_sensitive else {name.lower(): name for name in declared}
-    of_folders: dict[tuple[str, ...], dict[str, str | None]] = {}
-    first: dict[tuple[str, ...], DataFile] = {}
+    follows_others = isinstance(partitioning, HiveFolders)
+    of_folders: dict[_Folders, dict[str, str | None]] = {}
+    first: dict[_Folders, DataFile] = {}
     for file in files:
-        if file.folders not in of_folders:
+        key = file.above, file.folders
+        if key not in of_folders:
             _check_text(file)
-            first[file.folders] = file
-            of_folders[file.folders] = _plain(file, plain) if plain is not None else _hive(file, spelling)
+            first[key] = file
+            above = () if follows_others else file.above
+            of_folders[key] = _plain(file, plain) if plain is not None else _hive(file, above, spelling)
             if declared and plain is None:
-                _check_spelling(of_folders[file.folders], declared, file)
+                _check_spelling(of_folders[key], declared, file)
     names = list(declared) or plain or _names(list(of_folders.values()), list(first.values()))
     if not names:
         return Partitions((), (), np.zeros(len(files), np.int64))
@@ -108,7 +115,7 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
         folders: seen.setdefault(tuple(row.get(name) for name in names), len(seen))
         for folders, row in of_folders.items()
     }
-    of_file = np.array([numbers[file.folders] for file in files], np.int64)
+    of_file = np.array([numbers[file.above, file.folders] for file in files], np.int64)
     combinations = list(seen)
     fields, columns = [], []
     for k, name in enumerate(names):
@@ -138,7 +145,7 @@ def _declared(partitioning: Any) -> tuple[dict[str, DataType | None], list[str] 
 def _check_text(file: DataFile) -> None:
     """Raise :class:`OptionError` for folders whose names cannot be values of a string column."""
     try:
-        "".join(file.folders).encode("utf-8")
+        "".join((*file.above, *file.folders)).encode("utf-8")
     except UnicodeEncodeError:
         raise OptionError(
             "the name of a folder is not UTF-8, so it cannot be the value of a partition column. Rename the folder, or "
@@ -147,20 +154,28 @@ def _check_text(file: DataFile) -> None:
         ) from None
 
 
-def _hive(file: DataFile, spelling: dict[str, str] | None) -> dict[str, str | None]:
-    """The values by name. ``spelling``: the spelling of names in lower case; ``None`` if case matters."""
-    found: dict[str, str | None] = {}
-    for folder in file.folders:
+def _hive(file: DataFile, above: Sequence[str], spelling: dict[str, str] | None) -> dict[str, str | None]:
+    """The values by name. ``above``: folders above the root; for one name, the innermost counts. ``spelling``: the
+    spelling of names in lower case; ``None`` if case matters."""
+    found = dict(_values(above, spelling))
+    inner: set[str] = set()
+    for name, value in _values(file.folders, spelling):
+        if name in inner:
+            raise OptionError(
+                f"two of the folders of the file are called {name}=: give partitioning=None", file=file.name
+            )
+        inner.add(name)
+        found[name] = value
+    return found
+
+
+def _values(folders: Sequence[str], spelling: dict[str, str] | None) -> Iterator[tuple[str, str | None]]:
+    for folder in folders:
         name, equals, value = folder.partition("=")
         if equals and name:
             name = unescaped(name)
             name = name if spelling is None else spelling.setdefault(name.lower(), name)
-            if name in found:
-                raise OptionError(
-                    f"two of the folders of the file are called {name}=: give partitioning=None", file=file.name
-                )
-            found[name] = None if value == NULL else unescaped(value)
-    return found
+            yield name, None if value == NULL else unescaped(value)
 
 
 def _check_spelling(values: Mapping[str, Any], declared: Mapping[str, Any], file: DataFile) -> None:

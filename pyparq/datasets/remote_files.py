@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyparq.datasets.catalog.layout import FOLDER, HEAD
-from pyparq.datasets.data_files import SUMMARIES, DataFile, SourceFiles, folders_between, is_hidden
+from pyparq.datasets.data_files import (
+    SUMMARIES,
+    DataFile,
+    SourceFiles,
+    folders_between,
+    is_hidden,
+    partition_folders_of,
+)
 from pyparq.datasets.glob_patterns import alternatives, fixed_part, is_pattern
 from pyparq.datasets.several import has_folders
 from pyparq.datasets.store_writes import partition_folders, settled
@@ -57,7 +64,7 @@ def _remote_glob(
     root = fixed_part(path)
     beyond = [root, *partition_folders(root)] if root else []
     listed, unended = settled(fs, folders, lambda: _matched(folders, path, root), beyond)
-    files = _listed(fs, root, listed)
+    files = _listed(fs, root, listed, partition_folders_of(root))
     if not files:
         raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", name)
     return SourceFiles(name, tuple(files), False, storage_options, store_writes=unended)
@@ -87,7 +94,7 @@ def _matching(folders: Folders, pattern: str) -> dict[str, Mapping[str, Any]]:
     return dict(sorted(found.items()))
 
 
-def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list[DataFile]:
+def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]], above: tuple[str, ...] = ()) -> list[DataFile]:
     files = []
     for path, info in sorted(listed.items()):
         folders = folders_between(root, posixpath.dirname(path))
@@ -97,7 +104,7 @@ def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]]) -> list
             continue
         url = fs.unstrip_protocol(path)
         listing = Stated.of(info, is_listed=True)
-        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), fs=fs, listed=listing))
+        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), None, above, fs, listing))
     return files
 
 

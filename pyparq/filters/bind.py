@@ -147,6 +147,8 @@ def _contains(test: Contains, scope: Scope, negate: bool, depth: int) -> Predica
     node = scope.tree.find(test.path)
     if _is_plain_text(node) and isinstance(test.value, (str, bytes)):
         return bind_match(Matches(ColumnRef(test.path), "contains", test.value), Columns(scope.leaf, None), negate)
+    if node.is_leaf and node.type.kind == "null":
+        return FALSE
     return _bind_contains(items_leaf(scope.tree, test.path), test.value, negate)
 
 

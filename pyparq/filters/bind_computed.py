@@ -73,6 +73,8 @@ class Columns(NamedTuple):
 
 def bind_comparison(test: CompareValues, columns: Columns, negate: bool) -> Predicate:
     """A comparison of computed values. Where only one column is looked at, a range of it if that is the same."""
+    if _has_nulls_alone(columns, test.left, test.right):
+        return FALSE
     op = _NEGATED[test.op] if negate else test.op
     left, right = _side(test.left, test.right, columns), _side(test.right, test.left, columns)
     _check_comparable(left, right)
@@ -86,6 +88,8 @@ def bind_comparison(test: CompareValues, columns: Columns, negate: bool) -> Pred
 
 
 def bind_match(test: Matches, columns: Columns, negate: bool) -> Predicate:
+    if _has_nulls_alone(columns, test.value):
+        return FALSE
     value = _value(test.value, columns, False)
     if value.family not in _TEXTS:
         name = _name(value)
@@ -94,11 +98,18 @@ def bind_match(test: Matches, columns: Columns, negate: bool) -> Predicate:
 
 
 def bind_null(test: NullValue, columns: Columns, negate: bool) -> Predicate:
+    if _has_nulls_alone(columns, test.value):
+        return FALSE if negate else TRUE
     value = _value(test.value, columns, _has_decimal(test.value, columns))
     if _may_divide_by_zero(value):
         return _computed(Missing(value), negate)
     each = [null_test(leaf.node, not negate) for leaf in leaves_of(value)]
     return conjunction(each) if negate else disjunction(each)
+
+
+def _has_nulls_alone(columns: Columns, *values: Value) -> bool:
+    """Whether a column that has no type but null is looked at. What is computed from it is null, whatever it is."""
+    return any(columns.leaf(path).type.kind == "null" for value in values for path in value._columns())
 
 
 def _may_divide_by_zero(value: BoundValue) -> bool:
@@ -117,8 +128,6 @@ def _computed(test: Comparison | Match | Missing, negate: bool) -> Predicate:
                 "its dates are in the calendar of old Spark: compare it with a literal, or take its year()",
                 column=node.dotted,
             )
-        if node.type.kind == "null":
-            return TRUE if isinstance(test, Missing) and not negate else FALSE
     return found
 
 
@@ -174,7 +183,7 @@ def _leaf(ref: ColumnRef, columns: Columns) -> Leaf:
 _MEANS = {"ordered": "the column has categories with an order of their own", "bool8": "the column has truth values"}
 _FAMILIES = {
     **dict.fromkeys(("string", "enum", "json"), TEXT), **dict.fromkeys(("binary", "bson", "fixed"), BINARY),
-    "uuid": UUID, "bool": BOOL, "null": NUMBER,
+    "uuid": UUID, "bool": BOOL,
 }  # fmt: skip
 
 
@@ -280,8 +289,7 @@ def _bytes(value: Any, column: str) -> bytes:
 def _check_comparable(left: BoundValue, right: BoundValue) -> None:
     a, b = left.family, right.family
     same = a == b or {a, b} <= set(_TEXTS) or (MOMENT in (a, b) and {a, b} <= {MOMENT, INSTANT, LOCAL})
-    null = any(isinstance(v, Leaf) and v.node.type.kind == "null" for v in (left, right))
-    if not same and not null:
+    if not same:
         raise FilterError(
             f"{left!r} ({_described(left)}) cannot be compared with {right!r} ({_described(right)})",
             column=_name(left),

@@ -64,7 +64,8 @@ def _stored(expression: Any) -> tuple[list[tuple[str, str]], list[Any]]:
     _, (data,) = expression.__reduce__()[:2]
     file = pa.ipc.open_file(data)
     # pyarrow's own dict of the metadata drops repeated keys.
-    tokens = HintSchema(file.schema.serialize().to_pybytes()).pairs()
+    pairs = HintSchema(file.schema.serialize().to_pybytes()).pairs()
+    tokens = [(kind.decode(), name.decode()) for kind, name in pairs]
     return tokens, [column[0] for column in file.get_batch(0).columns]
 
 

@@ -61,7 +61,7 @@ class Node:
         """Physical type and annotation of a leaf; resolved once."""
         if self._type is None:
             found = leaf_type(self.element)
-            if found.kind == "binary" and self.name != "typed_value" and self._in_variant():
+            if found.kind == "binary" and self.name != "typed_value" and self.in_variant():
                 found = replace(found, kind="variant")
             self._type = found
         return self._type
@@ -71,7 +71,7 @@ class Node:
         """Change the type in which the leaf is read or written. The stored values stay the same."""
         self._type = leaf
 
-    def _in_variant(self) -> bool:
+    def in_variant(self) -> bool:
         """Whether the node lies below a group annotated with VARIANT. Its columns ``metadata`` and ``value`` have no
         order. A column ``typed_value`` has that of its type."""
         node = self.parent

@@ -66,7 +66,7 @@ def edit_metadata(
     def prepare(file: OpenFile) -> _NewFooter | None:
         file.check_places()
         footer = FooterTree(file)
-        return _NewFooter(file, footer) if footer.change_key_values(changed, gone) else None
+        return _NewFooter(file, footer) if footer.change_table_keys(changed, gone) else None
 
     source, target, storage_options = both_located(source, target, filesystem, storage_options)
     written = 0

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyparq.arrow.schema.hints import ARROW_SCHEMA
+from pyparq.arrow.schema.stored_keys import keys_of, with_keys
 from pyparq.encryption.aad import MAX_ORDINAL, Module
 from pyparq.errors import CorruptFileError, DataError, located
 from pyparq.format import ttypes as tt
@@ -17,6 +19,7 @@ from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
 from pyparq.format.thrift_tree import I16, I32, I64, STRUCT, ThriftList, ThriftStruct
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.footer_read import ENCRYPTED_MAGIC, MAGIC
+from pyparq.read.footers.known_schemas import to_bytes
 from pyparq.read.footers.open_file import OpenFile
 
 FILE_VERSION, FILE_NUM_ROWS, FILE_ROW_GROUPS, FILE_KEY_VALUES, FILE_CREATED_BY, FILE_COLUMN_ORDERS = 1, 3, 4, 5, 6, 7
@@ -120,6 +123,25 @@ class FooterTree:
         pairs.elements = list(kept)
         self._tree.set_list(FILE_KEY_VALUES, pairs)
         return True
+
+    def change_table_keys(self, update: Mapping[str, str | bytes | None], remove: Iterable[str] = ()) -> bool:
+        """As :meth:`change_key_values`, and the same in ``ARROW:schema``, where pyarrow looks for the keys of a table.
+
+        Raises :class:`UnsupportedError` if ``ARROW:schema`` cannot be stored anew.
+        """
+        gone, name = set(remove), ARROW_SCHEMA.decode()
+        stored = self.key_value(name) if name not in update else to_bytes(update[name])
+        if stored is None or name in gone:
+            return self.change_key_values(update, gone)
+        there = keys_of(stored)
+        keys = {
+            to_bytes(key): to_bytes(value)
+            for key, value in update.items()
+            if key != name and (to_bytes(key) in there or self.key_value(key) != to_bytes(value))
+        }
+        with located(file=self._file.name):
+            changed = with_keys(stored, keys, {key.encode() for key in gone})
+        return self.change_key_values(update if changed == stored else {**update, name: changed.decode()}, gone)
 
     def _pairs(self) -> list[ThriftStruct]:
         pairs = self._tree.list(FILE_KEY_VALUES)

@@ -43,7 +43,8 @@ class MergeReport:
     num_bytes: int
     """Bytes of the new file."""
     dropped_keys: tuple[str, ...] = ()
-    """Keys of metadata that are left out, because the files have different values for them."""
+    """Keys of metadata that are left out, because the files have different values for them. A key that is kept without
+    a part has the part in parentheses: ``pandas (price)``."""
     notes: tuple[str, ...] = ()
     """What else is not as it was in the files."""
 
@@ -79,7 +80,8 @@ def merge(
 
     ``files``: a list, folder or glob of files, or a :class:`pyparq.Dataset`; their row groups follow in that order.
     Values in the names of folders are not stored. ``target``: where the new file goes; it may be one of the files.
-    ``key_value_metadata``: keys to set in the footer. Without it, a key is kept where all files that have it agree.
+    ``key_value_metadata``: keys to set in the footer. Without it, a key is kept where all files that have it agree, and
+    those of pandas and GeoParquet are joined.
     ``force``: write even into a folder that Delta Lake, Iceberg or Hudi manages. ``progress``: called with the number
     of files done and the number of files. ``storage_options``: options for the file system of URLs. ``filesystem``: a
     file system of fsspec or pyarrow or a store of obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by
@@ -90,7 +92,7 @@ def merge(
     Otherwise the new file names pyparq, and bounds that readers would not have believed are left out
     (docs/rewriting.md). Row groups stay as small as they are: :func:`pyparq.rewrite` makes larger ones.
 
-    Raises :class:`pyparq.SchemaError`, which names both files, for files of different schemas,
+    Raises :class:`pyparq.SchemaError`, which names both files, for files of different schemas or units of durations,
     :class:`pyparq.UnsupportedError` for encrypted files and for those of a writer whose pages need its name, and
     :class:`pyparq.ChangedFileError` where the target is one of the files, and another program changed it meanwhile.
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
-from pyparq.errors import UnsupportedError
+from pyparq.arrow.schema.ipc_write import stored_schema
+from pyparq.arrow.schema.stored_keys import keys_of
+from pyparq.datasets.read.joint_keys import joint_keys
+from pyparq.datasets.read.one_schema import unify
+from pyparq.errors import SchemaError, UnsupportedError
 from pyparq.format.hybrid_calendar import LEGACY_DATES, LEGACY_INT96, TIME_ZONE, VERSION, Hybrid, hybrid_of
+from pyparq.format.types import DataType, Schema
 from pyparq.index.statistics import parse_created_by, writer_is_trusted
 from pyparq.maintenance.index_record import RECORD_KEY
 from pyparq.maintenance.merged_part import BOUNDS, OLD_BOUNDS, Part
@@ -18,10 +24,7 @@ from pyparq.write.plan.key_values import text_key, text_value
 
 MOST_ROWS = (1 << 63) - 1
 """``FileMetaData.num_rows`` has 64 bits."""
-_OF_THE_FIRST = ("pandas",)
-"""Keys whose values may differ. pandas notes the range of the index there, but does not rely on it."""
-
-
+_HINT = ARROW_SCHEMA.decode()
 _SPARK = tuple(key.decode() for key in (VERSION, LEGACY_DATES, LEGACY_INT96, TIME_ZONE))
 """These keys together tell the calendar of dates and timestamps."""
 
@@ -43,7 +46,9 @@ class JointFooter:
             raise UnsupportedError(f"the files have {self.num_rows} rows together: more than a Parquet file can count")
         self.num_row_groups = sum(file.num_row_groups for file in files)
         notes = [note for part in parts for note in self._checked(part)]
-        self._keys, self.dropped_keys = _joint_keys(files)
+        schemas = list({id(file.tree): (file.name, file.fields.schema) for file in reversed(files)}.values())[::-1]
+        _check_durations(schemas)
+        self._keys, self.dropped_keys = _joint_keys(files, unify(schemas).for_all_columns())
         self.notes = tuple(notes)
 
     def _checked(self, part: Part) -> list[str]:
@@ -84,8 +89,10 @@ class JointFooter:
             first.footer.copy_column_orders(self._ordered.footer)
         given = {text_key(key): text_value(key, value) for key, value in key_values.items()}
         self.dropped_keys = tuple(key for key in self.dropped_keys if key not in given)
-        gone = [key for key in _keys_of(first.file) if key not in self._keys and key not in given]
-        first.footer.change_key_values({**self._keys, **given}, gone)
+        kept = {**self._keys, **given}
+        there = keys_of(to_bytes(kept.get(_HINT)))
+        gone = {*_keys_of(first.file), *(key.decode() for key in there)} - kept.keys()
+        first.footer.change_table_keys(kept, gone)
         return first.footer.parts()
 
 
@@ -100,24 +107,60 @@ def _keys_of(file: OpenFile) -> dict[str, str | bytes | None]:
     return {pair.key: pair.value for pair in file.footer.meta.key_value_metadata or ()}
 
 
-def _joint_keys(files: Sequence[OpenFile]) -> tuple[dict[str, str | bytes | None], tuple[str, ...]]:
-    """The keys on which all files that have them agree, and the keys that are left out."""
+def _joint_keys(files: Sequence[OpenFile], common: Schema) -> tuple[dict[str, str | bytes | None], tuple[str, ...]]:
+    """The keys that hold for all files, and the keys that are left out. ``common``: the schema of all rows."""
     found = [_keys_of(file) for file in files]
-    joint: dict[str, str | bytes | None] = {}
-    dropped = []
-    for key in dict.fromkeys(key for keys in found for key in keys):
-        values = {keys[key] for keys in found if key in keys}
-        everywhere = len(values) == 1 and all(key in keys for keys in found)
-        if key == RECORD_KEY and not everywhere:  # it would name columns without indexes of pyparq's
-            continue
-        if len(values) == 1 or key in _OF_THE_FIRST or (key == ARROW_SCHEMA.decode() and _one_arrow_schema(files)):
-            joint[key] = next(keys[key] for keys in found if key in keys)
-        else:
-            dropped.append(key)
+    schemas = [replace(file.fields.schema, metadata=_own_keys(keys)) for file, keys in zip(files, found, strict=True)]
+    held, dropped = joint_keys(schemas, common, several=len(files) > 1)
+    # With the values of a file as they are: a key may have none, or no text.
+    values = {key.encode(): value for keys in reversed(found) for key, value in keys.items()}
+    joint = {key.decode(): values[key] if to_bytes(values[key]) == v else text_value(key, v) for key, v in held.items()}
+    if not all(RECORD_KEY in keys for keys in found):  # it would name columns without indexes of pyparq's
+        joint.pop(RECORD_KEY, None)
     if _calendar_of(joint) != _calendar_of(found[0]):
         joint = {key: value for key, value in joint.items() if key not in _SPARK}
         joint |= {key: value for key, value in found[0].items() if key in _SPARK}
-    return joint, tuple(key for key in dropped if key not in joint)
+    hint = _joint_hint(files, found, replace(common, metadata=held))
+    if hint is not None:
+        joint = {_HINT: hint, **joint}
+    return joint, tuple(key for key in dropped if key not in joint and key != RECORD_KEY)
+
+
+def _own_keys(keys: Mapping[str, str | bytes | None]) -> dict[bytes, bytes]:
+    return {key.encode(): to_bytes(value) for key, value in keys.items() if key != _HINT}
+
+
+def _joint_hint(
+    files: Sequence[OpenFile], found: Sequence[Mapping[str, str | bytes | None]], common: Schema
+) -> str | bytes | None:
+    """The Arrow schema of the rows: that of the first file that has one, if it says of the columns what all say."""
+    stored = next((keys[_HINT] for keys in found if _HINT in keys), None)
+    if stored is None or all(file.fields.schema.fields == common.fields for file in files):
+        return stored
+    return stored_schema(common)
+
+
+def _check_durations(schemas: Sequence[tuple[str, Schema]]) -> None:
+    """Check that durations have one unit. Only ``ARROW:schema`` says which, so the stored numbers would be confused."""
+    first, fields = schemas[0]
+    for name, schema in schemas[1:]:
+        for field, other in zip(fields, schema, strict=True):
+            if list(_durations(field.type)) != list(_durations(other.type)):
+                raise SchemaError(
+                    f"the column is {other.type} here and {field.type} in {first}: durations are stored as plain "
+                    "numbers, which would be confused. Use pyparq.rewrite",
+                    file=name,
+                    column=field.name,
+                )
+
+
+def _durations(type_: DataType) -> Iterator[str]:
+    """For each leaf of a type, the unit of its durations, or ``""``."""
+    type_ = type_.dictionary or type_
+    if not type_.children:
+        yield type_.unit if type_.kind == "duration" else ""
+    for child in type_.children:
+        yield from _durations(child.type)
 
 
 def _calendar_of(keys: Mapping[str, str | bytes | None]) -> Hybrid | None:
@@ -136,8 +179,3 @@ def _check_calendars(files: Sequence[OpenFile]) -> None:
                     file=file.name,
                     column=leaf.dotted,
                 )
-
-
-def _one_arrow_schema(files: Sequence[OpenFile]) -> bool:
-    """Whether the stored Arrow schemas agree about the columns. They may differ in other metadata."""
-    return all(file.fields.schema.fields == files[0].fields.schema.fields for file in files)

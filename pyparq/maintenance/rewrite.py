@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyparq.arrow.ingest import ingest
+from pyparq.arrow.pandas_key import in_other_order
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.table import Batch
 from pyparq.datasets.read.dataset import Dataset, files_of
+from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.open_files import ListedFile, status_of
 from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.job_sources import Sources
@@ -152,6 +155,8 @@ def _rewritten(
     if checked.shredding is None:
         dataset = variants_as_stored(dataset)
     rows = _Rows(dataset, wanted.columns, wanted.filters, max_memory, wanted.progress)
+    if wanted.columns is None and _replaces(dataset, target, wanted.mode):
+        _check_whole(files_of(dataset))
     if _is_folder(target):
         names = _partition_names(cols, dataset, rows.schema)
     else:
@@ -196,6 +201,8 @@ class _Rows:
 
     def sort(self, keys: Sequence[SortKey], folder: str | None, secret: bool) -> None:
         """Sort the rows by this order."""
+        self.schema = in_other_order(self.schema)
+        self.source = replace(self.source, metadata=self.schema.metadata)
         plan = make_plan(self.schema, WriteOptions(sort_by=keys))
         self._sorter = ExternalSorter(plan, self._max_memory // 2, folder, secret)
 
@@ -342,6 +349,27 @@ def _is_own_folder(dataset: Dataset, target: Any) -> bool:
         return source.rstrip("/") == shown(folder).rstrip("/")
     folder = local_path(folder) or folder
     return os.path.isdir(source) and os.path.isdir(folder) and os.path.samefile(source, folder)
+
+
+def _replaces(dataset: Dataset, target: Any, mode: str) -> bool:
+    """Whether the target takes the place of files of the source."""
+    if _is_folder(target):
+        return mode == "overwrite" and _is_own_folder(dataset, target)
+    return any(is_same_file(file.where, target) for file in files_of(dataset).found.files)
+
+
+def _check_whole(files: DatasetFiles) -> None:
+    """Raise :class:`OptionError` if columns would be lost because ``schema=`` of the dataset does not have them."""
+    seen: set[int] = set()
+    for _, file in files.open_all(range(len(files.found.files))) if files.declared is not None else ():
+        names = [] if id(file.tree) in seen else files.left_out_columns(file)
+        seen.add(id(file.tree))
+        if names:
+            raise OptionError(
+                f"schema= of the dataset leaves out columns, which the new files would not have: {', '.join(names)}. "
+                "Name the columns to keep with columns=, or give another target",
+                file=file.name,
+            )
 
 
 def _read_files(dataset: Dataset) -> Sources:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyparq.arrow import pandas_key
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
 from pyparq.arrow.table import Batch, Table
@@ -160,7 +161,8 @@ class Scan(Convertible):
         if batches:
             with self._groups.context():
                 batches = [Batch([self._at(places, batches, k) for k in range(len(self.outputs))], len(places))]
-        return self._table(batches)
+        table = self._table(batches)
+        return Table(pandas_key.at_places(table.schema, places), table.batches)
 
     def _at(self, places: Int64Array, batches: Sequence[Batch], k: int) -> Column:
         """Column ``k`` at ``places``. The memory of the copy is counted first."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.arrow.ingest import ingest
+from pyparq.arrow.pandas_key import in_other_order
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.datasets.read.dataset import dataset
 from pyparq.datasets.read.scan import DatasetPlan
@@ -190,4 +191,4 @@ def _sorted(rows: Any, job: WriteJob) -> _Rows:
         finally:
             sorter.close()
 
-    return _Rows(_own(schema), in_order())
+    return _Rows(in_other_order(_own(schema)), in_order())

@@ -243,10 +243,13 @@ def _dataset(question: Question) -> Dataset:
         and options.get("partitioning", "hive") == "hive"
     ):
         options["partitioning"] = question.folders
-    return dataset(
+    ds = dataset(
         question.source, schema=question.schema, on_error=question.on_error, decryption=keys_of(question.decryption),
         storage_options=question.storage_options, **options,
     )  # fmt: skip
+    if question.schema is not None:
+        files_of(ds).tells_left_out = False  # Spark's schemas choose columns
+    return ds
 
 
 def scan_of(question: Question, ds: Dataset, also: Expression | None = None) -> DatasetScan:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.ingest import in_pieces, ingest, ingest_later, stays_the_same
+from pyparq.arrow.pandas_key import in_other_order
 from pyparq.arrow.plain_layouts import normal_schema
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
@@ -86,8 +87,9 @@ def write_table(
         writer._write(data, None, last=True)
 
 
-_STALE = (ARROW_SCHEMA, b"org.apache.spark.sql.parquet.row.metadata")
-"""Metadata of tables that were read from a file, which describe the columns of that file. Spark believes its own."""
+_STALE = (ARROW_SCHEMA, b"org.apache.spark.sql.parquet.row.metadata", b"pyparq.indexes")
+"""Metadata of tables that were read from a file, which describe the columns and indexes of that file. Spark believes
+its own."""
 
 
 @dataclass(slots=True)
@@ -352,6 +354,8 @@ class ParquetWriter:
         """``first``: the first rows, where they decide what Variants are shredded to."""
         sink = self._open_sink()
         plan, shredded = self._planned(schema, first)
+        if self.options.sort_by:
+            schema = in_other_order(schema)
         for key, value in schema.metadata.items():
             if key not in _STALE:
                 self._key_values.setdefault(text_key(key), text_value(key, value))

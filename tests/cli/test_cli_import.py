@@ -169,6 +169,60 @@ def test_a_value_that_is_not_of_the_type_given(tmp_path: Path) -> None:
     assert not (tmp_path / "in.parquet").exists()
 
 
+@pytest.mark.parametrize("texts", [
+    ["24-01-02", "24-01-03"], ["2024-1-2", "2024-1-3"], ["2024/01/02", "2024/01/03"], ["infinity", "-infinity"],
+    ["epoch", "2024-01-02"], ["1:02:03", "2:00:00"], ["yes", "no"], ["t", "f"], ["0b11", "0b10"],
+    ["2024-01-02 24:00:00", "2024-01-02 03:04:05"],
+], ids=lambda texts: texts[0])  # fmt: skip
+def test_text_that_is_no_iso_date_stays_text(tmp_path: Path, texts: list[str]) -> None:
+    """As pyarrow leaves it, but for infinity, which is a number to it."""
+    text = "k,v\n" + "".join(f"{k},{value}\n" for k, value in enumerate(texts))
+    theirs = pacsv.read_csv(io.BytesIO(text.encode()))["v"]
+    assert imported(tmp_path, text)["v"].to_pylist() == texts
+    assert pa.types.is_string(theirs.type) or texts[0] == "infinity"
+
+
+def test_text_of_which_a_type_would_lose_something(tmp_path: Path) -> None:
+    texts = ["2024-01-02 03:04:05.123456789", "2024-01-02 03:04:05.1"]
+    assert imported(tmp_path, "v\n" + "\n".join(texts))["v"].to_pylist() == texts
+    assert imported(tmp_path, "v\n0x00ff\n0x1F\n")["v"].to_pylist() == ["0x00ff", "0x1F"]
+    found = imported(tmp_path, "day,v\n24-01-02,x\n24-01-03,y\n", ".csv", "--type", "day=date")  # asked for
+    assert found["day"].to_pylist() == [datetime.date(24, 1, 2), datetime.date(24, 1, 3)]
+
+
+@pytest.mark.parametrize("texts", [
+    ["2024-01-02", ""], ["2024-01-02T03:04", "2024-01-02T03:05:06.5"],
+    ["2024-01-02 03:04:05+02:00", "2024-01-02 03:04Z"], ["12:30:01", "13:30:59"],
+    ["TRUE", "false"], ["1e5", "-2.5"], ["20240102", "7"], [" 1", "2 "],
+], ids=lambda texts: texts[0])  # fmt: skip
+def test_text_that_is_a_value(tmp_path: Path, texts: list[str]) -> None:
+    text = "k,v\n" + "".join(f"{k},{value}\n" for k, value in enumerate(texts))
+    theirs = pacsv.read_csv(io.BytesIO(text.encode()))["v"]
+    found = imported(tmp_path, text)["v"]
+    assert not pa.types.is_string(found.type)
+    assert found.to_pylist() == theirs.cast(found.type).to_pylist()
+
+
+def test_days_of_json_that_are_none(tmp_path: Path) -> None:
+    rows = [{"a": "24-01-02", "b": "2024-01-02", "c": {"d": ["infinity"]}, "e": [{"f": "2024-01-02"}]}] * 2
+    found = imported(tmp_path, lines(rows), ".jsonl")
+    day = datetime.date(2024, 1, 2)
+    assert found.to_pylist() == [{"a": "24-01-02", "b": day, "c": {"d": ["infinity"]}, "e": [{"f": day}]}] * 2
+
+
+def test_import_replaces_no_file_unasked(tmp_path: Path) -> None:
+    (tmp_path / "b.csv").write_text("x\n1\n")
+    pq.write_table(pa.table({"mine": [7]}), tmp_path / "b.parquet")
+    said = refused(2, "import", tmp_path / "b.csv")
+    assert "--overwrite" in said
+    assert pq.read_table(tmp_path / "b.parquet").to_pydict() == {"mine": [7]}
+    assert run("import", tmp_path / "b.csv", "--overwrite").exit_code == 0
+    assert pq.read_table(tmp_path / "b.parquet").to_pydict() == {"x": [1]}
+    (tmp_path / "b.csv").write_text("x\n2\n")
+    assert run("import", tmp_path / "b.csv", "-o", tmp_path / "b.parquet").exit_code == 0  # named, so asked for
+    assert pq.read_table(tmp_path / "b.parquet").to_pydict() == {"x": [2]}
+
+
 def test_default_name_and_pipes(tmp_path: Path) -> None:
     (tmp_path / "a[1].csv").write_text("x\n1\n")  # no pattern
     assert run("import", tmp_path / "a[1].csv").exit_code == 0

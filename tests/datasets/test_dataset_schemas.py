@@ -350,7 +350,7 @@ def test_filters_on_a_pasted_schema(tmp_path: Path) -> None:
 def test_a_mixture_that_no_type_holds(tmp_path: Path) -> None:
     put(pa.table({"id": [1], "v": [1]}), tmp_path / "0.parquet")
     put(pa.table({"v": ["one"], "id": [2], "s": [{"u": 1.5, "m": {"k": 1}}]}), tmp_path / "1.parquet")
-    with pytest.raises(SchemaError, match="or this column") as error:
+    with pytest.raises(SchemaError, match="or read the other columns") as error:
         pyparq.read_table(tmp_path)
     found = pyparq.dataset(tmp_path, schema=pasted(error.value.message)).read()
     assert found.to_pydict() == {"id": [1, 2], "s": [None, {"u": 1.5, "m": {"k": 1}}]}
@@ -378,3 +378,84 @@ def test_advice_without_an_example(tmp_path: Path) -> None:
         put(pa.table([pa.array([1], field.type)], schema=pa.schema([field])), tmp_path / f"{k}.parquet")
     with pytest.raises(SchemaError, match="with the type to read"):
         pyparq.dataset(tmp_path, by="field_id").read()
+
+
+# ---- columns that clash, and those that schema= leaves out
+
+
+@pytest.fixture
+def clashing(tmp_path: Path) -> Path:
+    """`id` and `zip` have no common type, `name` and `s` have one."""
+    folder = tmp_path / "clashing"
+    put(pa.table({"id": [1, 2], "name": ["a", "b"], "zip": [10, 20], "s": [{"u": 1}] * 2}), folder / "1.parquet")
+    put(
+        pa.table({"id": [1.5, 2.5], "name": ["c", "d"], "zip": ["030", "4"], "s": [{"u": 2}] * 2}), folder / "2.parquet"
+    )
+    return folder
+
+
+@pytest.mark.parametrize("columns", [["name"], ["name", "s.u"], [("s", "u")], ["s"]], ids=str)
+def test_only_wanted_columns_need_a_common_type(clashing: Path, columns: list[Any]) -> None:
+    names = [name.partition(".")[0] if isinstance(name, str) else name[0] for name in columns]
+    theirs = pq.read_table(clashing, columns=names).to_pylist()
+    assert pyparq.read_table(clashing, columns=columns).to_pylist() == theirs
+    ds = pyparq.dataset(clashing)
+    assert ds.read(columns, col("name") > "b").num_rows == pl.scan_parquet(clashing / "*").select(
+        pl.col("name") > "b").collect().sum().item()  # fmt: skip
+    assert pyparq.read_table(clashing, columns=columns, filters="name = 'c' or s.u = 1").num_rows == 3
+    assert ds.count(col("name") == "c") == 1
+    assert ds.count() == 4
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        {"columns": ["zip"]}, {"columns": ["name"], "filters": col("zip") == 10},
+        {"columns": [], "filters": "zip = 10"},
+        {"columns": ["name"], "filters": [("zip", "==", 10)]}, {"columns": ["name", ("zip",)]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_wanted_column_that_clashes(clashing: Path, ask: dict[str, Any]) -> None:
+    with pytest.raises(SchemaError, match=r"int64 in .* and string here") as error:
+        pyparq.read_table(clashing, **ask)
+    assert error.value.column == "zip"
+    with pytest.raises(ColumnNotFoundError, match="nothing"):
+        pyparq.read_table(clashing, columns=["nothing"])
+
+
+def test_all_clashing_columns_are_named(clashing: Path) -> None:
+    with pytest.raises(SchemaError, match="without 'zip', which has no common type") as error:
+        pyparq.read_table(clashing)
+    assert error.value.column == "id"
+    assert pasted(error.value.message).keys() == {"id", "name", "s"}
+
+
+def test_a_partition_takes_the_place_of_columns_that_clash(tmp_path: Path) -> None:
+    put(pa.table({"x": [1], "p": [1]}), tmp_path / "p=1" / "a.parquet")
+    put(pa.table({"x": [2], "p": ["two"]}), tmp_path / "p=2" / "a.parquet")
+    assert pyparq.read_table(tmp_path).to_pylist() == [{"x": 1, "p": 1}, {"x": 2, "p": 2}]
+
+
+@pytest.mark.parametrize("schema", [{"id": "float64?", "name": "string?"}, {"s": "struct<v: int64?>?"}], ids=str)
+def test_a_schema_that_leaves_out_columns_says_so(clashing: Path, schema: dict[str, str]) -> None:
+    """polars refuses such a schema; pyarrow reads less."""
+    ds = pyparq.dataset(clashing, schema=schema)
+    with pytest.warns(pyparq.LeftOutColumnsWarning, match="zip.*1.parquet"):
+        ds.read()
+    before = {path.name: path.read_bytes() for path in clashing.iterdir()}
+    with pytest.raises(OptionError, match=r"leaves out columns.*zip.*columns="):
+        pyparq.rewrite(ds, clashing, mode="overwrite")
+    with pytest.raises(OptionError, match="leaves out columns"):
+        pyparq.rewrite(pyparq.dataset(clashing / "1.parquet", schema=schema), clashing / "1.parquet")
+    assert {path.name: path.read_bytes() for path in clashing.iterdir()} == before
+    pyparq.rewrite(ds, clashing, mode="overwrite", columns=list(schema))  # asked for
+    assert pyparq.read_schema(clashing).names == list(schema)
+
+
+def test_a_schema_with_all_columns_says_nothing(folder: Path, recwarn: pytest.WarningsRecorder) -> None:
+    schema = {"x": "int64?", "c0": "int64?", "c1": "int64?", "c2": "int64?"}
+    assert pyparq.dataset(folder, schema=schema).read().num_rows == 8
+    pyparq.dataset(folder, schema={"x": "int64?"}).count()
+    pyparq.dataset(folder, schema={"x": "int64?", "c0": "int64?"}).read(["x"])
+    assert not [w for w in recwarn if issubclass(w.category, pyparq.LeftOutColumnsWarning)]

@@ -365,3 +365,36 @@ def test_what_others_do(tmp_path: Path) -> None:
         lambda path: pl.read_parquet(path)["x"][2600],
     ):
         assert (read(decimals), read(integers)) == (Decimal("1000.00"), -128)
+
+
+@pytest.mark.parametrize("plain", [True, False], ids=["plain", "dictionary"])
+@pytest.mark.parametrize("case", [case for case in CASES if "decimal" in case])
+def test_decimals_that_are_wider_than_declared(case: str, plain: bool, tmp_path: Path) -> None:
+    """As old parquet-cpp, flow-php and Gluten write them. pyarrow reads what 128 bits hold."""
+    path = tmp_path / "a.parquet"
+    stored, type_ = CASES[case]
+    made(path, case, use_dictionary=not plain)
+    due = [shown(v, type_.scale) for v in numbers_of(stored, type_)]
+    if case in ("fixed16 decimal(38, 2)", "fixed32 decimal(76, 2)"):
+        with pytest.raises(DataError, match="more digits than the column's precision"):  # no type has more
+            pyparq.read_table(path, out_of_range="widen")
+        return
+    table = pyparq.read_table(path, out_of_range="widen")
+    table.to_arrow().validate(full=True)
+    assert table["x"].to_pylist() == due
+    assert table.schema.field("x").type.decimal[0] >= type_.precision
+    if stored.startswith(("int", "fixed")) and type_.precision <= 38 and stored != "fixed20":
+        assert pq.read_table(path)["x"].to_pylist() == due
+    for row in (*BAD, 3):
+        asked = pyparq.read_table(path, filters=col("x") == due[row], out_of_range="widen")
+        assert asked["row"].to_pylist() == [k for k, value in enumerate(due) if value == due[row]]
+    pyparq.write_table(table, tmp_path / "b.parquet")
+    assert pq.read_table(tmp_path / "b.parquet")["x"].to_pylist() == due
+
+
+@pytest.mark.parametrize("case", ["int32 int8", "int32 int16", "int32 uint16"])
+def test_integers_that_are_wider_than_declared(case: str, tmp_path: Path) -> None:
+    made(tmp_path / "a.parquet", case)
+    stored, type_ = CASES[case]
+    due = [v if v is None or v >= 0 or "uint" not in case else v + (1 << 32) for v in numbers_of(stored, type_)]
+    assert pyparq.read_table(tmp_path / "a.parquet", out_of_range="widen")["x"].to_pylist() == due

@@ -317,3 +317,45 @@ def test_the_command(tmp_path: Path, mixed: list[Path]) -> None:
     told = ok("merge", *mixed, "-o", target)
     assert told == f"{target}: 3 files, 9 row groups, 1,500 rows, {target.stat().st_size:,} bytes\n"
     assert pq.read_table(target).num_rows == 1500
+
+
+@pytest.mark.parametrize("other", [pa.duration("ms"), pa.int64()], ids=str)
+def test_durations_of_two_units(tmp_path: Path, other: pa.DataType) -> None:
+    """They are stored as plain integers. rewrite joins two units, and refuses durations with integers."""
+    files = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
+    for file, type_ in zip(files, (pa.duration("s"), other), strict=True):
+        pq.write_table(pa.table({"k": [1], "v": [{"d": 1000}]}).cast(pa.schema({
+            "k": pa.int64(), "v": pa.struct({"d": type_})})), file)  # fmt: skip
+    with pytest.raises(SchemaError, match=r"duration.*plain numbers.*pyparq\.rewrite") as error:
+        pyparq.merge(files, tmp_path / "all.parquet")
+    assert (error.value.file, error.value.column) == (str(files[1]), "v")
+    assert not (tmp_path / "all.parquet").exists()
+    if other == pa.int64():
+        with pytest.raises(SchemaError, match="no common type"):
+            pyparq.rewrite(files, tmp_path / "all.parquet")
+    else:
+        pyparq.rewrite(files, tmp_path / "all.parquet")
+        due = [dt.timedelta(seconds=1000), dt.timedelta(seconds=1)]
+        assert [row["d"] for row in pq.read_table(tmp_path / "all.parquet")["v"].to_pylist()] == due
+
+
+def test_arrow_types_that_differ_are_joined(tmp_path: Path) -> None:
+    """Where one column differs, the others keep their Arrow types, and the one has a type that fits both files."""
+    files = [tmp_path / "1.parquet", tmp_path / "2.parquet"]
+    zones = ("America/New_York", "Asia/Tokyo")
+    for k, file in enumerate(files):
+        text = pa.array(["u"]).dictionary_encode() if k else pa.array(["v"], pa.large_string())
+        columns = {"d": pa.array([k], pa.duration("s")), "c": text, "t": pa.array([k], pa.timestamp("us", zones[k]))}
+        pq.write_table(pa.table(columns).replace_schema_metadata({"owner": "me", "day": str(k)}), file)
+    report = pyparq.merge(files, tmp_path / "all.parquet", key_value_metadata={"new": "n"})
+    assert report.dropped_keys == ("day",)
+    assert pq.read_schema(tmp_path / "all.parquet").metadata == {b"owner": b"me", b"new": b"n"}
+    found = pq.read_table(tmp_path / "all.parquet")
+    assert found.schema.field("d").type == pa.duration("s")
+    assert found.schema.field("t").type == pa.timestamp("us", zones[0])
+    due = pa.concat_tables(
+        [pq.read_table(file).set_column(1, "c", pq.read_table(file)["c"].cast(pa.string())).cast(pa.schema({
+            "d": pa.duration("s"), "c": pa.string(), "t": pa.timestamp("us", "UTC")})) for file in files]
+    )  # fmt: skip
+    assert found.cast(due.schema).equals(due)
+    assert pyparq.read_table(tmp_path / "all.parquet").to_arrow().cast(due.schema).equals(due)

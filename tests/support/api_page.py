@@ -59,7 +59,8 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Errors", ["ParquetError", "CorruptFileError", "ChecksumError", "LimitError", "UnsupportedError", "SchemaError",
                 "ColumnNotFoundError", "FilterError", "DataError", "OptionError", "EncryptionError", "MissingKeyError",
                 "ChangedFileError", "PlanError", "TargetExistsError", "WriteConflictError", "CorruptIndexWarning",
-                "CatalogWarning", "ManagedTableWarning", "SkippedFileWarning",
+                "CatalogWarning", "ManagedTableWarning", "SkippedFileWarning", "DroppedMetadataWarning",
+                "LeftOutColumnsWarning",
                 "UnfinishedWriteWarning", "UnverifiedFooterWarning"]),
 ]  # fmt: skip
 """Each public name except ``__version__`` is in one section. Names with a dot belong to a module of pyparq."""

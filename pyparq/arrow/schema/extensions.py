@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyparq.errors import SchemaError
+from pyparq.errors import SchemaError, UnsupportedError
 from pyparq.format import ttypes as tt
 from pyparq.format.types import Field, LeafType, Physical
 
@@ -40,6 +40,21 @@ _LONGITUDE_LATITUDE = ("OGC:CRS84", "EPSG:4326")
 _AUTHORITY_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*:[A-Za-z0-9_.-]+")
 _MOST_CRS = 1 << 20
 """Bytes of a CRS definition that are looked at."""
+
+
+OF_PANDAS = (b"pandas.period", b"pandas.interval")
+"""Extension types whose stored values mean nothing without the parameters of the type."""
+
+
+def check_entries(name: str, metadata: Mapping[bytes, bytes]) -> None:
+    """Raise :class:`UnsupportedError` for categories that are periods or intervals of pandas: a dictionary in a file
+    would have their numbers alone. ``metadata``: those of the entries."""
+    if metadata.get(EXTENSION_NAME) in OF_PANDAS:
+        raise UnsupportedError(
+            f"the column has categories of the type {metadata[EXTENSION_NAME].decode()}, which no file can store. "
+            "Convert the categories to text, or the column to the type of its categories",
+            column=name,
+        )
 
 
 # ---- reading: annotation to metadata -------------------------------------------------------------------------------

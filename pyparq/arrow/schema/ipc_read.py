@@ -63,13 +63,13 @@ class _Table:
         at = self._place(member)
         return _Table(self._data, _target(self._data, at)) if at else None
 
-    def text(self, member: int) -> bytes:
+    def text(self, member: int, most: int = _MOST_TEXT) -> bytes:
         at = self._place(member)
         if not at:
             return b""
         start = _target(self._data, at)
         size = _number(self._data, "<I", start)
-        if size > _MOST_TEXT or start + 4 + size > len(self._data):
+        if size > most or start + 4 + size > len(self._data):
             raise HintError("a text beyond the buffer")
         return self._data[start + 4 : start + 4 + size]
 
@@ -124,6 +124,10 @@ class HintField:
     @property
     def name(self) -> str:
         return self._table.text(0).decode("utf-8", "replace")
+
+    @property
+    def nullable(self) -> bool:
+        return bool(self._table.number(1, "<B"))
 
     @property
     def num_children(self) -> int:
@@ -248,10 +252,17 @@ class HintSchema:
     def __len__(self) -> int:
         return self._fields.count
 
-    def pairs(self) -> list[tuple[str, str]]:
-        """The metadata of the schema, in order; keys may repeat."""
-        found = self._header.vector(2)
-        return [(pair.text(0).decode(), pair.text(1).decode()) for pair in found]
+    def pairs(self) -> list[tuple[bytes, bytes]]:
+        """The metadata of the schema, in order; keys may repeat. Raises :class:`HintError` where they have more bytes
+        than the message, as entries may share theirs."""
+        found, left = [], len(self._data)
+        for pair in self._header.vector(2):
+            key, value = pair.text(0, left), pair.text(1, left)
+            left -= len(key) + len(value)
+            if left < 0:
+                raise HintError("more metadata than the message has bytes")
+            found.append((key, value))
+        return found
 
     def plain(self, index: int) -> PlainHint | None:
         """A field that is nothing but a name and a type; ``None`` for others, and where it is damaged."""

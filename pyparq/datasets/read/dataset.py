@@ -323,7 +323,9 @@ def _files_of_source(asked: Asked, *, use_catalog: bool) -> DatasetFiles:
     if asked.declared is not None and not options.case_sensitive:
         partitions = partitions.spelled(asked.declared.names)
     partitions = _named(partitions, found.files, asked.filename or False, options.case_sensitive)
-    return DatasetFiles(found, partitions, asked.declared, options, asked.by, asked.on_error, asked.progress)
+    files = DatasetFiles(found, partitions, asked.declared, options, asked.by, asked.on_error, asked.progress)
+    files.tells_left_out = asked.declared is not None
+    return files
 
 
 def _named(partitions: Partitions, files: Sequence[DataFile], filename: bool | str, case_sensitive: bool) -> Partitions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,15 +15,17 @@ from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.read.evolution import marked
 from pyparq.datasets.read.footers import Footers
+from pyparq.datasets.read.joint_keys import joint_keys, warn_dropped
 from pyparq.datasets.read.known_files import KnownFiles, known_files
-from pyparq.datasets.read.one_schema import unify
+from pyparq.datasets.read.one_schema import Common, unify
 from pyparq.datasets.read.open_files import is_remote
+from pyparq.datasets.read.schema_cast import left_out
 from pyparq.datasets.read.schema_survey import Surveyed
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.datasets.read.trusted_summary import TrustedSummary, trusted_summary
 from pyparq.errors import ChangedFileError, ParquetError, SkippedFileWarning
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.types import Field, Schema
+from pyparq.format.types import Schema
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.file_systems import is_store
 from pyparq.io.object_stores import ObjectFile
@@ -58,6 +61,8 @@ class DatasetFiles:
         rule = Matching(by, options.case_sensitive) if isinstance(by, str) else by
         self.matching = rule.among([declared]) if isinstance(by, str) and declared is not None else rule
         """Set once the schema is known: it holds the names that must be told apart by case."""
+        self.tells_left_out = False
+        """Whether to warn of columns that the declared schema does not have."""
         self.on_error = on_error
         self.progress = progress
         self.table = found.table
@@ -65,7 +70,7 @@ class DatasetFiles:
         self._summary: TrustedSummary | None = None
         self._summary_sought = False
         self._surveyed: Surveyed | None = None
-        self._whole: Schema | None = None
+        self._whole: Common | None = None
         """The schema of all files without partition columns, once it is known."""
         self._known: KnownFiles | None = None
         self._known_sought = False
@@ -131,7 +136,7 @@ class DatasetFiles:
         """Take what a trusted catalog says: of these files, the schemas of all files, and how many there are."""
         self._known, self._known_sought = known, True
         if self.declared is None and schemas:
-            self._whole = self._united(schemas)
+            self._whole = self._united(schemas, total)
         self.total = total
 
     def knows(self, k: int) -> bool:
@@ -299,6 +304,13 @@ class DatasetFiles:
         counts = [file.num_rows_of(group) for group in range(file.num_row_groups)]
         return self.table.kept(k, counts, file.name)
 
+    def left_out_columns(self, file: OpenFile) -> list[str]:
+        """Columns of a file that the declared schema does not have, and whose values no partition gives."""
+        if self.declared is None or self.table is not None:
+            return []
+        fields = (*self.declared.fields, *self.partition_values.fields)
+        return left_out(file.tree, marked(file.fields.schema, file.tree), fields, self.matching)
+
     def leave_out(self, k: int, error: ParquetError | OSError) -> None:
         """Raise ``error`` for file ``k``, or leave the file out from now on."""
         if self.on_error == "raise":
@@ -310,13 +322,17 @@ class DatasetFiles:
 
     def schema_of(self, asked: Collection[int]) -> Schema:
         """The schema of all files, for a scan of the files ``asked``. Other files are passed over if they cannot be
-        read."""
+        read. Raises :class:`SchemaError` if a column has no common type."""
+        return self.common(asked).for_all_columns()
+
+    def common(self, asked: Collection[int]) -> Common:
+        """As :meth:`schema_of`, with the columns that have no common type apart."""
         if self._whole is None:
-            self._whole = self.declared if self.declared is not None else self._unified(asked)
+            self._whole = Common(self.declared, {}) if self.declared is not None else self._unified(asked)
         return self._with_partitions(self._whole)
 
-    def schema_of_some(self, numbers: Iterable[int], asked: Collection[int] = ()) -> Schema:
-        """The common schema of these files."""
+    def common_of_some(self, numbers: Iterable[int], asked: Collection[int] = ()) -> Common:
+        """What these files have in common."""
         return self._with_partitions(self._of_footers(sorted(set(numbers)), asked))
 
     @property
@@ -325,12 +341,14 @@ class DatasetFiles:
         known = self._whole is not None or self.declared is not None or self._surveyed is not None
         return known or self._trusted() is not None or (self.known is not None and self.known.are_all)
 
-    def _with_partitions(self, own: Schema) -> Schema:
-        names = self.partition_values.names
-        kept: tuple[Field, ...] = tuple(field for field in own.fields if not self.matching.has(names, field.name))
+    def _with_partitions(self, common: Common) -> Common:
+        names, own = self.partition_values.names, common.schema
         if self.table is not None:  # in the table's order
-            return Schema(tuple(own.fields) + tuple(f for f in self.partition_values.fields if f.name not in own.names))
-        return Schema((*kept, *self.partition_values.fields), own.metadata)
+            added = (f for f in self.partition_values.fields if f.name not in own.names)
+            return Common(Schema((*own.fields, *added)), common.clashes)
+        kept = (field for field in own.fields if not self.matching.has(names, field.name))
+        clashes = {name: error for name, error in common.clashes.items() if not self.matching.has(names, name)}
+        return Common(Schema((*kept, *self.partition_values.fields), own.metadata), clashes)
 
     def _trusted(self) -> TrustedSummary | None:
         """The folder's summary, if there is one that can be trusted."""
@@ -351,17 +369,17 @@ class DatasetFiles:
                 "write it again", file=file.name,
             )  # fmt: skip
 
-    def _unified(self, asked: Collection[int]) -> Schema:
+    def _unified(self, asked: Collection[int]) -> Common:
         everything = range(len(self.found.files))
         if self._surveyed is not None:
             for k in asked:
                 if k in self._surveyed.failed and k not in self.unreadable:
                     self.leave_out(k, self._surveyed.failed[k])
-            return self._united(self._surveyed.schemas(everything))
+            return self._united(self._surveyed.schemas(everything), self.total)
         summary = self._trusted()
-        return self._of_footers(everything, asked) if summary is None else self._united([("", summary.schema)])
+        return self._of_footers(everything, asked) if summary is None else self._united([("", summary.schema)], 1)
 
-    def _of_footers(self, numbers: Iterable[int], asked: Collection[int]) -> Schema:
+    def _of_footers(self, numbers: Iterable[int], asked: Collection[int]) -> Common:
         wanted, rows_of = list(numbers), frozenset(asked)
         distinct: dict[int, tuple[int, str, Schema]] = {}
         if self.known is not None:
@@ -372,12 +390,17 @@ class DatasetFiles:
         for k, file in self._one_of_each(wanted, rows_of):
             if id(file.tree) not in distinct:
                 distinct[id(file.tree)] = k, file.name, marked(file.fields.schema, file.tree)
-        return self._united([(name, schema) for _, name, schema in sorted(distinct.values(), key=lambda one: one[0])])
+        ordered = sorted(distinct.values(), key=lambda one: one[0])
+        return self._united([(name, schema) for _, name, schema in ordered], self.total)
 
-    def _united(self, schemas: Sequence[tuple[str, Schema]]) -> Schema:
-        """The common schema of all of these. Each comes with the name of a file that has it."""
-        self.matching = self.matching.among(schema for _, schema in schemas)
-        return unify(schemas, self.matching)
+    def _united(self, named: Sequence[tuple[str, Schema]], count: int) -> Common:
+        """What ``count`` files with these schemas have in common. Each comes with the name of a file that has it."""
+        schemas = [schema for _, schema in named]
+        self.matching = self.matching.among(schemas)
+        schema, clashes = unify(named, self.matching)
+        keys, dropped = joint_keys(schemas, schema, several=count > 1)
+        warn_dropped(dropped, self.root)
+        return Common(replace(schema, metadata=keys), clashes)
 
 
 def _asks_quickly(file: DataFile) -> bool:

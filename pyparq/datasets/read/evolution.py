@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pyparq.arrow.column_operations import VIEWS
 from pyparq.arrow.decimals import decimal_type
-from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, JSON, LOGICAL_TYPE
+from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, JSON, LOGICAL_TYPE, OF_PANDAS
 from pyparq.arrow.schema.to_parquet import decimal_storage, is_list
 from pyparq.datasets.read.column_matching import Matching, of_fields
 from pyparq.format.int96 import IS_INT96
@@ -33,15 +33,23 @@ _EXTENSION = (EXTENSION_NAME, EXTENSION_METADATA)
 
 
 class Clash(Exception):
-    """Two types without a common type. ``path``: the names down to the field. ``have``, ``other``: the two types."""
+    """Two types without a common type. ``path``: the names down to the field. ``have``, ``other``: the two types.
+    ``told``: what messages call them, where they are extension types."""
 
-    def __init__(self, path: tuple[str, ...], have: DataType, other: DataType, files: tuple[str, str] = ("", "")):
-        super().__init__(path, have, other, files)
-        self.path, self.have, self.other, self.files = path, have, other, files
+    def __init__(
+        self,
+        path: tuple[str, ...],
+        have: DataType,
+        other: DataType,
+        told: tuple[str, str] | None = None,
+        files: tuple[str, str] = ("", ""),
+    ):
+        super().__init__(path, have, other, told, files)
+        self.path, self.have, self.other, self.told, self.files = path, have, other, told, files
 
     def between(self, path: tuple[str, ...], first: str, second: str) -> Clash:
         """The same with the whole path and the two files."""
-        return Clash(path, self.have, self.other, (first, second))
+        return Clash(path, self.have, self.other, self.told, (first, second))
 
 
 class Rule(NamedTuple):
@@ -90,21 +98,21 @@ def _mark_of(leaf: Node) -> dict[bytes, bytes]:
     return {} if storage is None else {DECIMAL_STORAGE: storage}
 
 
-def united(schemas: Iterable[tuple[str, Schema]], rule: Rule) -> Schema:
-    """The schema that the rows of all files fit, with the columns in the order in which they first occur.
+def united(schemas: Iterable[tuple[str, Schema]], rule: Rule) -> tuple[Schema, list[Clash]]:
+    """The schema that the rows of all files fit, with the columns in the order in which they first occur, and the
+    columns that have no common type. The schema does not have these.
 
     ``schemas``: for each file (or one of each distinct schema) its name and schema. A column that a file does not have
-    becomes nullable, as its rows there are null. Table-level metadata is that of the first file.
+    becomes nullable, as its rows there are null. Table-level metadata is left out:
+    :mod:`pyparq.datasets.read.joint_keys`.
 
-    Raises :class:`Clash`; with ``rule.settle`` a column without a common type is left out.
     """
     merged: dict[object, Field] = {}
     from_file: dict[object, str] = {}
-    left_out: set[object] = set()
-    metadata, count, seen = None, 0, dict[object, int]()
+    clashes: dict[object, Clash] = {}
+    count, seen = 0, dict[object, int]()
     for name, schema in schemas:
         count += 1
-        metadata = schema.metadata if metadata is None else metadata
         for key, field in zip(rule.by.keys(of_fields(schema.fields)), schema.fields, strict=True):
             seen[key] = seen.get(key, 0) + 1
             have = merged.get(key)
@@ -114,24 +122,38 @@ def united(schemas: Iterable[tuple[str, Schema]], rule: Rule) -> Schema:
             try:
                 both = _merged_field(have, field, rule)
             except Clash as clash:
-                if rule.settle is None:
-                    raise clash.between((have.name, *clash.path), from_file[key], name) from None
-                left_out.add(key)
+                clashes.setdefault(key, clash.between((have.name, *clash.path), from_file[key], name))
                 continue
             if both.type != have.type:
                 from_file[key] = name
             merged[key] = both
-    kept = ((key, field) for key, field in merged.items() if key not in left_out)
+    kept = ((key, field) for key, field in merged.items() if key not in clashes)
     fields = (field if seen[key] >= count else replace(field, nullable=True) for key, field in kept)
-    return Schema(tuple(fields), {key: value for key, value in (metadata or {}).items() if key != COMPACTION})
+    return Schema(tuple(fields)), list(clashes.values())
 
 
 def _merged_field(have: Field, other: Field, rule: Rule) -> Field:
     if have == other:
         return have
+    _check_pandas_types(have, other)
     type_ = common_type(have.type, other.type, rule, IS_INT96 in have.metadata, IS_INT96 in other.metadata)
     metadata = _merged_metadata(have, other)
     return replace(have, type=type_, nullable=have.nullable or other.nullable, metadata=metadata)
+
+
+def _check_pandas_types(have: Field, other: Field) -> None:
+    """Raise :class:`Clash` for periods of two frequencies and the like: their numbers mean other times."""
+    if have.type.format == "n" or other.type.format == "n":
+        return
+    mine, theirs = ([field.metadata.get(key, b"") for key in _EXTENSION] for field in (have, other))
+    if mine != theirs and (mine[0] in OF_PANDAS or theirs[0] in OF_PANDAS):
+        told = (_told(have, mine), _told(other, theirs))
+        raise Clash((), have.type, other.type, told)
+
+
+def _told(field: Field, extension: list[bytes]) -> str:
+    name, described = (part.decode(errors="replace") for part in extension)
+    return f"{name} {described}" if name else str(field.type)
 
 
 def _merged_metadata(have: Field, other: Field) -> dict[bytes, bytes]:
@@ -310,4 +332,4 @@ def _merged_below(have: Field, other: Field, rule: Rule) -> Field:
     try:
         return _merged_field(have, other, rule)
     except Clash as clash:
-        raise Clash((have.name, *clash.path), clash.have, clash.other) from None
+        raise clash.between((have.name, *clash.path), *clash.files) from None

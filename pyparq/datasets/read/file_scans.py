@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +21,12 @@ from pyparq.datasets.read.filter import FilterParts
 from pyparq.datasets.read.known_files import Narrowed
 from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.schema_cast import Adapter
-from pyparq.errors import ParquetError, located
+from pyparq.errors import LeftOutColumnsWarning, ParquetError, located
 from pyparq.filters.expression import Expression, Known
 from pyparq.filters.predicate import Constant
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan, same_question
+from pyparq.runtime.terminal_text import visible
 
 
 @dataclass(slots=True)
@@ -167,7 +169,15 @@ class FileScans:
             schema = marked(file.fields.schema, file.tree)
             adapter = Adapter(file.tree, schema, self._projection.own, self._dataset.matching)
             found = self._adapters[id(file.tree)] = file, adapter
+            if self._dataset.tells_left_out and len(self._projection.places) == len(self._dataset.schema.fields):
+                self._tell_left_out(file)
         return found[1]
+
+    def _tell_left_out(self, file: OpenFile) -> None:
+        names = self._dataset.left_out_columns(file)
+        if names:
+            text = f"schema= leaves out columns that the file has: {', '.join(map(visible, names))} [file {file.name}]"
+            warnings.warn(text, LeftOutColumnsWarning, stacklevel=3)
 
     def joined(self, numbers: Sequence[int], groups: dict[int, list[int]]) -> list[ConcatenatedScan]:
         """Scans of neighbouring small local files that are alike."""

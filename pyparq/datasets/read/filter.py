@@ -190,14 +190,20 @@ class _Counterparts:
         while top.parent is not None and top.parent is not self._root:
             top = top.parent
         found = self._of_top.get(top)
-        if found is None:
+        if found is None or _has_no_type(found):
             return None
         shape = shape_of(top)
-        ends = {id(have.node): other.node.path for have, other in _pairs(shape, shape_of(found), self._by)}
+        ends = {id(have.node): other.node for have, other in _pairs(shape, shape_of(found), self._by)}
         if id(node) in ends:
-            return ends[id(node)]
+            end = ends[id(node)]
+            return None if _has_no_type(end) else end.path
         # A group that only wraps the items of a list exists in every file. Other groups may be missing in this one.
         return None if id(node) in {id(part.node) for part in _all(shape)} else node.path
+
+
+def _has_no_type(node: Node) -> bool:
+    """Whether a column has no type but null, so that it is as good as missing."""
+    return node.is_leaf and node.type.kind == "null"
 
 
 def _all(shape: Shape) -> Iterator[Shape]:

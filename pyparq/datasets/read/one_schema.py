@@ -6,8 +6,9 @@ better. So the error ends with a ``schema=`` that reads the files, with all thei
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from pyparq.arrow.decimals import decimal_type
 from pyparq.arrow.schema.extensions import EXTENSION_NAME, LOGICAL_TYPE
@@ -22,20 +23,39 @@ MOST_TEXT = 4000
 """Characters of a schema that an error shows."""
 
 
-def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Schema:
-    """The schema that all rows fit: see :func:`pyparq.datasets.read.evolution.united`.
+class Common(NamedTuple):
+    """What files have in common."""
 
-    Raises :class:`pyparq.SchemaError`, which names the column, both types and both files, and advises what to declare.
-    """
+    schema: Schema
+    """The schema that all rows fit, without the columns that have no common type."""
+    clashes: dict[str, SchemaError]
+    """The error for each column without a common type. It names both types and both files, and advises what to
+    declare."""
+
+    def for_all_columns(self) -> Schema:
+        """The schema. Raises :class:`pyparq.SchemaError` if a column has no common type."""
+        for error in self.clashes.values():
+            raise error
+        return self.schema
+
+
+def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Common:
+    """The common schema of files: see :func:`pyparq.datasets.read.evolution.united`. It has no table-level metadata."""
     given = list(schemas)
-    try:
-        return united(given, Rule(by))
-    except Clash as clash:
-        raise SchemaError(
-            f"the column is {clash.have} in {clash.files[0]} and {clash.other} here, which have no common type. "
-            f"{_advice(clash, united(given, Rule(by, settled)), by)}",
+    schema, clashes = united(given, Rule(by))
+    if not clashes:
+        return Common(schema, {})
+    readable, left_out = united(given, Rule(by, settled))
+    errors = {}
+    for clash in clashes:
+        told = clash.told or (clash.have, clash.other)
+        others = [name for other in left_out for name in other.path[:1] if name != clash.path[0]]
+        errors[clash.path[0]] = SchemaError(
+            f"the column is {told[0]} in {clash.files[0]} and {told[1]} here, which have no common type. "
+            f"{_advice(clash, readable, others, by)}",
             file=clash.files[1], column=".".join(clash.path),
-        ) from None  # fmt: skip
+        )  # fmt: skip
+    return Common(schema, errors)
 
 
 def settled(have: DataType, other: DataType) -> DataType | None:
@@ -58,15 +78,17 @@ _SAYS = {
 }  # fmt: skip
 
 
-def _advice(clash: Clash, schema: Schema, by: Matching) -> str:
+def _advice(clash: Clash, schema: Schema, others: Sequence[str], by: Matching) -> str:
+    """``others``: further columns that ``schema`` does not have, as there is no type to declare for them."""
     text = None if by.by == "field_id" else _text_of(schema)
-    type_ = settled(clash.have, clash.other)
+    type_ = None if clash.told else settled(clash.have, clash.other)
     if text is None:
         such = "" if type_ is None else f", such as {type_}{_SAYS[type_.kind]}"
         return f"Give schema= with the type to read{such}, or leave one of the files out"
+    also = f", without {', '.join(map(repr, others))}, which has no common type either" if others else ""
     if type_ is None:
-        return f"Leave one of the files out, or this column: schema={text}"
-    return f"Leave one of the files out, or read the column as {type_}{_SAYS[type_.kind]}: schema={text}"
+        return f"Leave one of the files out, or read the other columns{also}: columns= or schema={text}"
+    return f"Leave one of the files out, or read the column as {type_}{_SAYS[type_.kind]}{also}: schema={text}"
 
 
 def _text_of(schema: Schema) -> str | None:

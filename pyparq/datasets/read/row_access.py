@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow import pandas_key
 from pyparq.arrow.column_operations import concat, take
 from pyparq.arrow.table import Batch, Table
 from pyparq.datasets.read.dataset_files import DatasetFiles
@@ -46,7 +47,8 @@ def at_places(table: Table, places: npt.NDArray[np.int64]) -> Table:
     if not batches:
         return table
     whole = [concat([batch.columns[k] for batch in batches]) for k in range(len(table.schema.fields))]
-    return Table(table.schema, [Batch([take(column, places) for column in whole], len(places))])
+    taken = Batch([take(column, places) for column in whole], len(places))
+    return Table(pandas_key.at_places(table.schema, places), [taken])
 
 
 def _counts(files: DatasetFiles) -> list[int]:

@@ -30,12 +30,11 @@ from pyparq.datasets.read.file_scans import FileScan
 from pyparq.datasets.read.filter import FilterParts
 from pyparq.datasets.read.known_files import Narrowed
 from pyparq.datasets.read.projection import Projection
-from pyparq.datasets.read.whole_schema import project_all
+from pyparq.datasets.read.whole_schema import expression_of, project_all
 from pyparq.datasets.tables.log_bounds import FileBounds
 from pyparq.errors import OptionError, ParquetError, PlanError
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
-from pyparq.filters.given import as_expression
 from pyparq.format.types import Field, Schema, schema_view
 from pyparq.kernels import arrow_stream
 from pyparq.options import ReadOptions
@@ -80,7 +79,7 @@ class DatasetScan(Convertible):
         self._plan = plan
         self.columns = columns if columns is None or isinstance(columns, str) else list(columns)
         self.limit = limit
-        expression = self.filters = as_expression(filters, lambda: dataset.tree, lambda: Table(dataset.schema, []))
+        expression = self.filters = expression_of(dataset, filters)
         parts = FilterParts(expression, dataset.partition_values, dataset.matching.case_sensitive)
         numbers = parts.files_left() if plan is None else list(range(len(plan.files)))
         if "logging" in sys.modules and (logger := debug_logger("datasets")) is not None:

@@ -71,6 +71,12 @@ class Adapter:
         return made
 
 
+def left_out(tree: SchemaTree, schema: Schema, wanted: Sequence[Field], by: Matching) -> list[str]:
+    """Columns of a file, nested ones too, that a reading as ``wanted`` leaves out."""
+    read = set(Adapter(tree, schema, wanted, by).columns)
+    return [leaf.dotted for leaf in tree.leaves if LeafNumber(leaf.column) not in read]
+
+
 def _nulls(field: Field, num_rows: int) -> Column:
     if not field.nullable:
         raise SchemaError(
@@ -108,6 +114,8 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
     type_ = wanted.type
     if column.type == type_:
         return column
+    if column.type.format == "n":
+        return null_column(type_, column.length)
     if column.type.format == "+s" and type_.format == "+s":
         return _struct(column, source, wanted, by)
     if column.type.format == "+m" and type_.format == "+m":

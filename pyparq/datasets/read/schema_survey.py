@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.read.one_schema import unify
-from pyparq.errors import ParquetError, SchemaError
+from pyparq.errors import ParquetError
 from pyparq.format.types import Schema
 
 
@@ -52,7 +52,5 @@ class Surveyed:
         rules = [by.among(schema for _, schema in self.schemas(numbers)) for numbers in (some, others)]
         if rules[0] != rules[1]:
             return False
-        try:
-            return unify(self.schemas(some), rules[0]).fields == unify(self.schemas(others), rules[0]).fields
-        except SchemaError:
-            return False
+        own, whole = (unify(self.schemas(numbers), rules[0]) for numbers in (some, others))
+        return own.schema.fields == whole.schema.fields and not whole.clashes

@@ -109,15 +109,18 @@ def misfit_error(values: Any, beyond: Mask, leaf: LeafType) -> DataError:
     )
 
 
-_AS_NULL = 'out_of_range="null" reads such values as nulls, where the column may have nulls'
+_OPTIONS = (
+    'out_of_range="widen" reads the column in a type that holds them, and out_of_range="null" such values as nulls, '
+    "where it may have nulls"
+)
 
 
 def too_many_digits(precision: int) -> str:
-    return f"a decimal has more digits than the column's precision, which is {precision}: {_AS_NULL}"
+    return f"a decimal has more digits than the column's precision, which is {precision}: {_OPTIONS}"
 
 
 def too_many_bits(bits: int, signed: bool) -> str:
-    return f"an integer does not fit the column's type, {'int' if signed else 'uint'}{bits}: {_AS_NULL}"
+    return f"an integer does not fit the column's type, {'int' if signed else 'uint'}{bits}: {_OPTIONS}"
 
 
 def check_utf8(values: BinaryValues) -> None:

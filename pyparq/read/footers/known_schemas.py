@@ -91,6 +91,8 @@ def _made(footer: LazyFileMetaData, key_values: dict[bytes, bytes], options: Rea
         _read_int96_as(tree, "ns" if unit == "auto" else unit, options.int96_adjusted_to_utc)
     if options.out_of_range == "null":
         _null_beyond(tree)
+    elif options.out_of_range == "widen":
+        _widen(tree)
     hybrid = hybrid_of(key_values)
     if hybrid is not None:
         _read_hybrid(tree, hybrid)
@@ -114,6 +116,26 @@ def _null_beyond(tree: SchemaTree) -> None:
             kind, bits = leaf.type.kind, leaf.type.bits
             if kind in ("decimal", "int96") or (kind in ("int", "uint") and bits < 32):
                 leaf.type = replace(leaf.type, nulls_beyond=True)
+
+
+def _widen(tree: SchemaTree) -> None:
+    """Give leaves whose values may not fit their type the type that all stored values fit. Parts of Variants have
+    types of their own."""
+    for leaf in tree.leaves:
+        if leaf.in_variant():
+            continue
+        with suppress(SchemaError):  # invalid annotation: reading the column raises the error
+            type_ = leaf.type
+            if type_.kind == "decimal":
+                leaf.type = replace(type_, precision=_most_digits(type_))
+            elif type_.kind in ("int", "uint") and type_.bits < 32:
+                leaf.type = replace(type_, bits=32)
+
+
+def _most_digits(leaf: LeafType) -> int:
+    """Digits of the largest decimal that a leaf can store and a table can have."""
+    most = 38 if leaf.precision <= 38 and leaf.width <= 16 else 76
+    return max(leaf.precision, most if leaf.is_binary else min(len(str(1 << (8 * leaf.width - 1))), most))
 
 
 def _read_hybrid(tree: SchemaTree, hybrid: Hybrid) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pyparq.write.encode.shred import Known, LeafData
 
 _CRC = kernels.Crc32(zlib.crc32)
+_MOST_OF_PAGE = (1 << 31) - 1
 _PAGE_TOO_LARGE, _MISFIT, _EWKB = 1, 3, 4
 
 
@@ -178,8 +179,7 @@ class ChunkEncoder:
         plan = self._plan.columns[column]
         last = self._pages.get(column)
         if last is None or last[0] is not known:
-            limit = self._options.dictionary_pagesize_limit
-            page = dictionary_page(known.values, plan.leaf, limit) if plan.dictionary else None
+            page = dictionary_page(known.values, plan.leaf, _limit(plan, self._options)) if plan.dictionary else None
             last = self._pages[column] = known, page
         data.page = last[1]
         if data.page is not None and not self._choices.agrees(column, known.values):
@@ -275,13 +275,18 @@ def _known(data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Cho
     if not count_of(data.values) and (known is None or not count_of(known.values)):
         return None  # only nulls, so no dictionary
     if known is not None and plan.dictionary:
-        section = known_dictionary(data.values, known.values, plan.leaf, options.dictionary_pagesize_limit)
+        section = known_dictionary(data.values, known.values, plan.leaf, _limit(plan, options))
     if known is None or section is None or known.source is None or not choices.agrees(plan.column, known.values):
         choices.reordered.add(plan.column)
     if section is None:
         return None
     entries, indices = section
     return kernels.KnownDictionary(plain_bytes(entries, plan.leaf), count_of(entries), indices, len(np.unique(indices)))
+
+
+def _limit(plan: ColumnPlan, options: WriteOptions) -> int:
+    """The most bytes of a dictionary page."""
+    return _MOST_OF_PAGE if plan.ordered else options.dictionary_pagesize_limit
 
 
 def _refused(refusal: kernels.EncodeRefusal) -> DataError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,6 +47,8 @@ class ColumnPlan:
     entries: bool
     """Whether the column comes back as a dictionary. The entries of its original dictionary are then kept in their
     order, used or not, if they fit."""
+    ordered: bool
+    """Whether the order of these entries has a meaning. They are kept then however many bytes they take."""
 
     @property
     def column(self) -> int:
@@ -117,7 +119,7 @@ def within_ordinals(options: WriteOptions) -> WriteOptions:
     )
 
 
-def _columns(tree: SchemaTree, options: WriteOptions, were_dictionaries: Collection[int]) -> list[ColumnPlan]:
+def _columns(tree: SchemaTree, options: WriteOptions, were_dictionaries: Mapping[int, bool]) -> list[ColumnPlan]:
     codecs = per_leaf(tree, options.compression, "snappy")
     levels = per_leaf(tree, options.compression_level, None)
     dictionaries = per_leaf(tree, options.use_dictionary, True)
@@ -152,6 +154,7 @@ def _columns(tree: SchemaTree, options: WriteOptions, were_dictionaries: Collect
                 order=order,
                 key_values=key_values.get(k, _NONE),
                 entries=k in were_dictionaries,
+                ordered=were_dictionaries.get(k, False),
             )
         )
     return plans
