@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from pyparq.arrow.table import Table
 from pyparq.datasets.tables.delta import folder_of, open_delta, place_in
-from pyparq.errors import OptionError
+from pyparq.errors import OptionError, UnsupportedError
 from pyparq.maintenance.new_files import TRIES, NewFile, gone, outpaced
 from pyparq.runtime.lazy_import import load
 
@@ -49,6 +49,8 @@ def commit_delta(table: Any, made: Mapping[str, NewFile]) -> None:
         try:
             _commit(now, {place: (files[place], new) for place, new in made.items()})
         except Exception as error:
+            if "Unsupported" in str(error):  # a feature of the table: nothing was tried
+                raise UnsupportedError(f"deltalake cannot commit to the table: {error}", file=folder_of(now)) from error
             if type(error).__name__ != _OFTEN:
                 raise
             after = _newest(table)

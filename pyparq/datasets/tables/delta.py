@@ -169,8 +169,10 @@ def _whole(actions: Table, name: str) -> Column:
 
 
 def _deleted(table: Any, paths: Sequence[str], root: str) -> dict[int, Int64Array]:
-    numbers = {path: k for k, path in enumerate(paths)}
     found: dict[int, Int64Array] = {}
+    if "deletionVectors" not in (table.protocol().reader_features or ()):
+        return found  # deltalake refuses to look in tables with some other features
+    numbers = {path: k for k, path in enumerate(paths)}
     for batch in Table.from_arrow(table.deletion_vectors()).batches:
         vectors = batch.columns[batch.schema.index("selection_vector")]
         for row, path in enumerate(batch.columns[batch.schema.index("filepath")].to_pylist()):
