@@ -14,7 +14,6 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
-from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.table_formats import DELTA, format_of
 from pyparq.errors import CommitUnknownError, ParquetError
@@ -34,19 +33,15 @@ ELSEWHERE = "the file lies outside the table's folder, so it may belong to anoth
 
 
 def replace_files(
-    table: Any,
-    make: Make,
-    progress: Callable[[int, int], Any] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
+    table: Any, files: DatasetFiles, make: Make, progress: Callable[[int, int], Any] | None = None
 ) -> list[IndexedFile]:
-    """Make a new file for each data file of ``table``, and commit those that changed.
+    """Make a new file for each data file of ``table``, and commit those that changed. ``files``: its dataset.
 
     Files with deleted rows stay as they are: the deletions are bound to the file. Raises :class:`WriteConflictError` if
     another writer has changed these files meanwhile. The table is then as that writer left it, and the new files are
     gone.
     """
     (check_delta if format_of(table) == DELTA else check_iceberg)(table)
-    files = files_of(Dataset(table, storage_options=storage_options))
     storage_options = files.found.storage_options  # the table's own, where none are given
     made: dict[int, str] = {}
     try:
