@@ -23,7 +23,6 @@ DOOR = (
     "read.schema_tree",
     "several",
     "staging",
-    "table_formats",
     "write.commit",
     "write.crashed_commits",
     "write.job_sources",

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyparq.datasets.read.dataset import Dataset, files_of
-from pyparq.datasets.table_formats import format_of
 from pyparq.errors import OptionError, ParquetError
 from pyparq.io.given_systems import both_located
+from pyparq.io.table_formats import format_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.file_runs import Job, run
 from pyparq.maintenance.index_request import IndexOptions, resolve
@@ -116,7 +116,7 @@ def index_table(
     stored = StoredOptions(options, files.tree, files.matching)
 
     def make(old: str, new: str, store: Mapping[str, Any] | None) -> IndexedFile:
-        return index_file(Job(old, new, reading, store, False, fsync), stored.of)
+        return index_file(Job(old, new, reading, store, True, fsync), stored.of)
 
     return replace_files(table, files, make, progress)
 

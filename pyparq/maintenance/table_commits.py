@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from pyparq.datasets.read.dataset_files import DatasetFiles
-from pyparq.datasets.table_formats import DELTA, format_of
 from pyparq.errors import CommitUnknownError, ParquetError
 from pyparq.io.roads import file_system
 from pyparq.io.source import open_source
+from pyparq.io.table_formats import DELTA, format_of
 from pyparq.io.url import is_url, plain_errors, shown
 from pyparq.maintenance.delta_commit import check_delta, commit_delta
 from pyparq.maintenance.iceberg_commit import check_iceberg, commit_iceberg

@@ -25,13 +25,13 @@ from pyparq.arrow.schema.extensions import FIELD_ID
 from pyparq.arrow.table import Table
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching, StoredNames
-from pyparq.datasets.table_formats import DELTA
 from pyparq.datasets.tables.opened_table import OpenedTable, data_file
 from pyparq.datasets.tables.table_files import Int64Array, LogStatistics, Stated, TableFiles
 from pyparq.errors import CorruptFileError, UnsupportedError
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.index.row_mask import RowMask
+from pyparq.io.table_formats import DELTA
 
 _NAME, _ID = b"delta.columnMapping.physicalName", b"delta.columnMapping.id"
 _READER_VERSIONS = (1, 2, 3)

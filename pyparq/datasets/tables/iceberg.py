@@ -16,7 +16,6 @@ from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching, StoredNames
-from pyparq.datasets.table_formats import ICEBERG
 from pyparq.datasets.tables.iceberg_types import bound, field_types, schema_of
 from pyparq.datasets.tables.opened_table import OpenedTable, data_file, plain_place
 from pyparq.datasets.tables.table_files import Int64Array, LogStatistics, Stated, TableFiles
@@ -24,6 +23,7 @@ from pyparq.errors import OptionError, UnsupportedError, located
 from pyparq.filters.expression import col
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema
+from pyparq.io.table_formats import ICEBERG
 from pyparq.read.file import ParquetFile
 from pyparq.runtime.lazy_import import load
 
