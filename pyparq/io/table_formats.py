@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -144,9 +145,13 @@ def _tables_below(folder: str) -> Iterator[Managed]:
             yield found, inner
 
 
+IN_PLACE = "in place"
+"""For :func:`check_folder`: files get other bytes, and keep their names and rows."""
+
+
 def check_folder(path: str, mode: str, force: bool) -> None:
-    """Raise :class:`OptionError` if a write to a local folder would touch a table of a table format, unless
-    ``force``."""
+    """Raise :class:`OptionError` if a write to a local folder would touch a table of a table format, or add files to a
+    bucketed table of Spark, unless ``force``."""
     if force:
         return
     found = managed_by(path)
@@ -154,6 +159,33 @@ def check_folder(path: str, mode: str, force: bool) -> None:
         found = next(_tables_below(path), None)
     if found is not None:
         raise _refusal(*found)
+    if mode != IN_PLACE and _has_buckets(path):
+        raise _bucket_refusal(path)
+
+
+_BUCKET = re.compile(r"part-\d+-.*_\d{5}\.c\d{3}(\..*)?")
+"""Files of a bucketed table of Spark: their names end with the number of the bucket."""
+_DATA = ".parquet"
+
+
+def _has_buckets(path: str) -> bool:
+    """Whether a local folder, or one of the partitions below or beside it, has files of a bucketed table: all of its
+    files are, so the first one is asked."""
+    while "=" in os.path.basename(path):
+        path = os.path.dirname(path)
+    partitions = []
+    with suppress(OSError), os.scandir(path) as entries:
+        for entry in entries:
+            if entry.name.endswith(_DATA):
+                return _BUCKET.fullmatch(entry.name) is not None
+            if "=" in entry.name:
+                partitions.append(entry.path)
+    for partition in partitions:
+        for _, _, names in os.walk(partition):
+            found = next((name for name in names if name.endswith(_DATA)), None)
+            if found is not None:
+                return _BUCKET.fullmatch(found) is not None
+    return False
 
 
 def check_target(where: Any, force: bool) -> None:
@@ -258,6 +290,9 @@ def check_folder_on(fs: Any, root: str, listed: Iterable[str], mode: str, force:
     found = found or managed_on(fs, root)
     if found is not None:
         raise _refusal(*found)
+    ways = (path.split("/") for path in listed)
+    if any(_BUCKET.fullmatch(names[-1]) and all("=" in name for name in names[:-1]) for names in ways):
+        raise _bucket_refusal(root)
 
 
 # ---- messages ------------------------------------------------------------------------------------------------------
@@ -270,13 +305,20 @@ def _refusal(format_: str, table: str) -> OptionError:
     )
 
 
+def _bucket_refusal(folder: str) -> OptionError:
+    return OptionError(
+        f"{shown(folder)} is a bucketed table of Spark, whose files have the numbers of their buckets in their names. "
+        "Files that are written here have none, and Spark's joins would fail. Write with Spark, or give force=True"
+    )
+
+
 def warning_of(found: Managed) -> str:
     """The warning for a reader of plain files."""
     format_, table = found
     if format_ == SPARK_STREAM:
         return (
-            f"{shown(table)} is written by {format_}, whose log ({STREAM_LOG}) says which files count. Files of a batch "
-            "that has failed are read too here: give the whole folder"
+            f"{shown(table)} is written by {format_}, whose log ({STREAM_LOG}) says which files count. Files of a "
+            "batch that has failed are read too here: give the whole folder"
         )
     opened = {DELTA: f'DeltaTable("{shown(table)}")', ICEBERG: 'catalog.load_table("name")'}.get(format_)
     rightly = f"Use a reader for {format_}" if opened is None else f"Give pyparq.dataset({opened})"

@@ -116,7 +116,7 @@ def index_table(
     stored = StoredOptions(options, files.tree, files.matching)
 
     def make(old: str, new: str, store: Mapping[str, Any] | None) -> IndexedFile:
-        return index_file(Job(old, new, reading, store, True, fsync), stored.of)
+        return index_file(Job(old, new, reading, store, False, fsync), stored.of)
 
     return replace_files(table, files, make, progress)
 

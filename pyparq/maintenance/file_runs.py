@@ -14,7 +14,7 @@ from pyparq.io.object_stores import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import LocalSink, Sink, open_sink, replace_only_read
 from pyparq.io.source import open_source
-from pyparq.io.table_formats import Known, check_target
+from pyparq.io.table_formats import Known
 from pyparq.io.url import is_url
 from pyparq.maintenance.copied_bytes import copy_range
 from pyparq.maintenance.in_place import (
@@ -120,7 +120,6 @@ def _replace(job: Job, place: InPlace, prepare: Prepare) -> Outcome:
 
 
 def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome:
-    check_target(target, job.force)
     source = open_source(job.source, job.storage_options)
     try:
         with located(file=source.name):

@@ -262,7 +262,7 @@ def test_a_plain_folder_says_how(delta: Any, tmp_path: Path) -> None:
 
 def test_a_file_that_the_log_does_not_fit(delta: Any) -> None:
     victim = Path(delta.file_uris()[0])
-    pyparq.write_table({"id": [1]}, victim)
+    pyparq.write_table({"id": [1]}, victim, force=True)
     with pytest.raises(pyparq.ChangedFileError):
         pyparq.dataset(delta).read()
     victim.unlink()

@@ -21,7 +21,7 @@ def make_table(folder: Path, marker: str = MARKERS[0]) -> Path:
     (folder / marker).parent.mkdir(parents=True)
     (folder / marker).write_text("{}")
     (folder / "data" / "k=1").mkdir(parents=True)
-    pyparq.write_table({"x": [1, 2]}, folder / "data" / "k=1" / "a.parquet")
+    pyparq.write_table({"x": [1, 2]}, folder / "data" / "k=1" / "a.parquet", force=True)
     return folder
 
 
