@@ -100,7 +100,7 @@ def _by_spec(plain: Any) -> Any:
         by_spec: dict[int, list[Any]] = defaultdict(list)
         for file in added:
             by_spec[file.spec_id].append(file)
-        return [_manifest(self, number, files) for number, files in by_spec.items()] + others
+        return [*(_manifest(self, number, files) for number, files in by_spec.items()), *others]
 
     def _manifest(self: Any, number: int, files: list[Any]) -> Any:
         with self.new_manifest_writer(self.spec(number)) as writer:
