@@ -29,14 +29,16 @@ def files_of_stream(
     ``batches``: the names of files in the log, and ``content`` reads one. Raises ``FileNotFoundError`` for a file that
     the log names and that is gone, and :class:`CorruptFileError` for a log that cannot be read.
     """
-    there = {"/".join((*file.folders, os.path.basename(file.name))): file for file in files}
-    named: dict[str, DataFile | None] = {}
+    named = dict[str, bool]()
     for batch in _newest(batches):
-        for path, is_there in _entries(f"{root}/{STREAM_LOG}/{batch}", content(batch)):
-            named[path] = _found(path, there) if is_there else None
-            if is_there and named[path] is None:
-                raise FileNotFoundError(errno.ENOENT, f"the log in {STREAM_LOG} names the file, and it is gone", path)
-    kept = {file.name for file in named.values() if file is not None}
+        named |= _entries(f"{root}/{STREAM_LOG}/{batch}", content(batch))
+    there = {"/".join((*file.folders, os.path.basename(file.name))): file for file in files}
+    kept = set[str]()
+    for path in (path for path, counts in named.items() if counts):
+        found = _found(path, there)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, f"the log in {STREAM_LOG} names the file, and it is gone", path)
+        kept.add(found.name)
     return tuple(file for file in there.values() if file.name in kept)
 
 
@@ -47,18 +49,18 @@ def _newest(batches: Iterable[str]) -> list[str]:
     return [name for number, is_compact, name in sorted(found) if number > last or (is_compact and number == last)]
 
 
-def _entries(name: str, data: bytes | None) -> Iterable[tuple[str, bool]]:
-    """The paths in the log of a batch, and whether the file is there from then on."""
+def _entries(name: str, data: bytes | None) -> dict[str, bool]:
+    """The paths in the log of a batch, and whether the file counts from then on."""
     lines = (data or b"").decode("utf-8", "replace").splitlines()
     if not lines:
-        return []
+        return {}
     if lines[0] != _VERSION:
         raise UnsupportedError(
             f"the log of Spark's stream has the version {lines[0][:20]!r}, not {_VERSION}", file=name
         )
     try:
         found = [json.loads(line) for line in lines[1:]]
-        return [(unquote(str(entry["path"])), entry.get("action", "add") != "delete") for entry in found]
+        return {unquote(str(entry["path"])): entry.get("action", "add") != "delete" for entry in found}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptFileError(f"the log of Spark's stream cannot be read: {error}", file=name) from error
 

@@ -279,7 +279,7 @@ def test_the_log_of_a_stream_says_which_files_count(tmp_path: Path, memory: Any)
     for k, name in enumerate(["0", "1", "2", "3", "4", "k=a b/3"]):
         pyparq.write_table({"x": [k]}, folder / f"{name}.parquet", force=True)
     stream_log(folder, {"0": ["4.parquet"], "1.compact": ["0.parquet", "1.parquet"]})
-    stream_log(folder, {"2": ["-1.parquet", "2.parquet"], "10": ["k=a%20b/3.parquet"]})
+    stream_log(folder, {"2": ["-1.parquet", "2.parquet", "gone.parquet"], "10": ["k=a%20b/3.parquet", "-gone.parquet"]})
     upload(memory, folder, "/lake/s")
     for place in (str(folder), f"{folder}/", "memory://lake/s", "memory://lake/s/"):
         with warnings.catch_warnings():
