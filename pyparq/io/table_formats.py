@@ -295,6 +295,13 @@ def check_folder_on(fs: Any, root: str, listed: Iterable[str], mode: str, force:
         raise _bucket_refusal(root)
 
 
+def check_streams(folders: Iterable[str], force: bool) -> None:
+    """Raise :class:`OptionError` for folders in which a listing has shown the log of a stream of Spark, unless
+    ``force``."""
+    for folder in () if force else folders:
+        raise _refusal(SPARK_STREAM, folder)
+
+
 # ---- messages ------------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -229,18 +230,16 @@ def test_a_folder_that_becomes_a_table(tmp_path: Path) -> None:
 
 
 def test_folders_above_are_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyparq.io import table_formats
-
     folder = tmp_path / "a" / "b"
     folder.mkdir(parents=True)
     time.sleep(0.15)
     asked: list[str] = []
-    look = table_formats._format_of
-    monkeypatch.setattr(table_formats, "_format_of", lambda folder: (asked.append(folder), look(folder))[1])
+    look = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: (asked.append(path), look(path, mode))[1])
     for _ in range(3):
         pyparq.write_table({"x": [1]}, folder / "f.parquet")
-    assert asked.count(str(folder)) == 3
-    assert asked.count(str(tmp_path)) == 1
+    assert asked.count(str(folder / "_delta_log")) == 3
+    assert asked.count(str(tmp_path / "_delta_log")) == 1
 
 
 def test_a_store_is_asked_once_for_a_folder(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,6 +284,8 @@ def test_the_log_of_a_stream_says_which_files_count(tmp_path: Path, memory: Any)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert sorted(pyparq.dataset(place, partitioning=None).read()["x"].to_pylist()) == [0, 2, 5]
+    with pytest.raises(OptionError, match="structured streaming"):
+        pyparq.add_indexes("memory://lake/s", bloom_filters=["x"])
     with pytest.warns(ManagedTableWarning, match="a batch that has failed"):
         assert pyparq.dataset(f"{folder}/*.parquet").count() == 5
     for change in (
