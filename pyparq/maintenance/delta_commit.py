@@ -64,7 +64,7 @@ def commit_delta(table: Any, made: Mapping[str, NewFile]) -> None:
 
 
 def _newest(table: Any) -> Any:
-    return type(table)(table.table_uri, storage_options=table._storage_options)
+    return type(table)(table.table_uri, storage_options=getattr(table, "_storage_options", None))
 
 
 def _named_files(table: Any) -> dict[str, dict[str, Any]]:

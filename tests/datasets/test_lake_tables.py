@@ -379,6 +379,19 @@ def test_add_indexes_to_delta_on_a_store(s3: S3) -> None:
     assert sorted(s3.fs().find(f"{BUCKET}/delta")) == stored
 
 
+@pytest.mark.parametrize("root", ["my table", "ü", "100%", "a+b"])
+def test_odd_folders_of_a_store(s3: S3, root: str) -> None:
+    given = {"aws_endpoint_url": s3.url, "aws_allow_http": "true", "aws_region": "us-east-1",
+             "aws_access_key_id": "some-key", "aws_secret_access_key": "some-secret"}  # fmt: skip
+    uri = f"s3://{BUCKET}/{root}"
+    data = pa.table({"id": [1, 2], "p": ["x y", "ü%"]})
+    deltalake.write_deltalake(uri, data, partition_by=["p"], storage_options=given)
+    table = deltalake.DeltaTable(uri, storage_options=given)
+    assert all(file.written for file in pyparq.add_indexes(table, bloom_filters=["id"]).files)
+    after = deltalake.DeltaTable(uri, storage_options=given)
+    assert by_id(after.to_pyarrow_table()) == by_id(pyparq.dataset(after).read()) == data.to_pylist()
+
+
 def test_add_indexes_to_iceberg_on_a_store(s3: S3) -> None:
     from pyiceberg.catalog.sql import SqlCatalog
 

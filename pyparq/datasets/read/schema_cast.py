@@ -119,8 +119,8 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
     # only INT96, or a declared schema, relates times without a zone to times with one
     if column.type.kind == type_.kind == "timestamp":
         column = _retyped(column, DataType(f"{column.type.format[:4]}{type_.timezone}"))
-    if column.type.format == "tdD" and type_.kind == "timestamp" and not type_.timezone:
-        column = _midnights(column)  # tables of Delta Lake and Iceberg widen dates so
+    if by.of_table and column.type.format == "tdD" and type_.kind == "timestamp" and not type_.timezone:
+        column = _midnights(column)
     if column.type.kind == type_.kind == "decimal":
         scaled = _rescaled(column, type_)
         if scaled is not None:
