@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq.datasets.store_writes import StoreWrite
-from pyparq.datasets.table_formats import Managed
 from pyparq.datasets.tables.table_files import TableFiles
 from pyparq.datasets.unfinished_commits import Unfinished
 from pyparq.io.file_versions import Stated
+from pyparq.io.table_formats import Managed
 
 SUMMARIES = ("_metadata", "_common_metadata")
 
@@ -69,6 +69,8 @@ class SourceFiles:
     """Commits that have begun and not ended. The files are the ones from before these commits."""
     store_writes: tuple[StoreWrite, ...] = ()
     """Writes to a store that have not ended. The files are the ones from before them or, where they count, after."""
+    streams: tuple[str, ...] = ()
+    """Folders whose files were chosen by the log of a stream of Spark."""
     catalog: DataFile | None = None
     """The folder itself, if it has a catalog."""
 

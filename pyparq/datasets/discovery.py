@@ -17,9 +17,9 @@ from pyparq.datasets import unfinished_commits as writes
 from pyparq.datasets.data_files import DataFile, SourceFiles, partition_folders_of
 from pyparq.datasets.local_files import local_files
 from pyparq.datasets.remote_files import remote_files
-from pyparq.datasets.table_formats import format_of, tables_of, warning_of
 from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarning
 from pyparq.io.retry import Retry
+from pyparq.io.table_formats import SPARK_STREAM, format_of, tables_of, warning_of
 from pyparq.io.url import check_storage_options, is_local_system, is_url, local_path, name_on, open_file_parts
 
 
@@ -45,7 +45,10 @@ def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retr
         commits = tuple(commit for part in parts for commit in part.unfinished)
         files = tuple(file for part in parts for file in _with_folders(part))
         remote = tuple(write for part in parts for write in part.store_writes)
-        found = SourceFiles(root, files, False, storage_options, tables=tables, unfinished=commits, store_writes=remote)
+        streams = tuple(stream for part in parts for stream in part.streams)
+        found = SourceFiles(
+            root, files, False, storage_options, tables=tables, unfinished=commits, store_writes=remote, streams=streams
+        )
     else:
         found = _one(source, storage_options, retry)
     _warn_if_managed(found)
@@ -99,5 +102,8 @@ def _warn_if_managed(found: SourceFiles) -> None:
     folders = set(map(os.path.dirname, paths))
     if not found.is_one_file and os.path.isdir(found.root):
         folders.add(found.root)
+    taken = {(SPARK_STREAM, os.path.abspath(stream)) for stream in found.streams}
     for table in dict.fromkeys((*found.tables, *tables_of(folders))):
+        if table in taken:
+            continue
         warnings.warn(warning_of(table), ManagedTableWarning, stacklevel=4)

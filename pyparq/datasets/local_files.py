@@ -10,15 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 from pyparq.datasets import unfinished_commits as writes
 from pyparq.datasets.catalog.layout import FOLDER, HEAD
 from pyparq.datasets.data_files import DataFile, SourceFiles, folders_between, is_hidden, partition_folders_of
 from pyparq.datasets.glob_patterns import alternatives, fixed_part, is_pattern
 from pyparq.datasets.staging import PREFIX, staging_folders
+from pyparq.datasets.stream_log import files_of_stream
 from pyparq.datasets.unfinished_commits import Names, Place, Unfinished
 from pyparq.errors import OptionError
 from pyparq.io.folders import fits
+from pyparq.io.table_formats import STREAM_LOG
 
 
 def local_files(path: str) -> SourceFiles:
@@ -34,6 +37,10 @@ def _folder(path: str) -> SourceFiles:
         return list(_walk(path, (), seen))
 
     files, commits = _before_commits(path, listed)
+    log = os.path.join(path, STREAM_LOG)
+    if os.path.isdir(log):
+        counted = files_of_stream(path, files, os.listdir(log), lambda name: Path(log, name).read_bytes())
+        return SourceFiles(path, counted, unfinished=tuple(commits), streams=(path,))
     catalog = DataFile(path, path) if os.path.exists(os.path.join(path, FOLDER, HEAD)) else None
     return SourceFiles(path, tuple(files), unfinished=tuple(commits), catalog=catalog)
 

@@ -20,11 +20,12 @@ from pyparq.datasets.data_files import (
 from pyparq.datasets.glob_patterns import alternatives, fixed_part, is_pattern
 from pyparq.datasets.several import has_folders
 from pyparq.datasets.store_writes import partition_folders, settled
-from pyparq.datasets.table_formats import managed_in
+from pyparq.datasets.stream_log import files_of_stream
 from pyparq.io.file_versions import Stated
 from pyparq.io.folders import MAGIC, Folders
 from pyparq.io.retry import Retry
 from pyparq.io.roads import file_system
+from pyparq.io.table_formats import STREAM_LOG, managed_in
 from pyparq.io.url import shown
 
 
@@ -43,6 +44,11 @@ def remote_files(url: str, storage_options: Mapping[str, Any] | None, retry: Ret
     if not listed or (list(listed) == [path] and not url.endswith("/")):
         return one
     files = _listed(fs, path, listed)
+    log = posixpath.join(path.rstrip("/"), STREAM_LOG, "")
+    batches = [found[len(log) :] for found in listed if found.startswith(log)]
+    if batches:
+        counted = files_of_stream(name, files, batches, lambda batch: folders.content(log + batch))
+        return SourceFiles(name, counted, False, storage_options, store_writes=unended, streams=(name,))
     summaries = tuple(
         DataFile(shown(url), url, (), _size(info), _time(info), fs=fs, listed=Stated.of(info, is_listed=True))
         for found, info in listed.items()

@@ -7,7 +7,7 @@ import posixpath
 from typing import Any
 
 from pyparq.datasets.glob_patterns import is_pattern
-from pyparq.datasets.table_formats import format_of
+from pyparq.io.table_formats import format_of
 from pyparq.io.url import is_url, local_path
 
 CACHES = ("simplecache::", "filecache::", "blockcache::")

@@ -23,6 +23,7 @@ DOOR = (
     "roads",
     "sink",
     "source",
+    "table_formats",
     "url",
 )
 """Modules of this package that other packages may use."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyparq.datasets.table_formats import format_of
+from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.errors import OptionError, ParquetError
 from pyparq.io.given_systems import both_located
+from pyparq.io.table_formats import format_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.file_runs import Job, run
 from pyparq.maintenance.index_request import IndexOptions, resolve
@@ -16,12 +17,14 @@ from pyparq.maintenance.indexed_file import Changes, IndexWriter, find_changes, 
 from pyparq.maintenance.report import IndexedFile, IndexReport
 from pyparq.maintenance.sources import jobs_of
 from pyparq.maintenance.table_commits import replace_files
+from pyparq.maintenance.table_names import StoredOptions
 from pyparq.options import ReadOptions, WriteOptions
 from pyparq.read.footers.open_file import OpenFile
 
 if TYPE_CHECKING:
     from pyparq.column_names import ListOf, Names, PerColumn
     from pyparq.encryption.properties import DecryptionProperties
+    from pyparq.format.schema_tree import SchemaTree
     from pyparq.option_values import Bloom
 
 
@@ -109,11 +112,13 @@ def index_table(
     storage_options: Mapping[str, Any] | None,
 ) -> list[IndexedFile]:
     """Add indexes to the data files of a table, by a commit of its own library."""
+    files = files_of(Dataset(table, storage_options=storage_options))
+    stored = StoredOptions(options, files.tree, files.matching)
 
     def make(old: str, new: str, store: Mapping[str, Any] | None) -> IndexedFile:
-        return index_file(Job(old, new, reading, store, False, fsync), options)
+        return index_file(Job(old, new, reading, store, False, fsync), stored.of)
 
-    return replace_files(table, make, progress, storage_options)
+    return replace_files(table, files, make, progress)
 
 
 def _one(job: Job, options: IndexOptions, on_error: str) -> IndexedFile:
@@ -126,12 +131,12 @@ def _one(job: Job, options: IndexOptions, on_error: str) -> IndexedFile:
         return IndexedFile(name, name if job.target is None else str(job.target), error=error)
 
 
-def index_file(job: Job, options: IndexOptions) -> IndexedFile:
-    """Add indexes to one file."""
+def index_file(job: Job, options: IndexOptions | Callable[[SchemaTree], IndexOptions]) -> IndexedFile:
+    """Add indexes to one file. ``options`` may depend on its schema."""
     seen: list[tuple[OpenFile, Changes, IndexWriter | None]] = []
 
     def prepare(file: OpenFile) -> IndexWriter | None:
-        request = resolve(options, file.tree)
+        request = resolve(options(file.tree) if callable(options) else options, file.tree)
         changes = find_changes(file, request)
         writer = None
         if changes.any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from pyparq.encryption.material import parse_external, parse_fields, reference_of, sibling_name
@@ -14,6 +14,7 @@ from pyparq.io.object_stores import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import LocalSink, Sink, open_sink, replace_only_read
 from pyparq.io.source import open_source
+from pyparq.io.table_formats import Known
 from pyparq.io.url import is_url
 from pyparq.maintenance.copied_bytes import copy_range
 from pyparq.maintenance.in_place import (
@@ -54,6 +55,8 @@ class Job:
     storage_options: Mapping[str, Any] | None = None
     force: bool = False
     fsync: bool = False
+    known: Known = field(default_factory=dict, compare=False, repr=False)
+    """Of the folders in the store, shared by the jobs of one call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
     try:
         with located(file=source.name):
             if not copies and isinstance(source, (FsspecFile, ObjectFile)):
-                check_not_managed_remotely(source, job.force)
+                check_not_managed_remotely(source, job.force, job.known)
             before = state_of(source)
             file = open_file(source, job.options)
             writer: Writer | None = prepare(file)

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any
 
 from pyparq.datasets.data_files import DataFile
-from pyparq.datasets.table_formats import managed_by, managed_in_store, managed_on
 from pyparq.datasets.write.crashed_commits import settled
 from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.io.atomic_write import Expected
@@ -26,6 +25,7 @@ from pyparq.io.object_stores import ObjectFile
 from pyparq.io.remote import FsspecFile
 from pyparq.io.sink import LocalSink, Sink, replace_only, replace_only_read
 from pyparq.io.source import LocalFile
+from pyparq.io.table_formats import Known, managed_by, managed_in_store, managed_on
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.maintenance.stale_sidecars import remove_stale
 
@@ -130,12 +130,15 @@ def check_not_managed(path: str, force: bool) -> None:
         raise _refusal(path, *managed)
 
 
-def check_not_managed_remotely(file: FsspecFile | ObjectFile, force: bool) -> None:
-    """The same for a file on another file system."""
+def check_not_managed_remotely(file: FsspecFile | ObjectFile, force: bool, known: Known) -> None:
+    """The same for a file on another file system. ``known``: what its folders have been asked for."""
     if force:
         return
     folder = file.path.rpartition("/")[0]
-    managed = managed_in_store(file, folder) if isinstance(file, ObjectFile) else managed_on(file.fs, folder)
+    if isinstance(file, ObjectFile):
+        managed = managed_in_store(file, folder, known)
+    else:
+        managed = managed_on(file.fs, folder, known)
     if managed is not None:
         raise _refusal(file.name, *managed)
 

@@ -12,12 +12,12 @@ from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.discovery import discover
 from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.several import names_many
-from pyparq.datasets.table_formats import format_of
 from pyparq.datasets.write.crashed_commits import found_to_change
 from pyparq.errors import OptionError
 from pyparq.io.remote_changes import Changes
 from pyparq.io.retry import Retry
 from pyparq.io.roads import file_system
+from pyparq.io.table_formats import check_streams, format_of
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.maintenance.file_runs import Job
 from pyparq.options import ReadOptions
@@ -42,16 +42,19 @@ def jobs_of(
         if target is not None:
             check_no_table(source)
         own = files_of(source)
-        files, storage_options = own.found.files, own.found.storage_options or storage_options
+        found, storage_options = own.found, own.found.storage_options or storage_options
         if options.decryption is None:
             options = replace(options, decryption=own.options.decryption)
     else:
         retry = Retry(options.retries, options.retry_wait)
-        files = (found_to_change if target is None else discover)(source, storage_options, retry).files
-    listed = isinstance(source, (list, tuple))
+        found = (found_to_change if target is None else discover)(source, storage_options, retry)
+    files = found.files
+    if target is None:
+        check_streams(found.streams, force)
+    listed, known = isinstance(source, (list, tuple)), dict[str, Any]()
     targets = [None] * len(files) if target is None else _targets(files, target, listed, storage_options)
     return [
-        Job(file.where, place, options, storage_options, force, fsync)
+        Job(file.where, place, options, storage_options, force, fsync, known)
         for file, place in zip(files, targets, strict=True)
     ]
 

@@ -49,12 +49,14 @@ def write_to_dataset(
     use_threads: bool | None = None,
     file_visitor: Any = None,
     existing_data_behavior: str | None = None,
+    force: bool = False,
     **options: Any,
 ) -> None:
     """Write a table to a folder, by partitions. The files become visible together.
 
     ``existing_data_behavior``: ``"overwrite_or_ignore"`` (default) adds files, ``"error"`` wants an empty folder,
-    ``"delete_matching"`` replaces the partitions that the table has rows of.
+    ``"delete_matching"`` replaces the partitions that the table has rows of. ``force``: write even into a folder that a
+    table format manages (Delta Lake, Apache Iceberg, Apache Hudi).
 
     Example::
 
@@ -94,7 +96,7 @@ def write_to_dataset(
     report = write_dataset(
         table, place, partition_cols=names, mode=_MODES[existing_data_behavior],
         basename_template=template if "{id}" in template else template.replace("{i}", "{i}-{id}"),
-        storage_options=storage, force=True, **given,
+        storage_options=storage, force=force, **given,
     )  # fmt: skip
     for file in report.files:
         _told(file, os.fspath(place), collector, file_visitor)

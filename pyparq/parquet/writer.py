@@ -23,7 +23,8 @@ class ParquetWriter:
     """Writes a file table by table. Each table makes row groups of its own, as with pyarrow.
 
     The arguments are those of ``pyarrow.parquet.ParquetWriter``. A page index and page checksums are written unless
-    ``write_page_index=False`` and ``write_page_checksum=False`` are given.
+    ``write_page_index=False`` and ``write_page_checksum=False`` are given. ``force=True`` writes even into a folder
+    that a table format manages (Delta Lake, Apache Iceberg, Apache Hudi).
 
     Example::
 
@@ -46,6 +47,7 @@ class ParquetWriter:
         coerce_timestamps: str | None = None,
         allow_truncated_timestamps: bool = False,
         metadata_collector: Any = None,
+        force: bool = False,
         **options: Any,
     ) -> None:
         if where is None or isinstance(where, (int, float)):
@@ -70,7 +72,7 @@ class ParquetWriter:
             streams = given.pop("use_byte_stream_split", False)
             if streams:
                 given["column_encoding"] = _streams(streams, self.schema, given)
-            self._own = OwnWriter(place, self.schema, storage_options=storage, **given)
+            self._own = OwnWriter(place, self.schema, storage_options=storage, force=force, **given)
         self.is_open = True
 
     def __enter__(self) -> Self:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyparq.errors import OptionError
+from pyparq.io.table_formats import IN_PLACE, check_folder
+from pyparq.io.url import is_url
 from pyparq.spark import stores
 from pyparq.spark.file_jobs import FileJob
 from pyparq.spark.files import Progress, report_of
@@ -43,6 +45,10 @@ def add_indexes(
     where = absolute(source, is_connect(spark))
     job = _job(spark, "add_indexes", options, decryption, stores.storage_options(spark, storage_options, where))
     folder = None if target is None else absolute(target, is_connect(spark))
+    if folder is None:
+        for place in where if isinstance(where, list) else [where]:
+            if isinstance(place, str) and not is_url(place):
+                check_folder(place, IN_PLACE, bool(options.get("force")))
     return report_of(spark, where, job, progress, folder)
 
 

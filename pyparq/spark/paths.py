@@ -6,8 +6,8 @@ import os
 import re
 from typing import Any
 
-from pyparq.datasets.table_formats import format_of
 from pyparq.errors import OptionError
+from pyparq.io.table_formats import format_of
 
 
 def absolute(source: Any, far: bool) -> Any:

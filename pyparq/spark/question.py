@@ -18,11 +18,11 @@ from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.read.dataset import Dataset, dataset, files_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.scan import DatasetPlan, DatasetScan, planner_of
-from pyparq.datasets.table_formats import format_of
 from pyparq.errors import FilterError, OptionError
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
+from pyparq.io.table_formats import format_of
 from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
 from pyparq.spark.conditions import Condition

@@ -32,6 +32,7 @@ from pyparq.io.companion_files import base_name, material_stored, sibling_of
 from pyparq.io.given_systems import located as on_system
 from pyparq.io.process_ownership import not_its_own
 from pyparq.io.sink import Sink, open_sink
+from pyparq.io.table_formats import check_target
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
 from pyparq.runtime import fork_safety
@@ -59,6 +60,7 @@ def write_table(
     schema: Any = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
+    force: bool = False,
     **options: Unpack[WriteArguments],
 ) -> None:
     """Write a table to one Parquet file.
@@ -70,8 +72,9 @@ def write_table(
     replaced only when the new one is complete. With a file object, the offsets in the Parquet file are counted from its
     current position. ``schema``: the schema to write; without it, types come from the data. ``storage_options``:
     options for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on
-    which ``where`` is a path; or ``"obstore"`` or ``"fsspec"``, by which a URL is opened (docs/urls.md). ``options``:
-    the fields of :class:`pyparq.WriteOptions`, listed below.
+    which ``where`` is a path; or ``"obstore"`` or ``"fsspec"``, by which a URL is opened (docs/urls.md). ``force``:
+    write even into a local folder that Delta Lake, Apache Iceberg, Apache Hudi or a stream of Spark manages.
+    ``options``: the fields of :class:`pyparq.WriteOptions`, listed below.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written, and
     :class:`OptionError` for invalid options. A file that exists at ``where`` is then unchanged.
@@ -83,7 +86,9 @@ def write_table(
     """
     if isinstance(data, (str, os.PathLike)):
         raise OptionError(f"write_table() takes the data first and the target second, but {data!r} is not data")
-    with ParquetWriter(where, schema, storage_options=storage_options, filesystem=filesystem, **options) as writer:
+    with ParquetWriter(
+        where, schema, storage_options=storage_options, filesystem=filesystem, force=force, **options
+    ) as writer:
         writer._write(data, None, last=True)
 
 
@@ -133,6 +138,7 @@ class ParquetWriter:
         *,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        force: bool = False,
         **options: Unpack[WriteArguments],
     ) -> None:
         where, storage_options = on_system(where, filesystem, storage_options)
@@ -154,6 +160,7 @@ class ParquetWriter:
         self._sink: Sink | None = None
         if self._schema is not None:
             self._planned(self._schema)  # before anything is created
+        check_target(where, force)
         self._sink = open_sink(where, self.options.fsync, storage_options)
         fork_safety.watch(self)
         unclosed.watch(self)

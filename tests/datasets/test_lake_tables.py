@@ -262,7 +262,7 @@ def test_a_plain_folder_says_how(delta: Any, tmp_path: Path) -> None:
 
 def test_a_file_that_the_log_does_not_fit(delta: Any) -> None:
     victim = Path(delta.file_uris()[0])
-    pyparq.write_table({"id": [1]}, victim)
+    pyparq.write_table({"id": [1]}, victim, force=True)
     with pytest.raises(pyparq.ChangedFileError):
         pyparq.dataset(delta).read()
     victim.unlink()
@@ -323,20 +323,20 @@ def test_add_indexes_loses_to_another_writer(delta: Any, tmp_path: Path) -> None
     assert pyparq.dataset(deltalake.DeltaTable(delta.table_uri)).count() == 599
 
 
-@pytest.mark.parametrize("meanwhile", ["append", "delete", "overwrite"])
+@pytest.mark.parametrize("meanwhile", ["delete", "overwrite"])
 def test_add_indexes_to_iceberg_loses_to_another_writer(meanwhile: str, tmp_path: Path) -> None:
     catalog = catalog_at(tmp_path)
     table = catalog.create_table("n.c", schema=rows().schema)
     table.append(rows())
     stale = catalog.load_table("n.c")
-    given = {"append": rows(10, 600), "delete": "id = 3", "overwrite": rows(5)}[meanwhile]
+    given = {"delete": "id = 3", "overwrite": rows(5)}[meanwhile]
     getattr(table, meanwhile)(given)
     files = sorted(tmp_path.rglob("*.parquet"))
     with pytest.raises(WriteConflictError, match="another writer"):
         pyparq.add_indexes(stale, bloom_filters=["id"])
     assert sorted(tmp_path.rglob("*.parquet")) == files
     now = catalog.load_table("n.c")
-    assert pyparq.dataset(now).count() == {"append": 410, "delete": 399, "overwrite": 5}[meanwhile]
+    assert pyparq.dataset(now).count() == {"delete": 399, "overwrite": 5}[meanwhile]
     assert all(file.written for file in pyparq.add_indexes(now, bloom_filters=["id"]).files)
 
 
@@ -377,6 +377,19 @@ def test_add_indexes_to_delta_on_a_store(s3: S3) -> None:
         pyparq.add_indexes(deltalake.DeltaTable(uri, old.version() + 1, given), bloom_filters=["x"],
                            storage_options=s3.options)  # fmt: skip
     assert sorted(s3.fs().find(f"{BUCKET}/delta")) == stored
+
+
+@pytest.mark.parametrize("root", ["my table", "ü", "100%", "a+b"])
+def test_odd_folders_of_a_store(s3: S3, root: str) -> None:
+    given = {"aws_endpoint_url": s3.url, "aws_allow_http": "true", "aws_region": "us-east-1",
+             "aws_access_key_id": "some-key", "aws_secret_access_key": "some-secret"}  # fmt: skip
+    uri = f"s3://{BUCKET}/{root}"
+    data = pa.table({"id": [1, 2], "p": ["x y", "ü%"]})
+    deltalake.write_deltalake(uri, data, partition_by=["p"], storage_options=given)
+    table = deltalake.DeltaTable(uri, storage_options=given)
+    assert all(file.written for file in pyparq.add_indexes(table, bloom_filters=["id"]).files)
+    after = deltalake.DeltaTable(uri, storage_options=given)
+    assert by_id(after.to_pyarrow_table()) == by_id(pyparq.dataset(after).read()) == data.to_pylist()
 
 
 def test_add_indexes_to_iceberg_on_a_store(s3: S3) -> None:

@@ -5,6 +5,7 @@ The session has Spark's own defaults and a zone with daylight saving.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +179,66 @@ def test_a_table_of_delta_lake(lake: Any, ps: Any, tmp_path: Path) -> None:
         frame = ps.read(lake, table, filters="p = 'a' and id < 10", small=small)
         assert sorted(row.id for row in frame.collect()) == [4, 6, 8]
     assert ps.count(lake, table) == 98
+
+
+# ---- folders that Spark itself manages -------------------------------------------------------------------------------
+
+
+def spark_stream(session: Any, tmp_path: Path) -> Path:
+    """A folder that a stream of Spark has written: 3 files of 10 rows, and one of a batch that did not end."""
+    for k in range(3):
+        pyparq.write_table({"id": list(range(10 * k, 10 * k + 10))}, tmp_path / "in" / f"{k}.parquet")
+    rows = session.readStream.schema("id long").option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    sink = rows.writeStream.format("parquet").trigger(availableNow=True)
+    sink.option("checkpointLocation", str(tmp_path / "check")).start(str(tmp_path / "out")).awaitTermination()
+    stray = next((tmp_path / "out").glob("part-*.parquet"))
+    shutil.copy(stray, stray.with_name(f"part-00000-{'1' * 8}-c000.snappy.parquet"))
+    return tmp_path / "out"
+
+
+def test_a_folder_of_a_stream_is_what_its_log_says(lake: Any, ps: Any, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    folder = spark_stream(lake, tmp_path)
+    wanted = sorted(row.id for row in lake.read.parquet(str(folder)).collect())
+    assert wanted == list(range(30))
+    assert len(list(folder.glob("*.parquet"))) == 4
+    assert sorted(pyparq.read_table(folder)["id"].to_pylist()) == wanted
+    assert ps.count(lake, folder) == 30
+    assert sorted(row.id for row in ps.read(lake, folder, small=0).collect()) == wanted
+    before, more = files_of(folder), lake.range(3)
+    for change in (
+        lambda: ps.write(more, folder, mode="append"),
+        lambda: ps.write(more, folder, mode="overwrite"),
+        lambda: ps.compact(lake, folder),
+        lambda: ps.rewrite(lake, folder, sort_by=["id"]),
+        lambda: ps.add_indexes(lake, folder, bloom_filters=["id"]),
+        lambda: pyparq.add_indexes(folder, bloom_filters=["id"]),
+    ):
+        with pytest.raises(OptionError, match="structured streaming"):
+            change()
+    assert files_of(folder) == before
+    assert sorted(row.id for row in lake.read.parquet(str(folder)).collect()) == wanted
+
+
+def test_a_bucketed_table_keeps_its_buckets(lake: Any, ps: Any, tmp_path: Path) -> None:
+    rows, where = lake.range(300).selectExpr("id", "id % 7 g"), str(tmp_path / "t")
+    lake.sql("drop table if exists buckets")
+    rows.write.option("path", where).bucketBy(4, "g").saveAsTable("buckets")
+    joined = "select count(*) n from buckets a join buckets b on a.g = b.g"
+    grouped = "select g, count(*) n from buckets group by g order by g"
+    try:
+        before = [lake.sql(text).collect() for text in (joined, grouped)]
+        for change in (
+            lambda: ps.write(rows, where, mode="append"),
+            lambda: ps.write(rows, where, mode="overwrite"),
+            lambda: ps.compact(lake, where),
+            lambda: ps.rewrite(lake, where, sort_by=["id"]),
+            lambda: pyparq.write_dataset({"id": [1], "g": [1]}, where, mode="append"),
+        ):
+            with pytest.raises(OptionError, match="bucketed table"):
+                change()
+        assert all(row.ok for row in ps.add_indexes(lake, where, bloom_filters=["id"]).collect())  # in their places
+        lake.sql("refresh table buckets")
+        assert [lake.sql(text).collect() for text in (joined, grouped)] == before
+    finally:
+        lake.sql("drop table if exists buckets")

@@ -124,10 +124,10 @@ def with_deletes(table: Any, deleted: dict[str, list[int]], form: str) -> Any:
 def _write_deletes(path: Path, data_file: str, rows: list[int], form: str) -> None:
     """Write one delete file."""
     if form == "equality":
-        pyparq.write_table({"id": rows}, path)
+        pyparq.write_table({"id": rows}, path, force=True)
         return
     if form == "parquet":
-        pyparq.write_table({"file_path": [data_file] * len(rows), "pos": rows}, path)
+        pyparq.write_table({"file_path": [data_file] * len(rows), "pos": rows}, path, force=True)
         return
     bitmap = struct.pack("<I", 0x64_39_D3_D1) + _roaring(rows)
     blob = struct.pack(">i", len(bitmap)) + bitmap + b"\0\0\0\0"

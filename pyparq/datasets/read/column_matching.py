@@ -43,6 +43,8 @@ class Matching(NamedTuple):
     stored: Mapping[bytes, tuple[str, ...]] = {}
     """For a table whose log names its columns, the names in files by field id (:data:`StoredNames`). With
     ``by="field_id"`` they are asked for columns of files that have no id, and else for all columns."""
+    of_table: bool = False
+    """Whether the schema is that of a table, which may have widened its files' dates to timestamps."""
 
     def among(self, schemas: Iterable[Schema]) -> Matching:
         """The same rule for files with these schemas."""

@@ -127,6 +127,8 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
     # only INT96, or a declared schema, relates times without a zone to times with one
     if column.type.kind == type_.kind == "timestamp":
         column = _retyped(column, DataType(f"{column.type.format[:4]}{type_.timezone}"))
+    if by.of_table and column.type.format == "tdD" and type_.kind == "timestamp" and not type_.timezone:
+        column = _midnights(column)
     if column.type.kind == type_.kind == "decimal":
         scaled = _rescaled(column, type_)
         if scaled is not None:
@@ -165,6 +167,12 @@ def _retyped(column: Column, type_: DataType) -> Column:
     return Column(
         type_, column.length, column.validity, column.buffers, column.null_count, column.children, None, column.offset
     )
+
+
+def _midnights(column: Column) -> Column:
+    """Days as timestamps in seconds."""
+    seconds = column.values().astype(np.int64) * 86_400
+    return fixed_column(DataType("tss:"), seconds, column.valid_mask())
 
 
 def _decoded(column: Column) -> Column:

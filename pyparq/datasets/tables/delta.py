@@ -7,7 +7,9 @@ columns under other names than the table shows. Deletion vectors name rows of fi
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
@@ -23,13 +25,13 @@ from pyparq.arrow.schema.extensions import FIELD_ID
 from pyparq.arrow.table import Table
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching, StoredNames
-from pyparq.datasets.table_formats import DELTA
 from pyparq.datasets.tables.opened_table import OpenedTable, data_file
 from pyparq.datasets.tables.table_files import Int64Array, LogStatistics, Stated, TableFiles
 from pyparq.errors import CorruptFileError, UnsupportedError
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.index.row_mask import RowMask
+from pyparq.io.table_formats import DELTA
 
 _NAME, _ID = b"delta.columnMapping.physicalName", b"delta.columnMapping.id"
 _READER_VERSIONS = (1, 2, 3)
@@ -38,6 +40,9 @@ _FEATURES = frozenset(
      "vacuumProtocolCheck"]
 )  # fmt: skip
 """Reader features of a table that are understood here, or that concern the log alone."""
+_OF_TYPES = {"variantType": "variant", "variantType-preview": "variant", "variantShredding": "variant",
+             "variantShredding-preview": "variant"}  # fmt: skip
+"""Reader features that matter only where the schema has a type, and that type. A table keeps a feature for good."""
 _EXACT_DIGITS = 15
 """Decimals of so many digits survive in a JSON number that is read as a double."""
 _MS = dt.timedelta(milliseconds=1)
@@ -47,35 +52,60 @@ _MS = dt.timedelta(milliseconds=1)
 def open_delta(table: Any) -> OpenedTable:
     """The table at the version that ``table`` has loaded. Raises :class:`UnsupportedError` for a feature of the table
     that is not understood here."""
-    root = str(table.table_uri)
-    _check_protocol(table.protocol(), root)
+    root = folder_of(table)
+    _check_protocol(table, root)
     actions = Table.from_arrow(table.get_add_actions())
-    paths = _uris(table, actions, root)
+    paths = [place_in(root, path) for path in actions.column("path").to_pylist()]
     sizes = actions.column("size_bytes").to_pylist()
     mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     schema, names = _schema(schema_from_arrow(table.schema().to_arrow()), mapped != "none")
-    matching = Matching("name" if mapped == "name" else "field_id", stored=names) if names else Matching()
+    matching = Matching("name" if mapped == "name" or not names else "field_id", stored=names, of_table=True)
     partitions = _partitions(table.metadata().partition_columns, actions, schema)
     rows = _counts(actions, "num_records")
-    known = TableFiles(DELTA, rows, _deleted(table, paths, root), _Statistics(actions, names))
+    known = TableFiles(DELTA, rows, _deleted(table, paths, root), _Statistics(actions, names), root)
     files = tuple(data_file(path, size) for path, size in zip(paths, sizes, strict=True))
     return OpenedTable(root, files, schema, partitions, matching, known)
 
 
-def _check_protocol(protocol: Any, root: str) -> None:
+def _check_protocol(table: Any, root: str) -> None:
+    protocol = table.protocol()
     unknown = sorted(set(protocol.reader_features or ()) - _FEATURES)
+    types = {_OF_TYPES.get(feature, "") for feature in unknown}
+    if unknown and "" not in types and not types & set(_type_names(json.loads(table.schema().to_json()))):
+        unknown = []
     if unknown or protocol.min_reader_version not in _READER_VERSIONS:
         what = f"the feature {unknown[0]}" if unknown else f"a reader of version {protocol.min_reader_version}"
         raise UnsupportedError(f"the table needs {what}, which pyparq does not have", file=root)
 
 
-def _uris(table: Any, actions: Table, root: str) -> list[str]:
-    """The files' paths and URLs, in the order of the actions."""
-    uris, paths = table.file_uris(), actions.column("path").to_pylist()
-    fits = (uri.endswith((unquote(path), path)) for uri, path in zip(uris, paths, strict=False))
-    if len(uris) != len(paths) or not all(fits):
-        raise UnsupportedError("this version of deltalake lists the files of the table in two orders", file=root)
-    return [uri.removeprefix("file://") for uri in uris]
+def _type_names(schema: Any) -> Iterator[str]:
+    """The names of all types in a schema's JSON."""
+    if isinstance(schema, str):
+        yield schema
+    elif isinstance(schema, dict):
+        inner = schema.get("fields", [schema.get(key) for key in ("type", "elementType", "keyType", "valueType")])
+        for each in inner:
+            yield from _type_names(each)
+
+
+def folder_of(table: Any) -> str:
+    """The path or URL of a table's folder, without a slash at its end."""
+    return _named(re.split("[?#]", str(table.table_uri))[0]).rstrip("/")
+
+
+def place_in(root: str, path: str) -> str:
+    """Where the file is whose ``path`` in the log is relative to the table's folder, or absolute. Paths in logs are
+    URL-encoded (PROTOCOL.md, "Add File and Remove File")."""
+    return _named(path) if "://" in path else f"{root}/{unquote(path)}"
+
+
+def _named(uri: str) -> str:
+    """A URI with the names as they are in the store. A local one becomes a path."""
+    scheme, mark, rest = uri.partition("://")
+    if not mark:
+        return uri
+    host, slash, path = rest.partition("/")
+    return slash + unquote(path) if scheme == "file" else f"{scheme}://{host}{slash}{unquote(path)}"
 
 
 # ---- schema --------------------------------------------------------------------------------------------------------
@@ -139,13 +169,14 @@ def _whole(actions: Table, name: str) -> Column:
 
 
 def _deleted(table: Any, paths: Sequence[str], root: str) -> dict[int, Int64Array]:
-    numbers = {path: k for k, path in enumerate(paths)}
     found: dict[int, Int64Array] = {}
+    if "deletionVectors" not in (table.protocol().reader_features or ()):
+        return found  # deltalake refuses to look in tables with some other features
+    numbers = {path: k for k, path in enumerate(paths)}
     for batch in Table.from_arrow(table.deletion_vectors()).batches:
         vectors = batch.columns[batch.schema.index("selection_vector")]
         for row, path in enumerate(batch.columns[batch.schema.index("filepath")].to_pylist()):
-            path = path.removeprefix("file://")
-            k = numbers.get(path, numbers.get(unquote(path)))
+            k = numbers.get(_named(path))
             if k is None:
                 raise CorruptFileError(f"the deletion vector of {path} belongs to no file of the table", file=root)
             ends, kept = list_items(slice_column(vectors, row, row + 1))

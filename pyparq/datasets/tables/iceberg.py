@@ -16,14 +16,14 @@ from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching, StoredNames
-from pyparq.datasets.table_formats import ICEBERG
 from pyparq.datasets.tables.iceberg_types import bound, field_types, schema_of
-from pyparq.datasets.tables.opened_table import OpenedTable, data_file
+from pyparq.datasets.tables.opened_table import OpenedTable, data_file, plain_place
 from pyparq.datasets.tables.table_files import Int64Array, LogStatistics, Stated, TableFiles
 from pyparq.errors import OptionError, UnsupportedError, located
 from pyparq.filters.expression import col
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema
+from pyparq.io.table_formats import ICEBERG
 from pyparq.read.file import ParquetFile
 from pyparq.runtime.lazy_import import load
 
@@ -52,9 +52,9 @@ def open_iceberg(table: Any) -> OpenedTable:
     for mapped in _mapped(metadata.name_mapping()):
         names[str(mapped.field_id).encode()] = tuple(mapped.names)
     rows = np.array([entry.record_count for entry in entries], np.int64)
-    known = TableFiles(ICEBERG, rows, deleted, _Statistics(entries, types))
+    known = TableFiles(ICEBERG, rows, deleted, _Statistics(entries, types), plain_place(root).rstrip("/"))
     files = tuple(data_file(entry.file_path, entry.file_size_in_bytes) for entry in entries)
-    return OpenedTable(root, files, schema, partitions, Matching("field_id", stored=names), known)
+    return OpenedTable(root, files, schema, partitions, Matching("field_id", stored=names, of_table=True), known)
 
 
 def _check_plain(scan: Any) -> None:

@@ -86,7 +86,7 @@ def field_types(schema: Any) -> dict[int, Any]:
 def bound(data: bytes | None, type_: Any) -> Any:
     """A bound of the single-value serialization as a literal of a filter. ``None`` where it cannot be told.
 
-    An int or a float of 4 bytes may belong to a column that is a long or a double by now.
+    An int, a float or a date of 4 bytes may belong to a column that is a long, a double or a timestamp by now.
     """
     if data is None:
         return None
@@ -95,7 +95,9 @@ def bound(data: bytes | None, type_: Any) -> Any:
         if len(data) not in _NUMBERS:
             return None
         number = struct.unpack(_NUMBERS[len(data)], data)[0]
-        return Settled(number * _NS[text]) if text in _NS else number
+        if text not in _NS:
+            return number
+        return Settled(number * _NS["date" if len(data) == 4 else text])
     if text in ("float", "double"):
         return struct.unpack("<f" if len(data) == 4 else "<d", data)[0] if len(data) in (4, 8) else None
     if hasattr(type_, "precision"):

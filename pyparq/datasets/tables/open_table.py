@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyparq.datasets.table_formats import DELTA, format_of
 from pyparq.datasets.tables.delta import open_delta
 from pyparq.datasets.tables.iceberg import open_iceberg
 from pyparq.datasets.tables.opened_table import OpenedTable
 from pyparq.datasets.tables.store_options import store_options_of
+from pyparq.io.table_formats import DELTA, format_of
 
 
 def open_table(source: Any) -> OpenedTable | None:

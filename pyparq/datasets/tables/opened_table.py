@@ -31,5 +31,12 @@ class OpenedTable(NamedTuple):
 
 def data_file(path: str, size: int | None) -> DataFile:
     """The file at an absolute path or URL of a log."""
-    where = path.removeprefix("file://") if path.startswith("file://") else path
+    where = plain_place(path)
     return DataFile(shown(where) if is_url(where) else where, where, (), size)
+
+
+def plain_place(uri: str) -> str:
+    """A local file's or folder's path. Names in logs of Iceberg are not URL-encoded. Other URLs stay as they are."""
+    if not uri.startswith("file:/"):
+        return uri
+    return "/" + uri.removeprefix("file:").lstrip("/")

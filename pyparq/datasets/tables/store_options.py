@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyparq.datasets.table_formats import DELTA, format_of
+from pyparq.io.table_formats import DELTA, format_of
 
 _ICEBERG = {
     "s3.endpoint": "endpoint_url", "s3.access-key-id": "key", "s3.secret-access-key": "secret",

@@ -48,6 +48,8 @@ class TableFiles:
     """Row numbers, rising, of the rows of a file that the table no longer has. Files without such rows are missing."""
     statistics: LogStatistics
     """The log's statistics of the files' columns."""
+    folder: str
+    """The path or URL of the table's folder. Files elsewhere may belong to other tables."""
 
     def rows_left(self, k: int) -> int:
         """Rows of file ``k`` that the table has. -1 where the log does not say it."""

@@ -37,7 +37,6 @@ from pyparq.datasets.staging import (
     staging_folders,
     stays_inside,
 )
-from pyparq.datasets.table_formats import check_folder
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.replaced_files import companions, data_files, is_empty, partition_of
 from pyparq.datasets.write.store_claim import recover_on_store
@@ -46,6 +45,7 @@ from pyparq.io.atomic_write import sync_folder
 from pyparq.io.file_lock import Identity, locked_folder, locked_name
 from pyparq.io.given_systems import located as on_system
 from pyparq.io.renames import rename_new
+from pyparq.io.table_formats import check_folder
 from pyparq.io.url import is_url, local_path
 
 NOT_EMPTY = 'the folder is not empty. Give mode="append", "overwrite" or "overwrite_partitions"'

@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from pyparq.datasets.data_files import SUMMARIES, is_hidden
 from pyparq.datasets.staging import PREFIX, Staging
 from pyparq.datasets.store_writes import MARKER
-from pyparq.datasets.table_formats import check_folder_on
 from pyparq.datasets.write.commit import FILLED, NOT_EMPTY, Committer, StagedFile, plain_names, tidying
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.replaced_files import data_files, partition_of
@@ -25,6 +24,7 @@ from pyparq.io.remote_changes import Changes
 from pyparq.io.roads import file_system
 from pyparq.io.sink import LocalSink, Sink, sink_on
 from pyparq.io.source import LocalFile, source_on
+from pyparq.io.table_formats import check_folder_on
 from pyparq.io.url import shown
 
 Kept = Sequence[tuple[str, Callable[[], Source]]]

@@ -1,0 +1,335 @@
+"""Recognises folders that a table format manages: Delta Lake, Apache Iceberg, Apache Hudi, or a stream of Spark.
+
+A table format keeps a log of the files of its table, and of their sizes. A plain writer would add files that are not in
+the log, or remove files that are. A plain reader would see deleted rows.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from pyparq.errors import OptionError
+from pyparq.io.folders import Folders
+from pyparq.io.object_stores import ObjectFile
+from pyparq.io.url import is_local_system, local_path, open_file_parts, shown
+
+DELTA, _HUDI, ICEBERG, SPARK_STREAM = "Delta Lake", "Apache Hudi", "Apache Iceberg", "Spark's structured streaming"
+STREAM_LOG = "_spark_metadata"
+_BY_FOLDER = {"_delta_log": DELTA, ".hoodie": _HUDI, STREAM_LOG: SPARK_STREAM}
+_ASKED_FOR = ("_delta_log", ".hoodie")
+"""Those that a store is asked for, one by one. It is asked for the log of a stream where a listing shows it."""
+_ICEBERG_FOLDER = "metadata"
+_ICEBERG_FILES = (".metadata.json", ".metadata.json.gz")
+
+Managed = tuple[str, str]
+"""The name of the format, and the table's folder."""
+
+
+_CLASSES = {("deltalake", "DeltaTable"): DELTA, ("pyiceberg", "Table"): ICEBERG, ("pyiceberg", "DataScan"): ICEBERG}
+
+
+def format_of(source: Any) -> str | None:
+    """The format of a table that ``deltalake`` or ``pyiceberg`` has opened. ``None`` for any other object. Neither
+    package is imported."""
+    names = ((cls.__module__.partition(".")[0], cls.__name__) for cls in type(source).__mro__)
+    return next((_CLASSES[name] for name in names if name in _CLASSES), None)
+
+
+# ---- local folders -------------------------------------------------------------------------------------------------
+
+
+def managed_by(path: str) -> Managed | None:
+    """The table that the local file or folder ``path`` belongs to. ``None`` if there is none. For links, both the link
+    and its target are checked.
+
+    It is asked for every file that is written. So the folders above are remembered: they are asked for tables again
+    when their entries have changed.
+    """
+    folder = os.path.abspath(path)
+    if not _is_as_seen(folder) or _format_of(folder) is not None:
+        found = tables_of((folder, os.path.realpath(folder)))
+        if found:
+            return found[0]
+        _remember(folder)
+    return None
+
+
+_State = tuple[int, int, int]
+_seen: dict[str, list[tuple[str, _State]]] = {}
+"""Folders with the folders above them, none of which is a table, and the states in which they were looked at."""
+_MOST_SEEN = 1000
+_TICK_NS = 100_000_000
+"""Clocks of file systems: entries that are made so shortly after each other may leave one time."""
+
+
+def _state_of(folder: str) -> _State:
+    status = os.stat(folder)
+    return status.st_dev, status.st_ino, status.st_mtime_ns
+
+
+def _is_as_seen(folder: str) -> bool:
+    above = _seen.get(folder)
+    try:
+        return above is not None and all(_state_of(one) == state for one, state in above)
+    except OSError:
+        return False
+
+
+def _remember(folder: str) -> None:
+    ways = {os.path.dirname(folder), os.path.dirname(os.path.realpath(folder))}
+    above = {way for path in ways for way in _with_those_above(path)}
+    with suppress(OSError):
+        states = [(one, _state_of(one)) for one in sorted(above)]
+        if all(time.time_ns() - state[2] > _TICK_NS for _, state in states):
+            if len(_seen) >= _MOST_SEEN:
+                _seen.clear()
+            _seen[folder] = states
+
+
+def _with_those_above(folder: str) -> Iterator[str]:
+    yield folder
+    while (above := os.path.dirname(folder)) != folder:
+        folder = above
+        yield folder
+
+
+def tables_of(folders: Iterable[str]) -> list[Managed]:
+    """The tables that local folders belong to, in the order of their paths. Each folder is looked at once."""
+    known: dict[str, Managed | None] = {}
+    found: dict[Managed, None] = {}
+    for start in sorted(map(os.path.abspath, folders)):
+        way: list[str] = []
+        table = None
+        for folder in _with_those_above(start):
+            if folder in known:
+                table = known[folder]
+                break
+            way.append(folder)
+            format_ = _format_of(folder)
+            if format_ is not None:
+                table = format_, folder
+                break
+        known.update(dict.fromkeys(way, table))
+        if table is not None:
+            found[table] = None
+    return list(found)
+
+
+def _format_of(folder: str) -> str | None:
+    inside = folder.rstrip(os.sep) + os.sep
+    for name, format_ in _BY_FOLDER.items():
+        if os.access(inside + name, os.F_OK) and os.path.isdir(inside + name):
+            return format_
+    if not os.access(inside + _ICEBERG_FOLDER, os.F_OK):
+        return None
+    try:
+        with os.scandir(inside + _ICEBERG_FOLDER) as entries:
+            return ICEBERG if any(entry.name.endswith(_ICEBERG_FILES) for entry in entries) else None
+    except OSError:  # it is no folder, or may not be read
+        return None
+
+
+def _tables_below(folder: str) -> Iterator[Managed]:
+    """The tables in the folders below a local folder. Links are not followed: writers do not follow them either."""
+    for inner, names, _ in os.walk(folder):
+        found = next((_BY_FOLDER[name] for name in names if name in _BY_FOLDER), None)
+        if found is None and _ICEBERG_FOLDER in names:
+            found = _format_of(inner)
+        if found is not None:
+            yield found, inner
+
+
+IN_PLACE = "in place"
+"""For :func:`check_folder`: files get other bytes, and keep their names and rows."""
+
+
+def check_folder(path: str, mode: str, force: bool) -> None:
+    """Raise :class:`OptionError` if a write to a local folder would touch a table of a table format, or add files to a
+    bucketed table of Spark, unless ``force``."""
+    if force:
+        return
+    found = managed_by(path)
+    if found is None and mode == "overwrite":
+        found = next(_tables_below(path), None)
+    if found is not None:
+        raise _refusal(*found)
+    if mode != IN_PLACE and _has_buckets(path):
+        raise _bucket_refusal(path)
+
+
+_BUCKET = re.compile(r"part-\d+-.*_\d{5}\.c\d{3}(\..*)?")
+"""Files of a bucketed table of Spark: their names end with the number of the bucket."""
+_DATA = ".parquet"
+
+
+def _has_buckets(path: str) -> bool:
+    """Whether a local folder, or one of the partitions below or beside it, has files of a bucketed table: all of its
+    files are, so the first one is asked."""
+    while "=" in os.path.basename(path):
+        path = os.path.dirname(path)
+    partitions = []
+    with suppress(OSError), os.scandir(path) as entries:
+        for entry in entries:
+            if entry.name.endswith(_DATA):
+                return _BUCKET.fullmatch(entry.name) is not None
+            if "=" in entry.name:
+                partitions.append(entry.path)
+    for partition in partitions:
+        for _, _, names in os.walk(partition):
+            found = next((name for name in names if name.endswith(_DATA)), None)
+            if found is not None:
+                return _BUCKET.fullmatch(found) is not None
+    return False
+
+
+def check_target(where: Any, force: bool) -> None:
+    """Raise :class:`OptionError` for a new file in the folder of a table, unless ``force``. Nothing is asked of
+    stores."""
+    if force:
+        return
+    opened = open_file_parts(where)
+    if opened is not None:
+        where = opened[1] if is_local_system(opened[0]) else None
+    if not isinstance(where, (str, os.PathLike)) or hasattr(where, "write"):
+        return
+    path = os.fsdecode(where)
+    path = (local_path(path) or "") if "://" in path or path.startswith("~") else path
+    if not path:
+        return
+    found = managed_by(os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path) or ".")
+    if found is not None:
+        raise _refusal(*found)
+
+
+# ---- other file systems --------------------------------------------------------------------------------------------
+
+
+Known = dict[str, Managed | None]
+"""The answers for folders of one store, by path, so that each is asked for once."""
+
+
+def managed_on(fs: Any, path: str, known: Known | None = None) -> Managed | None:
+    """As :func:`managed_by`, for a folder on an fsspec file system.
+
+    It takes some requests for each folder above. Folders that may not be read count as plain: often a key is valid for
+    one part of a store only. Raises ``OSError`` if the store does not answer.
+    """
+    folders = Folders(fs)
+
+    def look(folder: str) -> str | None:
+        for name in _ASKED_FOR:
+            if folders.is_folder(f"{folder}/{name}"):
+                return _BY_FOLDER[name]
+        if folders.is_folder(f"{folder}/{_ICEBERG_FOLDER}"):
+            with suppress(PermissionError, FileNotFoundError):
+                listed = folders.entries(f"{folder}/{_ICEBERG_FOLDER}")
+                if any(str(info["name"]).endswith(_ICEBERG_FILES) for info in listed):
+                    return ICEBERG
+        return None
+
+    return _first_above(path.rstrip("/"), look, {} if known is None else known)
+
+
+def managed_in_store(file: ObjectFile, folder: str, known: Known | None = None) -> Managed | None:
+    """As :func:`managed_by`, for a folder in the store of an object."""
+
+    def look(folder: str) -> str | None:
+        for name in _ASKED_FOR:
+            if any(True for _ in file.neighbours(f"{folder}/{name}")):
+                return _BY_FOLDER[name]
+        is_iceberg = any(name.endswith(_ICEBERG_FILES) for name in file.neighbours(f"{folder}/{_ICEBERG_FOLDER}"))
+        return ICEBERG if is_iceberg else None
+
+    return _first_above(folder, look, {} if known is None else known)
+
+
+def _first_above(folder: str, look: Callable[[str], str | None], known: Known) -> Managed | None:
+    way: list[str] = []
+    table = None
+    while folder:
+        if folder in known:
+            table = known[folder]
+            break
+        way.append(folder)
+        format_ = look(folder)
+        if format_ is not None:
+            table = format_, folder
+            break
+        folder = folder.rpartition("/")[0]
+    known.update(dict.fromkeys(way, table))
+    return table
+
+
+def managed_in(paths: Iterable[str], root: str) -> Managed | None:
+    """The first table among the paths of files, which are relative to ``root``."""
+    for path in paths:
+        folders = path.split("/")[:-1]
+        for k, name in enumerate(folders):
+            format_ = _BY_FOLDER.get(name)
+            if format_ is None and name == _ICEBERG_FOLDER and k == len(folders) - 1:
+                format_ = ICEBERG if path.endswith(_ICEBERG_FILES) else None
+            if format_ is not None:
+                return format_, posixpath.join(root, *folders[:k])
+    return None
+
+
+def check_folder_on(fs: Any, root: str, listed: Iterable[str], mode: str, force: bool) -> None:
+    """As :func:`check_folder`, for a folder on an fsspec file system. ``listed``: paths of all files below it, relative
+    to it."""
+    if force:
+        return
+    found = managed_in(listed, root)
+    if found is not None and mode != "overwrite" and found[1].rstrip("/") != root.rstrip("/"):
+        found = None  # files beside a table harm nothing
+    found = found or managed_on(fs, root)
+    if found is not None:
+        raise _refusal(*found)
+    ways = (path.split("/") for path in listed)
+    if any(_BUCKET.fullmatch(names[-1]) and all("=" in name for name in names[:-1]) for names in ways):
+        raise _bucket_refusal(root)
+
+
+def check_streams(folders: Iterable[str], force: bool) -> None:
+    """Raise :class:`OptionError` for folders in which a listing has shown the log of a stream of Spark, unless
+    ``force``."""
+    for folder in () if force else folders:
+        raise _refusal(SPARK_STREAM, folder)
+
+
+# ---- messages ------------------------------------------------------------------------------------------------------
+
+
+def _refusal(format_: str, table: str) -> OptionError:
+    return OptionError(
+        f"{shown(table)} is a table of {format_}, which would not know of files written or removed here. Write with "
+        f"{format_}, or give force=True"
+    )
+
+
+def _bucket_refusal(folder: str) -> OptionError:
+    return OptionError(
+        f"{shown(folder)} is a bucketed table of Spark, whose files have the numbers of their buckets in their names. "
+        "Files that are written here have none, and Spark's joins would fail. Write with Spark, or give force=True"
+    )
+
+
+def warning_of(found: Managed) -> str:
+    """The warning for a reader of plain files."""
+    format_, table = found
+    if format_ == SPARK_STREAM:
+        return (
+            f"{shown(table)} is written by {format_}, whose log ({STREAM_LOG}) says which files count. Files of a "
+            "batch that has failed are read too here: give the whole folder"
+        )
+    opened = {DELTA: f'DeltaTable("{shown(table)}")', ICEBERG: 'catalog.load_table("name")'}.get(format_)
+    rightly = f"Use a reader for {format_}" if opened is None else f"Give pyparq.dataset({opened})"
+    return (
+        f"{shown(table)} is a table of {format_}. Its files may hold rows that were deleted or replaced since, and "
+        f"these rows are read too. {rightly} to read the table as it is now (docs/delta-and-iceberg.md)"
+    )
