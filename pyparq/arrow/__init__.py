@@ -24,6 +24,7 @@ DOOR = (
     "schema.polars_categories",
     "schema.to_parquet",
     "table",
+    "to_polars",
     "to_python",
     "variant_columns",
     "variant_types",

@@ -12,7 +12,7 @@ filters made here say so.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyparq.arrow.schema.ipc_read import HintError, HintSchema
 from pyparq.errors import FilterError, ParquetError
@@ -22,7 +22,6 @@ from pyparq.filters.value_expressions import Arithmetic, Call, CompareValues, Li
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_tree import SchemaTree
 
-_MOST_DEEP = 200
 _COMPARE = {
     "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
 }  # fmt: skip
@@ -45,7 +44,7 @@ def as_expression(expression: Any, tree: SchemaTree) -> Expression:
     that has no such filter."""
     try:
         reader = _Reader(*_stored(expression), tree)
-        found = reader.read(_MOST_DEEP)
+        found = reader.read()
     except ParquetError:
         raise
     except (HintError, ValueError, IndexError, KeyError, AttributeError) as error:
@@ -68,6 +67,14 @@ def _stored(expression: Any) -> tuple[list[tuple[str, str]], list[Any]]:
     return tokens, [column[0] for column in file.get_batch(0).columns]
 
 
+class _Call(NamedTuple):
+    """A call, and its arguments as far as they are read."""
+
+    name: str
+    arguments: list[Expression]
+    options: dict[str, Any]
+
+
 class _Reader:
     """Reads the tokens from the front."""
 
@@ -76,9 +83,19 @@ class _Reader:
         self._literals = literals
         self._tree = tree
 
-    def read(self, depth: int) -> Expression:
-        if depth == 0:
-            raise FilterError(f"the filter nests more than {_MOST_DEEP} levels deep")
+    def read(self) -> Expression:
+        # Not recursive: a chain of conditions is as deep as it is long.
+        calls: list[_Call] = []
+        while True:
+            found = self._next(calls)
+            if found is None:
+                continue
+            if not calls:
+                return found
+            calls[-1].arguments.append(found)
+
+    def _next(self, calls: list[_Call]) -> Expression | None:
+        """The value of the next token. ``None`` if there is more to read of the innermost call."""
         kind, name = self.rest.pop()
         if kind == "field_ref":
             return ColumnRef((name,))
@@ -86,21 +103,20 @@ class _Reader:
             return ColumnRef(tuple(self.rest.pop()[1] for _ in range(int(name))))
         if kind == "literal":
             return _literal(self._literals[int(name)])
-        if kind != "call":
+        if kind == "end":
+            return self._call(*calls.pop())
+        if kind == "call":
+            calls.append(_Call(name, [], {}))
+        elif kind == "options":
+            calls[-1].options.update(self._literals[int(name)].as_py())
+        else:
             raise ValueError(f"{kind} is not known")
-        arguments: list[Expression] = []
-        options: dict[str, Any] = {}
-        while self.rest[-1][0] != "end":
-            if self.rest[-1][0] == "options":
-                options = self._literals[int(self.rest.pop()[1])].as_py()
-            else:
-                arguments.append(self.read(depth - 1))
-        self.rest.pop()
-        return self._call(name, arguments, options)
+        return None
 
     def _call(self, name: str, arguments: list[Any], options: dict[str, Any]) -> Expression:
         if name in ("and_kleene", "or_kleene"):
-            return (AllOf if name == "and_kleene" else AnyOf)(tuple(map(as_condition, arguments)))
+            left, right = map(as_condition, arguments)
+            return left & right if name == "and_kleene" else left | right
         if name == "invert":
             return Not(as_condition(arguments[0]))
         if name in _COMPARE:
@@ -134,15 +150,14 @@ class _Reader:
         if not isinstance(right, Literal):
             self._refuse_floats(op, left, right)
             return CompareValues(left, op, right)
+        if _is_nan(right.value):  # nothing equals NaN, and nothing is above or below it
+            both = left == 0.0, left != 0.0
+            return AnyOf(both) if op == "!=" else AllOf(both)
         if not isinstance(left, ColumnRef):
             return CompareValues(left, op, right.value)
         found: Expression = Compare(left.path, op, right.value)
-        if self._has_floats(left):
-            if _is_nan(right.value):  # nothing equals NaN, and nothing is above or below it
-                both = Compare(left.path, "==", 0.0), Compare(left.path, "!=", 0.0)
-                return AnyOf(both) if op == "!=" else AllOf(both)
-            if op in (">", ">="):
-                return AllOf((found, Not(IsNan(left.path))))
+        if self._has_floats(left) and op in (">", ">="):
+            return AllOf((found, Not(IsNan(left.path))))
         return found
 
     def _with_truth(self, op: str, left: Any, right: Any) -> Expression:
@@ -180,8 +195,9 @@ def _literal(scalar: Any) -> Expression:
 
 
 def _is_nan(value: Any) -> bool:
-    found = value.as_py() if hasattr(value, "as_py") else value
-    return bool(found != found)
+    if hasattr(value, "as_py"):  # a scalar, whose other types may not have all their values in Python
+        value = value.as_py() if str(value.type) in ("double", "float", "halffloat") else None
+    return bool(value != value)
 
 
 def _text_test(name: str, value: Any, options: dict[str, Any]) -> Expression:
