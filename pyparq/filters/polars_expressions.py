@@ -6,7 +6,6 @@ The expression is read from its serialized form. Unknown parts are left out wher
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
