@@ -130,7 +130,8 @@ def _side(value: Value, other: Value, columns: Columns) -> BoundValue:
     """A side of a comparison. A literal is read as what the other side is."""
     if not isinstance(value, Literal):
         return _value(value, columns, _has_decimal(value, columns))
-    beside = _value(other, columns, False)
+    decimal = _has_decimal(other, columns)
+    beside = _value(other, columns, decimal)
     if beside.family in _TEXTS:
         return Fixed(_bytes(value.value, _name(beside)), beside.family)
     if beside.family != NUMBER:
@@ -139,7 +140,7 @@ def _side(value: Value, other: Value, columns: Columns) -> BoundValue:
     if isinstance(given, WrittenNumber) and beside.floats:
         kinds = {leaf.node.type.kind for leaf in leaves_of(beside)}
         given = given.beside(next((kind for kind in ("double", "float", "float16") if kind in kinds), "double"))
-    return Fixed(_number(given, decimal=not beside.floats and _has_decimal(other, columns), side=True), NUMBER)
+    return Fixed(_number(given, decimal, side=True), NUMBER)
 
 
 def _value(value: Value, columns: Columns, decimal: bool) -> BoundValue:

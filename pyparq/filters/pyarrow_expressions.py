@@ -11,12 +11,17 @@ filters made here say so.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pyparq.arrow.schema.ipc_read import HintError, HintSchema
 from pyparq.errors import FilterError, ParquetError
 from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, IsIn, IsNan, IsNull, Known, Not, as_condition
+from pyparq.filters.literal import FLOAT_TYPES
 from pyparq.filters.logic import Expression, is_null_literal
 from pyparq.filters.value_expressions import Arithmetic, Call, CompareValues, Literal, Matches, Value
 from pyparq.format.order import FLOAT_KINDS
@@ -124,6 +129,8 @@ class _Reader:
         if name in _ARITHMETIC or name == "negate_checked":
             left, right = arguments if name in _ARITHMETIC else (arguments[0], Literal(-1))
             self._refuse_floats(name, left, right)
+            if any(isinstance(side, Literal) and _is_decimal(side.value) for side in (left, right)):
+                raise FilterError(f"{name} of decimals may be rounded in pyarrow: write it with col()")
             return Arithmetic(_ARITHMETIC.get(name, "*"), left, right, strict=True)
         if name in _PARTS:
             return Call(name, arguments[0], strict=True)
@@ -133,8 +140,7 @@ class _Reader:
             return _text_test(name, arguments[0], options)
         maker = _OF_COLUMN.get(name)
         if maker is not None and isinstance(arguments[0], ColumnRef):
-            floats = {"floats": self._has_floats(arguments[0])}
-            return maker(arguments[0], options | floats)
+            return maker(arguments[0], options, self._kind(arguments[0].path))
         why = _INSTEAD.get(name, "write it with col()")
         raise FilterError(f"{name}({', '.join(map(repr, arguments))}) of pyarrow cannot be translated: {why}")
 
@@ -155,6 +161,8 @@ class _Reader:
             return AnyOf(both) if op == "!=" else AllOf(both)
         if not isinstance(left, ColumnRef):
             return CompareValues(left, op, right.value)
+        if self._has_floats(left) and _is_decimal(right.value):
+            right = Literal(float(right.value.as_py()))
         found: Expression = Compare(left.path, op, right.value)
         if self._has_floats(left) and op in (">", ">="):
             return AllOf((found, Not(IsNan(left.path))))
@@ -207,10 +215,19 @@ def _text_test(name: str, value: Any, options: dict[str, Any]) -> Expression:
     return Matches(value, _TEXT[name], pattern, "\\" if name == "match_like" else "")
 
 
-def _is_in(column: ColumnRef, options: dict[str, Any]) -> Expression:
+def _is_decimal(value: Any) -> bool:
+    return hasattr(value, "as_py") and str(value.type).startswith("decimal")
+
+
+def _is_in(column: ColumnRef, options: dict[str, Any], kind: str) -> Expression:
     """``null_matching_behavior``: a null is found among nulls, or it is nowhere, or the answer is null."""
     values, nulls = list(options["value_set"]), options["null_matching_behavior"]
+    if kind in FLOAT_TYPES:  # pyarrow rounds floats and decimals to the type of the column
+        with np.errstate(over="ignore"):
+            values = [FLOAT_TYPES[kind](v) if isinstance(v, (float, Decimal)) else v for v in values]
     known = [value for value in values if value is not None]
+    if kind == "date" and any(isinstance(v, dt.datetime) and v.time() != dt.time() for v in known):
+        raise FilterError("is_in of pyarrow cuts points in time to dates: give dates")
     if any(map(_is_nan, known)):
         raise FilterError("is_in of pyarrow with NaN cannot be translated: write col(…).is_nan()")
     if nulls == 3:
@@ -222,13 +239,13 @@ def _is_in(column: ColumnRef, options: dict[str, Any]) -> Expression:
     return AnyOf((there, IsNull(column.path))) if nulls == 0 and None in values else there
 
 
-def _is_null(column: ColumnRef, options: dict[str, Any]) -> Expression:
-    if options.get("nan_is_null") and options["floats"]:
+def _is_null(column: ColumnRef, options: dict[str, Any], kind: str) -> Expression:
+    if options.get("nan_is_null") and kind in FLOAT_KINDS:
         return AnyOf((IsNull(column.path), AllOf((Not(IsNull(column.path)), IsNan(column.path)))))
     return IsNull(column.path)
 
 
-_OF_COLUMN: dict[str, Callable[[ColumnRef, dict[str, Any]], Expression]] = {
-    "is_in": _is_in, "is_null": _is_null, "is_valid": lambda column, _: Not(IsNull(column.path)),
-    "is_nan": lambda column, _: IsNan(column.path),
+_OF_COLUMN: dict[str, Callable[[ColumnRef, dict[str, Any], str], Expression]] = {
+    "is_in": _is_in, "is_null": _is_null, "is_valid": lambda column, *_: Not(IsNull(column.path)),
+    "is_nan": lambda column, *_: IsNan(column.path),
 }  # fmt: skip
