@@ -92,7 +92,7 @@ def test_the_dialects_agree() -> None:
             rows = None if words is None else found(dialect, words)
             if rows is not None:
                 answers[dialect.name] = rows
-        compared.update(answers if len(answers) > 1 else ())
+        compared.update(list(answers) if len(answers) > 1 else [])
         first = set(next(iter(answers.values()), ()))
         others = {name: sorted(first ^ set(rows)) for name, rows in answers.items() if set(rows) != first}
         assert not others, f"{question}\n{others} beside {next(iter(answers))}"
