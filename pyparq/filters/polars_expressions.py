@@ -181,7 +181,7 @@ class _Reader:
             if kind == "Column":
                 leaf = self._leaf(node)
                 return None if leaf is None or str(leaf.dtype) != "Boolean" else _Filter(leaf.column == True)  # noqa: E712
-            if kind == "Literal":
+            if _is_constant(node):
                 return _Filter(_truth(node))
         except (FilterError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
             return None

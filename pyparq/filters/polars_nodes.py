@@ -46,7 +46,7 @@ def read_nodes(data: bytes) -> Any:
     try:
         return _read(data)
     except (IndexError, struct.error, UnicodeDecodeError, TypeError) as error:
-        raise ValueError(f"the form of the expression is not known: {error}") from None
+        raise ValueError(f"its form is not that of polars 1.31 and later: {error}") from None
 
 
 def _read(data: bytes) -> Any:
@@ -92,5 +92,5 @@ def _number(data: bytes, tag: int, at: int) -> Any:
     if tag in _CONSTANTS:
         return _CONSTANTS[tag]
     if 0x80 <= tag < 0xE0:
-        raise ValueError(f"the form of the expression is not known: byte {tag:#x}")
+        raise ValueError(f"its form is not that of polars 1.31 and later: byte {tag:#x}")
     return tag if tag < 0x80 else tag - 256
