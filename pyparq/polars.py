@@ -106,7 +106,8 @@ class _Source:
         for frame in self._read(needed, pushed, num_rows, batch_size):
             found = frame if predicate is None else frame.filter(predicate)
             any_frame = True
-            yield found.select(wanted)
+            # Without columns, drop() keeps the number of rows, and select() loses it.
+            yield found.select(wanted) if wanted else found.drop(found.columns)
         if not any_frame:
             import polars as pl
 

@@ -27,6 +27,7 @@ DOOR = (
     "schema.to_parquet",
     "table",
     "to_pandas",
+    "to_polars",
     "to_python",
     "variant_columns",
     "variant_types",

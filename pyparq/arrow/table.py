@@ -320,13 +320,16 @@ class Table(_FromOtherData):
 
         polars counts seconds in milliseconds, and its times end before 24:00. Raises :class:`DataError` for values that
         do not fit, where ``polars.DataFrame(table)`` wraps them around or makes them null, and
-        :class:`UnsupportedError` without polars.
+        :class:`UnsupportedError` for a column of a type that polars does not have, or without polars.
         """
         try:
             import polars as pl
         except ImportError:
             raise UnsupportedError(f"to_polars() needs polars: pip install {requirement('polars')}") from None
-        return pl.DataFrame(Table._of(*to_polars.for_polars(self.schema, self._parts())))
+        try:
+            return pl.DataFrame(Table._of(*to_polars.for_polars(self.schema, self._parts())))
+        except pl.exceptions.PanicException as error:  # it is no Exception
+            raise UnsupportedError(f"polars does not take the table: {error}") from None
 
 
 def _pyarrow() -> Any:

@@ -15,12 +15,26 @@ from pyparq.arrow.plain_layouts import normal_type, normalize
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.tabular import Part
 from pyparq.arrow.wide_offsets import widen_columns
-from pyparq.errors import DataError
+from pyparq.errors import DataError, UnsupportedError
 from pyparq.format.types import DataType, Schema
 
 Mask = npt.NDArray[np.bool_]
 
+_MOST_DIGITS = 38
 _DAYS = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def unknown_to_polars(schema: Schema) -> dict[str, str]:
+    """The columns that polars has no types for, and the types."""
+    return {field.name: str(field.type) for field in schema.fields if _is_unknown(field.type)}
+
+
+def _is_unknown(type_: DataType) -> bool:
+    if type_.kind == "decimal":
+        return type_.decimal[0] > _MOST_DIGITS
+    if type_.dictionary is not None:
+        return _is_unknown(type_.dictionary)
+    return any(_is_unknown(field.type) for field in type_.children)
 
 
 def for_polars(schema: Schema, parts: Sequence[Part]) -> tuple[Schema, Sequence[Part]]:
@@ -28,8 +42,14 @@ def for_polars(schema: Schema, parts: Sequence[Part]) -> tuple[Schema, Sequence[
     intervals as the bytes of Parquet's INTERVAL, seconds as milliseconds.
 
     Raises :class:`DataError` for what polars has no value for: seconds beyond 64 bits of milliseconds, and times
-    outside of a day, 24:00 included.
+    outside of a day, 24:00 included. Raises :class:`UnsupportedError` for decimals beyond 38 digits, and for two
+    columns of one name.
     """
+    for name, type_ in unknown_to_polars(schema).items():
+        raise UnsupportedError(f"polars has no type for {type_}: use to_arrow(), or leave the column out", column=name)
+    if len(schema.fields) > len(names := {field.name for field in schema.fields}):
+        twice = next(name for name in names if sum(field.name == name for field in schema.fields) > 1)
+        raise UnsupportedError("polars takes no two columns of one name: use to_arrow()", column=twice)
     fields = [replace(f, type=_for_polars(f.type)) for f in schema.fields]
     others = [k for k, field in enumerate(schema.fields) if fields[k].type != field.type]
     for k, field in enumerate(schema.fields):

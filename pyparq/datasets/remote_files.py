@@ -110,7 +110,7 @@ def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]], above: 
             continue
         url = fs.unstrip_protocol(path)
         listing = Stated.of(info, is_listed=True)
-        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), None, above, fs, listing))
+        files.append(DataFile(shown(url), url, folders, _size(info), _time(info), above=above, fs=fs, listed=listing))
     return files
 
 

@@ -34,10 +34,11 @@ from pyparq.filters.computed import (
     Operation,
     leaves_of,
 )
+from pyparq.filters.exact_numbers import as_double
 from pyparq.filters.expression import ColumnRef
 from pyparq.filters.hybrid_calendar import in_calendar
 from pyparq.filters.inversion import as_range
-from pyparq.filters.literal import describe, plain
+from pyparq.filters.literal import WrittenNumber, as_ratio, describe, plain
 from pyparq.filters.logic import Path
 from pyparq.filters.predicate import FALSE, TRUE, Predicate, conjunction, disjunction, null_test
 from pyparq.filters.shown_values import Shown, meaning
@@ -138,12 +139,17 @@ def _side(value: Value, other: Value, columns: Columns) -> BoundValue:
     """A side of a comparison. A literal is read as what the other side is."""
     if not isinstance(value, Literal):
         return _value(value, columns, _has_decimal(value, columns))
-    beside = _value(other, columns, False)
+    decimal = _has_decimal(other, columns)
+    beside = _value(other, columns, decimal)
     if beside.family in _TEXTS:
         return Fixed(_bytes(value.value, _name(beside)), beside.family)
     if beside.family != NUMBER:
         raise FilterError(f"{other!r} cannot be compared with {value!r}", column=_name(beside))
-    return Fixed(_number(value.value, decimal=not beside.floats and _has_decimal(other, columns), side=True), NUMBER)
+    given = value.value
+    if isinstance(given, WrittenNumber) and beside.floats:
+        kinds = {leaf.node.type.kind for leaf in leaves_of(beside)}
+        given = given.beside(next((kind for kind in ("double", "float", "float16") if kind in kinds), "double"))
+    return Fixed(_number(given, decimal, side=True), NUMBER)
 
 
 def _value(value: Value, columns: Columns, decimal: bool) -> BoundValue:
@@ -194,7 +200,11 @@ def _arithmetic(value: Arithmetic, columns: Columns, decimal: bool) -> BoundValu
             raise FilterError(f"{value!r} needs numbers, not {_described(operand)}", column=_name(operand))
     if value.strict:
         _check_strict(value, operands)
-    return Operation(value.op, operands, NUMBER, any(operand.floats for operand in operands))
+    floats = any(operand.floats for operand in operands)
+    for operand in operands if floats else ():
+        if isinstance(operand, Fixed) and math.isinf(as_double(operand.value)):  # type: ignore[arg-type]
+            raise FilterError(f"{repr(operand)[:60]} is beyond doubles, in which {repr(value)[:60]}… is computed")
+    return Operation(value.op, operands, NUMBER, floats)
 
 
 def _check_strict(value: Arithmetic, operands: tuple[BoundValue, ...]) -> None:
@@ -248,7 +258,7 @@ def _has_decimal(value: Value, columns: Columns) -> bool:
 def _fixed(value: Any, decimal: bool) -> Fixed:
     """A literal by its own type. A dataset puts the values of partition columns in their place."""
     if isinstance(value, (str, bytes)):
-        return Fixed(_bytes(value, ""), TEXT if isinstance(value, str) else BINARY)
+        return Fixed(_bytes(value), TEXT if isinstance(value, str) else BINARY)
     if isinstance(value, dt.time):
         return Fixed(Fraction(time_ns(value) or 0) / _DAY_NS, TIME)
     found = timestamp_ns(value) if isinstance(value, (dt.date, np.datetime64)) else None
@@ -257,26 +267,30 @@ def _fixed(value: Any, decimal: bool) -> Fixed:
     return Fixed(_number(value, decimal), NUMBER)
 
 
+_MOST_DIGITS = 400
+
+
 def _number(value: Any, decimal: bool, side: bool = False) -> Fraction | float:
     """``side``: it stands alone on a side of a comparison, so that it may be infinite or NaN."""
     found = plain(value)
     if isinstance(found, bool) or not isinstance(found, (int, float, Decimal, numbers.Rational)):
         raise FilterError(f"a number is needed here, not {type(value).__name__} {value!r}")
-    finite = isinstance(found, (int, numbers.Rational)) or math.isfinite(found)
-    if not finite and not side:
-        raise FilterError(f"{value!r} is no finite number: arithmetic takes finite numbers")
     if isinstance(found, float):
-        return Fraction(Decimal(repr(found))) if decimal and finite else float(found)
-    if not finite:
-        return float(found)
-    return (
-        Fraction(int(found.numerator), int(found.denominator))
-        if isinstance(found, numbers.Rational)
-        else Fraction(found)
-    )
+        if math.isfinite(found):
+            return Fraction(Decimal(repr(found))) if decimal else float(found)
+    elif not isinstance(found, Decimal):
+        return Fraction(int(found.numerator), int(found.denominator))
+    elif found.is_snan():
+        raise FilterError(f"a number is needed here, not {found!r}")
+    elif found.is_finite() and (side or not found or abs(found.adjusted()) <= _MOST_DIGITS):
+        numerator, denominator = as_ratio(found) or (0, 1)  # one that compares alike
+        return Fraction(numerator, denominator)
+    if not side:
+        raise FilterError(f"{value!r} is no finite number of up to {_MOST_DIGITS} digits, which arithmetic takes")
+    return math.nan if found != found else float(found)
 
 
-def _bytes(value: Any, column: str) -> bytes:
+def _bytes(value: Any, column: str | None = None) -> bytes:
     found = plain(value)
     if isinstance(found, (bytes, str)):
         try:
@@ -302,6 +316,6 @@ def _described(value: BoundValue) -> str:
     return value.family if value.family == DURATION else describe(value.node.type)
 
 
-def _name(value: BoundValue) -> str:
+def _name(value: BoundValue) -> str | None:
     leaves = leaves_of(value)
-    return leaves[0].node.dotted if leaves else ""
+    return leaves[0].node.dotted if leaves else None

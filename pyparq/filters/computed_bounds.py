@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pyparq.filters.computed import BoundValue, Comparison, Computed, Fixed, Leaf, Missing
 from pyparq.filters.date_parts import year_of
+from pyparq.filters.exact_numbers import as_double
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 
@@ -86,7 +87,7 @@ def _of_leaf(leaf: Leaf, bounds: Bounds, k: int) -> Interval:
 
 def _in_floats(ends: Interval) -> Interval:
     """The same as doubles. Infinite ends are unknown, because arithmetic with them makes NaN."""
-    found = [None if end is None else float(end) for end in ends]
+    found = [None if end is None else as_double(end) for end in ends]
     return Interval(*(end if end is not None and isfinite(end) else None for end in found))
 
 

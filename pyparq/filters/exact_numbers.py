@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -81,8 +82,22 @@ def as_floats(a: Exact) -> npt.NDArray[np.float64]:
         return np.asarray(a.num.astype(np.float64))
     if size(a.num) <= _WHOLE and size(a.den) <= _WHOLE:
         return np.asarray(a.num.astype(np.float64) / a.den.astype(np.float64))
-    quotients = np.asarray(_objects(a.num) / _objects(a.den), object)  # Python's division rounds once
-    return np.asarray(quotients.astype(np.float64))
+    return np.asarray(_QUOTIENTS(_objects(a.num), _objects(a.den)), np.float64)
+
+
+def as_double(value: Fraction | float) -> float:
+    """The nearest double. Beyond the largest it is infinite."""
+    return value if isinstance(value, float) else _quotient(value.numerator, value.denominator)
+
+
+def _quotient(numerator: int, denominator: int) -> float:
+    try:
+        return numerator / denominator  # rounds once, whatever the size
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.inf
+
+
+_QUOTIENTS = np.frompyfunc(_quotient, 2, 1)
 
 
 def plus(a: Ints, b: Ints) -> Ints:

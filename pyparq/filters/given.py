@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import FilterError
 from pyparq.filters.expression import Expression
-from pyparq.filters.polars_expressions import exact_filter
 from pyparq.filters.tuple_filters import parse_filters
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.runtime.install_hints import requirement
 from pyparq.runtime.lazy_import import Later
 
 if TYPE_CHECKING:
-    from pyparq.filters import pyarrow_expressions
+    from pyparq.arrow.table import Table
+    from pyparq.filters import polars_expressions, pyarrow_expressions
     from pyparq.filters.sql import where
 else:  # few filters need them
+    polars_expressions = Later("pyparq.filters.polars_expressions")
     pyarrow_expressions = Later("pyparq.filters.pyarrow_expressions")
     where = Later("pyparq.filters.sql.where")
 
 
 def as_expression(
-    filters: Any, tree: Callable[[], SchemaTree], table: Callable[[], Any] | None = None
+    filters: Any, tree: Callable[[], SchemaTree], table: Callable[[], Table] | None = None
 ) -> Expression | None:
     """Any value of a parameter ``filters`` as an expression. ``None`` stays ``None``.
 
-    ``tree``: the columns, which SQL text and pyarrow's expressions are read for. ``table``: an Arrow object with their
-    types, for expressions of polars. Raises :class:`FilterError` for what
-    is no filter, or has a part that cannot be translated, and :class:`ColumnNotFoundError` for an unknown column of
-    these two.
+    ``tree``: the columns, which SQL text and pyarrow's expressions are read for. ``table``: no rows of them, with the
+    types that expressions of polars are read for. Raises :class:`FilterError` for what is no filter, or has a part that
+    cannot be translated, and :class:`ColumnNotFoundError` for an unknown column of the first two.
     """
     if filters is None or isinstance(filters, (Expression, list, tuple)):
         return parse_filters(filters)
@@ -39,7 +39,7 @@ def as_expression(
     if library == "pyarrow":
         return pyarrow_expressions.as_expression(filters, tree())
     if library == "polars" and table is not None:
-        return exact_filter(filters, table())
+        return polars_expressions.exact_filter(filters, table())
     return parse_filters(filters)
 
 

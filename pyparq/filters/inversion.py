@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from pyparq.filters.computed import BoundValue, Fixed, Leaf, Operation, leaves_of
 from pyparq.filters.date_parts import year_of
+from pyparq.filters.exact_numbers import as_double
 from pyparq.filters.literal import int_range
 from pyparq.filters.predicate import Predicate, Test, conjunction, disjunction, null_test
 from pyparq.format.order import FLOAT_KINDS
@@ -31,7 +32,7 @@ def as_range(value: BoundValue, op: str, literal: Fraction | float) -> Predicate
         return None
     leaves = leaves_of(value)
     direction = _direction(value)
-    if len(leaves) != 1 or not direction:
+    if len(leaves) != 1 or not direction or leaves[0].node.type.kind == "null":
         return None
     return _range(leaves[0], value, op, literal, direction)
 
@@ -72,7 +73,7 @@ def _at(value: BoundValue, x: Any) -> Any:
         assert isinstance(leaf, Leaf)
         return year_of(x, leaf.den)
     left, right = (_at(operand, x) for operand in value.operands)
-    return _OPS[value.op](float(left), float(right)) if value.floats else _OPS[value.op](left, right)
+    return _OPS[value.op](as_double(left), as_double(right)) if value.floats else _OPS[value.op](left, right)
 
 
 class _Domain(NamedTuple):

@@ -65,6 +65,33 @@ class Settled:
         return repr(self.value)
 
 
+FLOAT_TYPES: dict[str, Any] = {"float16": np.float16, "float": np.float32, "double": np.float64}
+
+
+class WrittenNumber(Decimal):
+    """A number as SQL text has it. Beside floats it is the nearest float of their width, so that a printed value finds
+    itself. Beside everything else it is exact."""
+
+    __slots__ = ()
+
+    def beside(self, kind: str) -> Any:
+        """The value that it has beside a column of ``kind``."""
+        narrow = FLOAT_TYPES.get(kind)
+        if narrow is None:
+            return Decimal(self)
+        with np.errstate(over="ignore", under="ignore"):
+            near = narrow(str(self))
+        # Beyond the range of the type there is no nearest float. It is compared as the exact number.
+        vanished = (np.isinf(near) and self.is_finite()) or (near == 0 and self != 0)
+        return Decimal(self) if vanished else float(near)
+
+    def __neg__(self, context: Any = None) -> WrittenNumber:
+        return WrittenNumber(self.copy_negate())  # which keeps all digits
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def locate(leaf: LeafType, value: Any, column: str) -> Place:
     """The place of ``value`` in the comparable domain of ``leaf``.
 
@@ -87,8 +114,9 @@ def locate(leaf: LeafType, value: Any, column: str) -> Place:
     except Exception:  # pandas' Timestamps beyond Python's years have none
         shown = "without a repr"
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    kind = "number" if isinstance(value, WrittenNumber) else type(value).__name__
     raise FilterError(
-        f"cannot compare a column of type {describe(leaf)} with {type(value).__name__} {shown}: {hint}",
+        f"cannot compare a column of type {describe(leaf)} with {kind} {shown}: {hint}",
         column=column,
     )
 
@@ -196,7 +224,7 @@ def _is_infinite(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and bool(np.isinf(value))
 
 
-def _ratio(value: Any) -> tuple[int, int] | None:
+def as_ratio(value: Any) -> tuple[int, int] | None:
     """A finite number as an exact fraction. Tiny and huge numbers are replaced by others that compare alike. None for
     NaN. Infinities become ±10**400, beyond the range of integer and decimal columns."""
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal, numbers.Rational, np.floating)):
@@ -225,14 +253,14 @@ def _above_all(leaf: LeafType) -> Place:
 
 
 def _locate_int(leaf: LeafType, value: Any) -> Place:
-    ratio = _ratio(value)
+    ratio = as_ratio(value)
     return _above_all(leaf) if ratio is None else _rational(*ratio, leaf)
 
 
 def _locate_decimal(leaf: LeafType, value: Any) -> Place:
     if isinstance(value, (float, np.longdouble)) and np.isfinite(value):
         value = Decimal(repr(value) if isinstance(value, float) else str(value))
-    ratio = _ratio(value)
+    ratio = as_ratio(value)
     if ratio is None:
         return _above_all(leaf)
     return _rational(ratio[0] * 10**leaf.scale, ratio[1], leaf)
@@ -244,17 +272,16 @@ def _locate_bool(leaf: LeafType, value: Any) -> Place:
     return _in_range(int(value), int(value), leaf)
 
 
-FLOAT_TYPES: dict[str, Any] = {"float16": np.float16, "float": np.float32, "double": np.float64}
-
-
 def _locate_float(leaf: LeafType, value: Any) -> Place:
+    if isinstance(value, WrittenNumber):
+        value = value.beside(leaf.kind)
     if type(value) is float and leaf.kind == "double":
         value += 0.0  # -0.0 becomes 0.0
         return Place(value, value)
     if _is_infinite(value):
         value = float(value)
         return Place(value, value)
-    ratio = _ratio(value)
+    ratio = as_ratio(value)
     if ratio is None:
         nan = math.nan
         return Place(nan, nan)
@@ -362,6 +389,8 @@ def settled(leaf: LeafType, value: Any, column: str) -> Settled:
     if isinstance(value, Settled):
         return value
     kind, value = leaf.kind, plain(value)
+    if isinstance(value, WrittenNumber):
+        return Settled(value.beside(kind))
     if kind in BYTES_KINDS:
         return Settled(_bytes(value))
     if kind == "uuid":
@@ -377,7 +406,7 @@ def settled(leaf: LeafType, value: Any, column: str) -> Settled:
 
 def _settled_bool(leaf: LeafType, value: Any) -> Place:
     """A number, compared with truth values that the dataset shows as 0 and 1."""
-    ratio = _ratio(value)
+    ratio = as_ratio(value)
     return _above_all(leaf) if ratio is None else _rational(*ratio, leaf)
 
 

@@ -1,31 +1,32 @@
 """Converts polars' expressions to filters of pyparq: as much as means the same, or lets through more rows.
 
 The types in polars' expressions are resolved: a literal has the type of its column, or a cast stands around the column.
-The expression is read from its serialized form. Unknown parts are left out, and polars filters again anyway.
+The expression is read from its serialized form. Unknown parts are left out where polars filters again anyway.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import io
-import json
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from pyparq.arrow.table import Table
+from pyparq.arrow.to_polars import unknown_to_polars
 from pyparq.errors import FilterError
-from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Expression, Not
+from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Expression, IsNull, Known, Not
+from pyparq.filters.polars_nodes import Node, read_nodes
+from pyparq.filters.temporal import UNIT_NS, Instant
 
 if TYPE_CHECKING:
     import polars
 
+_Join: TypeAlias = type[AllOf] | type[AnyOf]
+
 LARGEST = 4 << 20
 """Serialized expressions above this size in bytes are not read. They hold a long list of values."""
-
-EXACT = float(1 << 53)
-"""Integers below this are floats without rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,75 +45,121 @@ class _Leaf:
     column: ColumnRef
     dtype: Any
     """The type that it is compared as."""
-    rounds: bool = False
-    """Large integers are compared as the nearest float."""
+    exact_below: float = math.inf
+    """Finite numbers from here on are compared after rounding."""
+
+    def takes(self, value: Any) -> bool:
+        return self.exact_below == math.inf or not self.exact_below <= abs(value) < math.inf
 
 
 def as_filters(predicate: polars.Expr, schema: polars.Schema) -> Expression | None:
     """A filter that is true for every row for which ``predicate`` is true. ``None`` if only all rows would do."""
+    import polars as pl
+
     try:
-        if len(predicate.meta.serialize()) > LARGEST:
-            return None
-        node = json.loads(predicate.meta.serialize(format="json"))
-    except Exception:  # an expression that polars cannot serialize (a Python function, say)
+        data = predicate.meta.serialize()
+        found = _Reader(schema).read(read_nodes(data)) if len(data) <= LARGEST else None
+    except (Exception, pl.exceptions.PanicException):  # polars cannot serialize it (a Python function, say)
         return None
-    found = _Reader(schema).read(node)
     return None if found is None else found.expression
 
 
-def exact_filter(predicate: polars.Expr, table: Any) -> Expression:
-    """The filter that is true exactly where ``predicate`` is. ``table``: an Arrow object with the types of the columns.
+def exact_filter(predicate: polars.Expr, table: Table) -> Expression:
+    """The filter that is true exactly where ``predicate`` is. ``table``: the types of the columns.
 
-    polars resolves the types in the expression when a query runs, so a query on no rows is run. Raises
-    :class:`FilterError` with the part that has no such filter.
+    Raises :class:`FilterError` with the part that has no such filter.
     """
     import polars as pl
-    from polars.io.plugins import register_io_source
 
     if not isinstance(predicate, pl.Expr):
         raise FilterError(f"filters cannot be a {type(predicate).__name__} of polars: give an expression")
-    empty = pl.DataFrame(table)
-    handed: list[polars.Expr] = []
-
-    def source(columns: Any, resolved: polars.Expr | None, limit: Any, size: Any) -> Any:
-        handed.extend([] if resolved is None else [resolved])
-        yield empty if columns is None else empty.select(columns)
-
+    empty = _known_columns(predicate, table)
     try:
-        register_io_source(source, schema=empty.schema).filter(predicate).collect()
-    except pl.exceptions.PolarsError as error:
+        resolved = _resolved(predicate, empty)
+        node = None if resolved is None else read_nodes(resolved.meta.serialize())
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
         raise FilterError(f"polars refuses the filter {predicate}: {error}") from None
-    if len(handed) != 1:
-        raise FilterError(f"{predicate} does not look at each row alone, so it is no filter of a file")
-    return _exact(handed[0], empty.schema)
-
-
-def _exact(predicate: polars.Expr, schema: polars.Schema) -> Expression:
-    node = json.loads(predicate.meta.serialize(format="json"))
-    found = _Reader(schema).read(node)
+    whole = None if node is None else _whole(node)
+    if whole is None:
+        raise FilterError(f"{predicate} does not look at each row alone, or is never true: it is no filter of a file")
+    found = _Reader(empty.schema).read(whole)
     if found is None or not found.exact:
         raise FilterError(
-            f"the polars expression cannot be translated: {_shown(_unknown_part(node, schema))}; write the filter with "
-            "pyparq.col()"
+            f"the polars expression cannot be translated: {_shown(_unknown_part(whole, empty.schema))}; write the "
+            "filter with pyparq.col()"
         )
     return found.expression
 
 
+def _known_columns(predicate: polars.Expr, table: Table) -> polars.DataFrame:
+    """No rows of the columns that the expression may name and polars has types for."""
+    named, schema = set(predicate.meta.root_names()), table.schema
+    unknown = unknown_to_polars(schema)
+    for name in sorted(named & set(unknown)):
+        raise FilterError(f"polars has no type for {unknown[name]}: write the filter with pyparq.col()", column=name)
+    fields = {field.name: field for field in schema.fields if field.name not in unknown}
+    if named <= set(fields) and named and not predicate.meta.has_multiple_outputs():
+        fields = {name: field for name, field in fields.items() if name in named}
+    return Table(replace(schema, fields=tuple(fields.values())), []).to_polars()
+
+
+def _resolved(predicate: polars.Expr, empty: polars.DataFrame) -> polars.Expr | None:
+    """The expression with its types resolved, which polars does when a query runs: so a query on no rows is run.
+
+    polars splits a condition, and hands over what cannot fail. The rest would be lost. Inside of ``fill_null`` nothing
+    is split.
+    """
+    from polars.io.plugins import register_io_source
+
+    handed: list[polars.Expr | None] = []
+
+    def source(columns: Any, resolved: polars.Expr | None, limit: Any, size: Any) -> Any:
+        handed.append(resolved)
+        yield empty if columns is None else empty.select(columns)
+
+    register_io_source(source, schema=empty.schema).filter(predicate.fill_null(False)).collect()
+    return handed[0] if len(handed) == 1 else None
+
+
+def _whole(node: Any) -> Any:
+    """What stands in the ``fill_null`` of :func:`_resolved`. ``None`` if that is not the whole condition."""
+    kind, inner = _named(node)
+    return inner["input"][0] if kind == "Function" and inner["function"] == "FillNull" else None
+
+
 def _unknown_part(node: Any, schema: polars.Schema) -> Any:
     """The innermost condition that is not understood."""
-    kind, inner = _named(node)
-    logical = kind == "BinaryExpr" and inner["op"] in ("And", "LogicalAnd", "Or", "LogicalOr")
-    for part in (inner["left"], inner["right"]) if logical else ():
+    for part in _operands(node)[1]:
         found = _Reader(schema).read(part)
         if found is None or not found.exact:
             return _unknown_part(part, schema)
     return node
 
 
-def _shown(node: Any) -> str:
-    import polars as pl
+def _operands(node: Any) -> tuple[_Join, list[Any]]:
+    """The conditions that a chain of ``&`` or ``|`` joins, however polars nests them. Of another node: none."""
+    join: _Join = _JOINS.get(_operator(node), AllOf)
+    waiting, found = [node], list[Any]()
+    while waiting:
+        part = waiting.pop()
+        if _JOINS.get(_operator(part)) is join:
+            inner = part["BinaryExpr"]
+            waiting += [inner["right"], inner["left"]]
+        elif part is not node:
+            found.append(part)
+    return join, found
 
-    return str(pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json"))
+
+_JOINS: dict[str, _Join] = {"And": AllOf, "LogicalAnd": AllOf, "Or": AnyOf, "LogicalOr": AnyOf}
+
+
+def _operator(node: Any) -> str:
+    kind, inner = _named(node)
+    return str(inner["op"]) if kind == "BinaryExpr" else ""
+
+
+def _shown(node: Any) -> str:
+    return str(node.expression()) if isinstance(node, Node) else str(node)
 
 
 class _Reader:
@@ -124,54 +171,74 @@ class _Reader:
         kind, inner = _named(node)
         try:
             if kind == "BinaryExpr":
-                return self._binary(inner)
+                return self._binary(node, inner)
             if kind == "Function":
                 return self._function(inner)
+            if kind == "Ternary":
+                return self._ternary(inner)
+            if kind == "Alias":
+                return self.read(inner[0])
             if kind == "Column":
                 leaf = self._leaf(node)
                 return None if leaf is None or str(leaf.dtype) != "Boolean" else _Filter(leaf.column == True)  # noqa: E712
-        except (FilterError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
+            if _is_constant(node):
+                return _Filter(_truth(node))
+        except (FilterError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
             return None
         return None
 
     # ---- logic
 
-    def _binary(self, inner: Any) -> _Filter | None:
+    def _binary(self, node: Any, inner: Any) -> _Filter | None:
         op = inner["op"]
-        if op in ("And", "LogicalAnd", "Or", "LogicalOr"):
-            left, right = self.read(inner["left"]), self.read(inner["right"])
-            if left is not None and right is not None:
-                make = AllOf if op.endswith("And") else AnyOf
-                return _Filter(make((left.expression, right.expression)), left.exact and right.exact)
-            known = left or right
-            return None if known is None or op.endswith("Or") else _Filter(known.expression, False)
+        if op in _JOINS:
+            return self._junction(*_operands(node))
+        missing = op.endswith("Validity")
+        op = op.removesuffix("Validity")
         if op not in _COMPARE:
             return None
         leaf, value = self._operand(inner["left"]), inner["right"]
         if leaf is None:
             leaf, value, op = self._operand(inner["right"]), inner["left"], _TURNED[op]
-        if leaf is None:
+        literal = None if leaf is None else self._literal(value, leaf, op in ("Eq", "NotEq"))
+        if leaf is None or literal is None:
             return None
-        literal = self._literal(value, leaf.dtype, op in ("Eq", "NotEq", "EqValidity"))
-        if literal is None or (leaf.rounds and not abs(literal) < EXACT):
+        if not missing:
+            return _Filter(_COMPARE[op](leaf.column, literal))
+        same = AllOf((leaf.column == literal, Not(IsNull(leaf.column.path))))  # eq_missing is never unknown
+        return _Filter(same if op == "Eq" else Not(same))
+
+    def _junction(self, join: _Join, operands: list[Any]) -> _Filter | None:
+        parts = [self.read(part) for part in operands]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts) and (join is AnyOf or not known):
             return None
-        # eq_missing says false where == is unknown: as true as that, but not as false.
-        return _Filter(_COMPARE[op](leaf.column, literal), op != "EqValidity")
+        expression = join(tuple(part.expression for part in known))
+        return _Filter(expression, len(known) == len(parts) and all(part.exact for part in known))
+
+    def _ternary(self, inner: Any) -> _Filter | None:
+        """``when(x.is_not_null()).then(…).otherwise(…)`` of truth values, which polars makes of some comparisons."""
+        test = self.read(inner["predicate"])
+        if test is None or not isinstance(getattr(test.expression, "child", test.expression), IsNull):
+            return None  # other tests may be unknown
+        then, otherwise = _truth(inner["truthy"]), _truth(inner["falsy"])
+        return _Filter(AnyOf((AllOf((test.expression, then)), AllOf((Not(test.expression), otherwise)))))
 
     def _function(self, inner: Any) -> _Filter | None:
         inputs, (family, function) = inner["input"], _named(inner["function"])
         if family == "StringExpr" and function == "StartsWith":
             leaf = self._leaf(inputs[0])
-            prefix = None if leaf is None else self._literal(inputs[1], leaf.dtype, True)
-            is_text = leaf is not None and str(leaf.dtype) == "String" and isinstance(prefix, str)
-            return _Filter(leaf.column.starts_with(prefix)) if is_text and leaf is not None and prefix else None
+            prefix = None if leaf is None else self._literal(inputs[1], leaf, True)
+            if leaf is None or str(leaf.dtype) != "String" or not isinstance(prefix, str):
+                return None
+            return _Filter(leaf.column.starts_with(prefix))
         if family != "Boolean":
             return None
         name, options = _named(function)
         if name == "Not":
             found = self.read(inputs[0])
             return _Filter(Not(found.expression)) if found is not None and found.exact else None
-        leaf = self._leaf(inputs[0])
+        leaf = self._operand(inputs[0])
         if leaf is None:
             return None
         if name in ("IsNull", "IsNotNull") and not _is_nested(leaf.dtype):
@@ -180,28 +247,32 @@ class _Reader:
             return _Filter(leaf.column.is_nan() if name == "IsNan" else Not(leaf.column.is_nan()))
         if name == "IsBetween":
             return self._between(leaf, inputs, options["closed"])
-        if name == "IsIn" and not options["nulls_equal"]:
-            return self._is_in(leaf, inputs[1])
-        return None
+        return self._is_in(leaf, inputs[1], options["nulls_equal"]) if name == "IsIn" else None
 
     def _between(self, leaf: _Leaf, inputs: Any, closed: str) -> _Filter | None:
-        low, high = (self._literal(node, leaf.dtype, False) for node in inputs[1:3])
+        low, high = (self._literal(node, leaf, False) for node in inputs[1:3])
         if low is None or high is None:
             return None
         above = leaf.column >= low if closed in ("Both", "Left") else leaf.column > low
         below = leaf.column <= high if closed in ("Both", "Right") else leaf.column < high
         return _Filter(AllOf((above, below)))
 
-    def _is_in(self, leaf: _Leaf, node: Any) -> _Filter | None:
-        series = _evaluated(node)
-        if str(series.dtype).startswith(("List", "Array")):
-            series = series.explode()
-        if not _comparable(leaf.dtype, series.dtype, True):
+    def _is_in(self, leaf: _Leaf, node: Any, nulls_equal: bool) -> _Filter | None:
+        lists = _evaluated(node)
+        if len(lists) != 1 or not str(lists.dtype).startswith(("List", "Array")):
             return None
-        values = [_python(value, series.dtype) for value in _physical(series.drop_nulls())]
-        if any(value is None for value in values):
+        has_null, series = lists[0].null_count() > 0, lists[0].drop_nulls()
+        if len(series) and not _comparable(leaf.dtype, series.dtype, True):
             return None
-        return _Filter(leaf.column.isin(values), exact=series.null_count() == 0)
+        values = [_python(value, series.dtype) for value in _physical(series)]
+        if not all(map(leaf.takes, values)):
+            return None
+        is_null = IsNull(leaf.column.path)
+        # A null in the list changes nothing, unless nulls are equal.
+        found = leaf.column.isin(values) if values else AllOf((Known(None), is_null))
+        if nulls_equal:
+            found = AnyOf((found, is_null)) if has_null else AllOf((found, Not(is_null)))
+        return _Filter(found)
 
     # ---- columns and literals
 
@@ -210,17 +281,8 @@ class _Reader:
         kind, inner = _named(node)
         if kind != "Cast":
             return self._leaf(node)
-        leaf, target = self._leaf(inner["expr"]), _named(inner["dtype"])[1]
-        if leaf is None or not isinstance(target, str):
-            return None
-        import polars as pl
-
-        wide, narrow = getattr(pl, target, None), leaf.dtype
-        if wide == pl.Float64 and (narrow == pl.Float32 or narrow.is_integer()):
-            return _Leaf(leaf.column, pl.Float64(), rounds=narrow.is_integer())
-        if wide == pl.Int64 and narrow.is_integer() and narrow != pl.UInt64:
-            return _Leaf(leaf.column, pl.Int64())
-        return None
+        leaf = self._leaf(inner["expr"])
+        return None if leaf is None else _widened(leaf, _named(inner["dtype"])[1])
 
     def _leaf(self, node: Any) -> _Leaf | None:
         path: list[str] = []
@@ -241,15 +303,15 @@ class _Reader:
         return _Leaf(ColumnRef(tuple(path)), dtype)
 
     @staticmethod
-    def _literal(node: Any, dtype: Any, equality: bool) -> Any:
-        """The value that a column of ``dtype`` is compared with. ``None`` where pyparq might compare otherwise than
-        polars."""
+    def _literal(node: Any, leaf: _Leaf, equality: bool) -> Any:
+        """The value that ``leaf`` is compared with. ``None`` where pyparq might compare otherwise than polars."""
         if not _is_constant(node):
             return None
         series = _evaluated(node)
-        if len(series) != 1 or series.null_count() or not _comparable(dtype, series.dtype, equality):
+        if len(series) != 1 or series.null_count() or not _comparable(leaf.dtype, series.dtype, equality):
             return None
-        return _python(_physical(series)[0], series.dtype)
+        value = _python(_physical(series)[0], series.dtype)
+        return value if leaf.takes(value) else None
 
 
 _COMPARE: dict[str, Callable[[ColumnRef, Any], Expression]] = {
@@ -275,22 +337,50 @@ def _is_constant(node: Any) -> bool:
 
 
 def _evaluated(node: Any) -> polars.Series:
-    """The value of a literal in polars. Raises :class:`ValueError` for one that polars does not read back (JSON has no
-    NaN)."""
+    """The value of a literal in polars."""
     import polars as pl
 
-    try:
-        expression = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(str(error)) from None
-    return pl.select(expression).to_series()
+    return pl.select(node.expression()).to_series()
+
+
+def _truth(node: Any) -> Known:
+    """A literal that is true, false or null. Raises :class:`ValueError` for every other node."""
+    found = _evaluated(node).to_list() if _is_constant(node) else []
+    if len(found) != 1 or not (found[0] is None or isinstance(found[0], bool)):
+        raise ValueError("this is no truth value")
+    return Known(found[0])
+
+
+def _widened(leaf: _Leaf, target: Any) -> _Leaf | None:
+    """The column, compared as another type that holds all its values. ``None`` where it may not hold one."""
+    import polars as pl
+
+    if leaf.dtype == pl.Date and target == {"Datetime": ["Microseconds", None]}:
+        return _Leaf(leaf.column, pl.Datetime("us"))
+    narrow = str(leaf.dtype)
+    if target == "String" and narrow.startswith(("Categorical", "Enum")):
+        return _Leaf(leaf.column, pl.String())
+    if narrow not in _DIGITS or target not in _DIGITS:
+        return None
+    fits, floats = _DIGITS[narrow] <= _DIGITS[target], (narrow.startswith("F"), target.startswith("F"))
+    if floats == (False, True):
+        return _Leaf(leaf.column, getattr(pl, target)(), math.inf if fits else float(1 << _DIGITS[target]))
+    loses_sign = target.startswith("U") and not narrow.startswith("U")
+    return _Leaf(leaf.column, getattr(pl, target)()) if fits and floats[0] == floats[1] and not loses_sign else None
+
+
+_DIGITS = {
+    **{f"Int{bits}": bits - 1 for bits in (8, 16, 32, 64)}, **{f"UInt{bits}": bits for bits in (8, 16, 32, 64)},
+    "Float16": 11, "Float32": 24, "Float64": 53,
+}  # fmt: skip
+"""How many binary digits of an integer the types hold."""
 
 
 def _is_nested(dtype: Any) -> bool:
     return str(dtype).startswith(("List", "Array", "Struct"))
 
 
-_ALIKE = ("Int", "UInt", "String", "Binary", "Boolean", "Float", "Date", "Time")
+_ALIKE = ("Int", "UInt", "String", "Binary", "Boolean", "Float", "Date", "Time", "Duration")
 
 
 def _comparable(column: Any, literal: Any, equality: bool) -> bool:
@@ -307,36 +397,22 @@ def _comparable(column: Any, literal: Any, equality: bool) -> bool:
 
 def _physical(series: polars.Series) -> list[Any]:
     """Lossless values: Python's own values, and numbers for times."""
-    if str(series.dtype).startswith(("Datetime", "Time")):
+    import polars as pl
+
+    if str(series.dtype).startswith(("Datetime", "Time", "Duration")):
         return list(series.to_physical().to_list())
     if str(series.dtype).startswith(("Categorical", "Enum")):
-        return list(series.cast(_string()).to_list())
+        return list(series.cast(pl.String).to_list())
     return list(series.to_list())
 
 
-def _string() -> Any:
-    import polars as pl
-
-    return pl.String
-
-
 def _python(value: Any, dtype: Any) -> Any:
-    """A value of :func:`_physical` in the form that pyparq takes. ``None`` if there is none."""
+    """A value of :func:`_physical` in the form that pyparq takes."""
     kind = str(dtype)
     if kind == "Float32":
         return np.float32(value)
+    if kind.startswith("Datetime"):
+        return Instant(value * UNIT_NS[dtype.time_unit], dtype.time_zone is not None)
     if kind == "Time":
-        if value % 1000:
-            return None
-        return (dt.datetime.min + dt.timedelta(microseconds=value // 1000)).time()
-    if not kind.startswith("Datetime"):
-        return value
-    if dtype.time_zone is None:
-        return np.datetime64(value, dtype.time_unit)
-    if dtype.time_unit == "ns" and value % 1000:
-        return None
-    micros = value // 1000 if dtype.time_unit == "ns" else value * 1000 if dtype.time_unit == "ms" else value
-    try:
-        return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=micros)
-    except OverflowError:
-        return None
+        return np.timedelta64(value, "ns")
+    return np.timedelta64(value, dtype.time_unit) if kind.startswith("Duration") else value

@@ -11,18 +11,22 @@ filters made here say so.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
-from typing import Any
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pyparq.arrow.schema.ipc_read import HintError, HintSchema
 from pyparq.errors import FilterError, ParquetError
 from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, IsIn, IsNan, IsNull, Known, Not, as_condition
+from pyparq.filters.literal import FLOAT_TYPES
 from pyparq.filters.logic import Expression, is_null_literal
 from pyparq.filters.value_expressions import Arithmetic, Call, CompareValues, Literal, Matches, Value
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_tree import SchemaTree
 
-_MOST_DEEP = 200
 _COMPARE = {
     "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
 }  # fmt: skip
@@ -45,7 +49,7 @@ def as_expression(expression: Any, tree: SchemaTree) -> Expression:
     that has no such filter."""
     try:
         reader = _Reader(*_stored(expression), tree)
-        found = reader.read(_MOST_DEEP)
+        found = reader.read()
     except ParquetError:
         raise
     except (HintError, ValueError, IndexError, KeyError, AttributeError) as error:
@@ -69,6 +73,14 @@ def _stored(expression: Any) -> tuple[list[tuple[str, str]], list[Any]]:
     return tokens, [column[0] for column in file.get_batch(0).columns]
 
 
+class _Call(NamedTuple):
+    """A call, and its arguments as far as they are read."""
+
+    name: str
+    arguments: list[Expression]
+    options: dict[str, Any]
+
+
 class _Reader:
     """Reads the tokens from the front."""
 
@@ -77,9 +89,19 @@ class _Reader:
         self._literals = literals
         self._tree = tree
 
-    def read(self, depth: int) -> Expression:
-        if depth == 0:
-            raise FilterError(f"the filter nests more than {_MOST_DEEP} levels deep")
+    def read(self) -> Expression:
+        # Not recursive: a chain of conditions is as deep as it is long.
+        calls: list[_Call] = []
+        while True:
+            found = self._next(calls)
+            if found is None:
+                continue
+            if not calls:
+                return found
+            calls[-1].arguments.append(found)
+
+    def _next(self, calls: list[_Call]) -> Expression | None:
+        """The value of the next token. ``None`` if there is more to read of the innermost call."""
         kind, name = self.rest.pop()
         if kind == "field_ref":
             return ColumnRef((name,))
@@ -87,21 +109,20 @@ class _Reader:
             return ColumnRef(tuple(self.rest.pop()[1] for _ in range(int(name))))
         if kind == "literal":
             return _literal(self._literals[int(name)])
-        if kind != "call":
+        if kind == "end":
+            return self._call(*calls.pop())
+        if kind == "call":
+            calls.append(_Call(name, [], {}))
+        elif kind == "options":
+            calls[-1].options.update(self._literals[int(name)].as_py())
+        else:
             raise ValueError(f"{kind} is not known")
-        arguments: list[Expression] = []
-        options: dict[str, Any] = {}
-        while self.rest[-1][0] != "end":
-            if self.rest[-1][0] == "options":
-                options = self._literals[int(self.rest.pop()[1])].as_py()
-            else:
-                arguments.append(self.read(depth - 1))
-        self.rest.pop()
-        return self._call(name, arguments, options)
+        return None
 
     def _call(self, name: str, arguments: list[Any], options: dict[str, Any]) -> Expression:
         if name in ("and_kleene", "or_kleene"):
-            return (AllOf if name == "and_kleene" else AnyOf)(tuple(map(as_condition, arguments)))
+            left, right = map(as_condition, arguments)
+            return left & right if name == "and_kleene" else left | right
         if name == "invert":
             return Not(as_condition(arguments[0]))
         if name in _COMPARE:
@@ -109,6 +130,8 @@ class _Reader:
         if name in _ARITHMETIC or name == "negate_checked":
             left, right = arguments if name in _ARITHMETIC else (arguments[0], Literal(-1))
             self._refuse_floats(name, left, right)
+            if any(isinstance(side, Literal) and _is_decimal(side.value) for side in (left, right)):
+                raise FilterError(f"{name} of decimals may be rounded in pyarrow: write it with col()")
             return Arithmetic(_ARITHMETIC.get(name, "*"), left, right, strict=True)
         if name in _PARTS:
             return Call(name, arguments[0], strict=True)
@@ -118,8 +141,7 @@ class _Reader:
             return _text_test(name, arguments[0], options)
         maker = _OF_COLUMN.get(name)
         if maker is not None and isinstance(arguments[0], ColumnRef):
-            floats = {"floats": self._has_floats(arguments[0])}
-            return maker(arguments[0], options | floats)
+            return maker(arguments[0], options, self._kind(arguments[0].path))
         why = _INSTEAD.get(name, "write it with col()")
         raise FilterError(f"{name}({', '.join(map(repr, arguments))}) of pyarrow cannot be translated: {why}")
 
@@ -135,15 +157,16 @@ class _Reader:
         if not isinstance(right, Literal):
             self._refuse_floats(op, left, right)
             return CompareValues(left, op, right)
+        if _is_nan(right.value):  # nothing equals NaN, and nothing is above or below it
+            both = left == 0.0, left != 0.0
+            return AnyOf(both) if op == "!=" else AllOf(both)
         if not isinstance(left, ColumnRef):
             return CompareValues(left, op, right.value)
+        if self._has_floats(left) and _is_decimal(right.value):
+            right = Literal(float(right.value.as_py()))
         found: Expression = Compare(left.path, op, right.value)
-        if self._has_floats(left):
-            if _is_nan(right.value):  # nothing equals NaN, and nothing is above or below it
-                both = Compare(left.path, "==", 0.0), Compare(left.path, "!=", 0.0)
-                return AnyOf(both) if op == "!=" else AllOf(both)
-            if op in (">", ">="):
-                return AllOf((found, Not(IsNan(left.path))))
+        if self._has_floats(left) and op in (">", ">="):
+            return AllOf((found, Not(IsNan(left.path))))
         return found
 
     def _with_truth(self, op: str, left: Any, right: Any) -> Expression:
@@ -181,8 +204,9 @@ def _literal(scalar: Any) -> Expression:
 
 
 def _is_nan(value: Any) -> bool:
-    found = value.as_py() if hasattr(value, "as_py") else value
-    return bool(found != found)
+    if hasattr(value, "as_py"):  # a scalar, whose other types may not have all their values in Python
+        value = value.as_py() if str(value.type) in ("double", "float", "halffloat") else None
+    return bool(value != value)
 
 
 def _text_test(name: str, value: Any, options: dict[str, Any]) -> Expression:
@@ -192,10 +216,19 @@ def _text_test(name: str, value: Any, options: dict[str, Any]) -> Expression:
     return Matches(value, _TEXT[name], pattern, "\\" if name == "match_like" else "")
 
 
-def _is_in(column: ColumnRef, options: dict[str, Any]) -> Expression:
+def _is_decimal(value: Any) -> bool:
+    return hasattr(value, "as_py") and str(value.type).startswith("decimal")
+
+
+def _is_in(column: ColumnRef, options: dict[str, Any], kind: str) -> Expression:
     """``null_matching_behavior``: a null is found among nulls, or it is nowhere, or the answer is null."""
     values, nulls = list(options["value_set"]), options["null_matching_behavior"]
+    if kind in FLOAT_TYPES:  # pyarrow rounds floats and decimals to the type of the column
+        with np.errstate(over="ignore"):
+            values = [FLOAT_TYPES[kind](v) if isinstance(v, (float, Decimal)) else v for v in values]
     known = [value for value in values if value is not None]
+    if kind == "date" and any(isinstance(v, dt.datetime) and v.time() != dt.time() for v in known):
+        raise FilterError("is_in of pyarrow cuts points in time to dates: give dates")
     if any(map(_is_nan, known)):
         raise FilterError("is_in of pyarrow with NaN cannot be translated: write col(…).is_nan()")
     if nulls == 3:
@@ -207,13 +240,13 @@ def _is_in(column: ColumnRef, options: dict[str, Any]) -> Expression:
     return AnyOf((there, IsNull(column.path))) if nulls == 0 and None in values else there
 
 
-def _is_null(column: ColumnRef, options: dict[str, Any]) -> Expression:
-    if options.get("nan_is_null") and options["floats"]:
+def _is_null(column: ColumnRef, options: dict[str, Any], kind: str) -> Expression:
+    if options.get("nan_is_null") and kind in FLOAT_KINDS:
         return AnyOf((IsNull(column.path), AllOf((Not(IsNull(column.path)), IsNan(column.path)))))
     return IsNull(column.path)
 
 
-_OF_COLUMN: dict[str, Callable[[ColumnRef, dict[str, Any]], Expression]] = {
-    "is_in": _is_in, "is_null": _is_null, "is_valid": lambda column, _: Not(IsNull(column.path)),
-    "is_nan": lambda column, _: IsNan(column.path),
+_OF_COLUMN: dict[str, Callable[[ColumnRef, dict[str, Any], str], Expression]] = {
+    "is_in": _is_in, "is_null": _is_null, "is_valid": lambda column, *_: Not(IsNull(column.path)),
+    "is_nan": lambda column, *_: IsNan(column.path),
 }  # fmt: skip

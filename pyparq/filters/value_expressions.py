@@ -23,11 +23,16 @@ TEXT_FUNCTIONS = ("lower", "upper")
 FUNCTIONS = (*PARTS, *TEXT_FUNCTIONS, "length")
 
 
+_MAX_DEPTH = 200
+
+
 class Value(Expression):
     """A column, or something computed from columns. Compare it to get a condition."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
+    depth = 0
+    """How many computations are nested in it."""
 
     def _columns(self) -> tuple[Path, ...]:
         """The columns that it is computed from."""
@@ -202,13 +207,14 @@ class Arithmetic(Value):
     """``left op right``; ``op`` is one of ``+ - * /``. ``strict``: only where other libraries compute the same, which
     make float32 of float32."""
 
-    __slots__ = ("left", "op", "right", "strict")
+    __slots__ = ("depth", "left", "op", "right", "strict")
 
     def __init__(self, op: str, left: Any, right: Any, strict: bool = False) -> None:
         self.op = op
         self.left = as_value(left)
         self.right = as_value(right)
         self.strict = strict
+        self.depth = _deeper(self.left, self.right)
 
     def _columns(self) -> tuple[Path, ...]:
         return self.left._columns() + self.right._columns()
@@ -225,12 +231,13 @@ class Call(Value):
     """One of :data:`FUNCTIONS` of a value. ``strict``: only where other libraries compute the same, which take parts of
     times in the zone of the column."""
 
-    __slots__ = ("name", "strict", "value")
+    __slots__ = ("depth", "name", "strict", "value")
 
     def __init__(self, name: str, value: Value, strict: bool = False) -> None:
         self.name = name
         self.value = value
         self.strict = strict
+        self.depth = _deeper(value)
 
     def _columns(self) -> tuple[Path, ...]:
         return self.value._columns()
@@ -338,6 +345,13 @@ class NullValue(ValueTest):
     @printable
     def __repr__(self) -> str:
         return f"{self.value!r}.is_null()"
+
+
+def _deeper(*values: Value) -> int:
+    depth = 1 + max(value.depth for value in values)
+    if depth > _MAX_DEPTH:
+        raise FilterError(f"the filter nests more than {_MAX_DEPTH} computations")
+    return depth
 
 
 def as_value(value: Any) -> Value:

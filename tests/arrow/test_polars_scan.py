@@ -95,19 +95,24 @@ PUSHED = {
     "missing": col("i").eq_missing(3),
     "missing null": col("i").eq_missing(None),  # polars asks for null then
     "a dotted name": col("a.b") == 2,
+    "not in with null": ~col("s").is_in(["a", None]),
+    "not missing": ~col("i").eq_missing(3),
+    "a date and a time": col("d") > dt.datetime(2020, 1, 2, 3),
+    "equal NaN": col("g") == float("nan"),
+    "in NaN": col("g").is_in([float("nan"), 0.1]),
+    "below infinity": col("g") < float("inf"),
+    "not in nothing": ~col("i").is_in([]),
+    "an unsigned int above a negative one": col("u") > -1,
 }
 LEFT_TO_POLARS = {
     "two columns": col("i") == col("a.b"),
     "arithmetic": (col("i") // 2) > 0,
     "or with what is not known": (col("i") > 0) | (col("s").str.len_chars() == 1),
     "not and with what is not known": ~((col("i") > 0) & (col("s").str.len_chars() == 1)),
-    "not in with null": ~col("s").is_in(["a", None]),
-    "not missing": ~col("i").eq_missing(3),
     "categories in order": col("cat") > "a",
     "a list": col("li").list.len() > 1,
     "a null list": col("li").is_null(),
     "a large float": col("i") > 1e18,
-    "a date and a time": col("d") > dt.datetime(2020, 1, 2, 3),
     "a function": col("i").map_elements(lambda v: v == 3, return_dtype=pl.Boolean),
     "ends": col("s").str.ends_with("a"),
 }

@@ -62,7 +62,7 @@ def literal(node: Any) -> Any:
         if not isinstance(found, str):
             return -found
     if isinstance(node, sql.Literal):
-        return str(node.this) if node.is_string else number(str(node.this), "decimal")
+        return str(node.this) if node.is_string else number(str(node.this))
     special = special_float(node)
     if special is not None:
         return float(special)

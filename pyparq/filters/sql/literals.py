@@ -4,42 +4,27 @@ from __future__ import annotations
 
 import datetime
 import re
-from decimal import Decimal
 from typing import Any
 
-import numpy as np
-
 from pyparq.errors import FilterError
-from pyparq.filters.literal import describe
+from pyparq.filters.literal import WrittenNumber, describe
 from pyparq.filters.shown_values import meaning
 from pyparq.filters.sql.durations import duration_of
 from pyparq.filters.temporal import time_ns, timestamp_ns
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Field
 
-_NARROW: dict[str, Any] = {"float16": np.float16, "float": np.float32}
 _TEMPORAL_KINDS = ("date", "time", "timestamp", "int96", "null")
 
 
-def number(text: str, kind: str) -> Any:
-    """A number as text for a column of ``kind``.
-
-    Beside floats it is the nearest float of the column's width, so that a printed value finds itself. Beside other
-    types it is exact. Raises ``ValueError``.
-    """
+def number(text: str) -> int | WrittenNumber:
+    """A number as text. Raises ``ValueError``."""
     if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
         return int(text)
     try:
-        exact = Decimal(text)
+        return WrittenNumber(text)
     except ArithmeticError:
         raise ValueError(f"{text!r} is not a number") from None
-    if kind not in ("double", *_NARROW):
-        return exact
-    with np.errstate(over="ignore", under="ignore"):
-        near = _NARROW[kind](text) if kind in _NARROW else float(text)
-    # Beyond the range of the type there is no nearest float. It is compared as the exact number.
-    vanished = (np.isinf(near) and not exact.is_infinite()) or (near == 0 and exact != 0)
-    return exact if vanished else near
 
 
 def temporal(text: str, type_: str, kind: str) -> str:
@@ -67,7 +52,7 @@ def probe_value(text: str, node: Node, shown: Field | None = None) -> Any:
         return _duration(text, node)
     try:
         if kind in ("int", "uint", "decimal", "float16", "float", "double"):
-            return float(text) if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else number(text, kind)
+            return float(text) if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else number(text)
         if kind == "bool":
             return {"true": True, "false": False}[text.lower()]
         if kind in ("binary", "fixed", "bson"):

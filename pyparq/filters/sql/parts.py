@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def value_of(node: Any, column: Node) -> Any:
     if special is not None:
         return float(special)
     if isinstance(node, sql.Literal):
-        return str(node.this) if node.is_string else number(str(node.this), kind)
+        return str(node.this) if node.is_string else number(str(node.this))
     if is_interval(node):
         return _interval(node)
     if isinstance(node, sql.HexString):
@@ -151,8 +152,10 @@ def _typed(node: Any, kind: str) -> Any:
             return text
         if target in ("DOUBLE", "FLOAT"):
             return float(text) if target == "DOUBLE" else np.float32(text)
-        if target in ("DECIMAL", "INT", "BIGINT", "SMALLINT", "TINYINT") and not node.to.expressions:
-            return number(text, "decimal")
+        if target == "DECIMAL" and not node.to.expressions:
+            return Decimal(text)
+        if target in ("INT", "BIGINT", "SMALLINT", "TINYINT"):
+            return int(text)
     except (ValueError, ArithmeticError) as error:
         raise unsupported(node, str(error)) from None
     raise unsupported(node, "this type is not supported in a cast")
