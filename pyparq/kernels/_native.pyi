@@ -899,11 +899,13 @@ def sbbf_check(bitset: Buffer, hashes: Buffer) -> NDArray[np.bool_]:
     Whether each hash may be in the filter. A single 32-byte block is a filter of one block.
     """
 
-probe_filters: Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer, int], NDArray[np.uint8]] | None
+probe_filters: (
+    Callable[[list[bytes], Buffer, Buffer, Buffer, Buffer, Buffer, int], tuple[NDArray[np.uint8], int, int]] | None
+)
 """`(paths, statuses, files, offsets, lengths, hashes, most)`: Whether Bloom filters hold any of the hashes (uint64): 0
-certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, mtime, inode and ctime of each file,
-which must be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than
-`most` bytes is not used. None where the system has no positioned reads."""
+certainly not, 1 perhaps, 2 where the filter cannot be used. And the requests and bytes that this took. `statuses`:
+size, mtime, inode and ctime of each file, which must be what they were; `files`: of each filter the place of its file
+in `paths`, rising. A filter of more than `most` bytes is not used. None where the system has no positioned reads."""
 
 probe_open_filters: Callable[[int, int, Buffer, Buffer, Buffer, Buffer, int], tuple[NDArray[np.uint8], int, int]] | None
 """`(fd, size, tail, offsets, lengths, hashes, most)`: The same of filters of one open file of `size` bytes, whose last

@@ -397,7 +397,7 @@ class Scan(Convertible):
             source=file.name,
             columns=self.schema.names,
             predicate=str(self.predicate),
-            file_bytes=file.fetcher.source.size,
+            file_bytes=file.num_bytes,
             file_row_groups=file.num_row_groups,
             file_rows=sum(file.num_rows_of(k) for k in range(file.num_row_groups)),
             file_pages=count_pages(file),

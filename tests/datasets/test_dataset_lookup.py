@@ -426,20 +426,43 @@ def test_only_few_files_are_opened(folder: Path) -> None:
     assert scan.explain().rows == 1
 
 
-def test_explanations_after_a_scan(folder: Path) -> None:
-    """What a scan that asked many files at once tells is what the files' own scans tell."""
-    filters = (col("id") == 1234) | (col("id") == 77)
-    ds = pyparq.dataset(folder)
-    apart = ds.explain(filters=filters)
+def bytes_read() -> int:
+    """By this process, so far."""
+    return int(Path("/proc/self/io").read_text().split("rchar: ")[1].split()[0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="the system does not count what a process reads")
+@pytest.mark.parametrize("filters", [None, (col("id") == 1234) | (col("id") == 77), col("id") < 0, col("id") >= 10])
+def test_explanations_tell_what_ran(folder: Path, filters: Any) -> None:
+    """However many files are asked and read at once: an explanation reads nothing, and its bytes are those of the
+    run."""
+    files = [pyparq.ParquetFile(path) for path in sorted(folder.rglob("*.parquet"))]
+    alone = [file.scan(filters=filters).explain() for file in files]
+    rows = sum(one.rows or 0 for one in alone)
+    left = sum(one.candidate_rows for one in alone)
     for run in (lambda scan: scan.to_table(), lambda scan: list(scan.batches())):
-        scan = ds.scan(filters=filters)
+        scan = pyparq.dataset(folder).scan(filters=filters)
+        before = bytes_read()
         run(scan)
+        read = bytes_read() - before
         for execute in (False, True, False):
+            before = bytes_read()
             found = scan.explain(execute=execute)
-            assert (found.rows, found.pages_decoded, found.stages) == (1, apart.pages_decoded, apart.stages)
-            assert len(found.parts) == FILES
-        assert scan.to_table().num_rows == 1
-    head = ds.scan(filters=col("id") >= 0)
+            assert bytes_read() - before < 1_000  # of /proc/self/io
+            assert found.rows == rows
+            assert found.candidate_rows >= left  # files that are read as one are not asked for pages
+        assert read < 1_000 or read * 0.9 < found.bytes_fetched < read * 1.1 + 40_000  # the schema came before
+        assert sum(part.bytes_fetched for part in found.parts) <= found.bytes_fetched
+        by_name = {stage.name: stage for stage in found.stages}
+        for name in ("statistics", "bloom filter"):
+            own = [stage for one in alone for stage in one.stages if stage.name == name]
+            if own and name in by_name:
+                assert by_name[name].row_groups_after == sum(stage.row_groups_after for stage in own)
+        assert scan.to_table().num_rows == rows
+
+
+def test_an_explanation_of_a_stream_that_was_left(folder: Path) -> None:
+    head = pyparq.dataset(folder).scan(filters=col("id") >= 0)
     next(iter(head.batches()))
     assert len(head.explain(execute=False).parts) == 1
 

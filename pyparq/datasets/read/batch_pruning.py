@@ -27,6 +27,7 @@ from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_of_numbers
 from pyparq.io.fetch import Fetcher
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.stage_report import StageReport
 from pyparq.runtime.threads import map_tasks
 
 ABSENT, UNUSABLE = 0, 2
@@ -69,6 +70,10 @@ class Together:
         self._maybe: dict[Test, Mask] = {}
         self.unasked: set[int] = set()
         """Positions of files with Bloom filters that have to be requested."""
+        self.reports: list[StageReport] = []
+        """What each index ruled out, for ``explain()``."""
+        self._cost = 0, 0
+        """Requests and bytes of the filters."""
 
     def row_groups(self) -> list[list[int] | None]:
         """For each file, the row groups that can match. ``None``: the file must be asked by itself."""
@@ -79,8 +84,10 @@ class Together:
             self._maybe[test] = np.ones(int(first[-1]), bool)
         if self._options.use_statistics:
             bounds = {node: self._bounds(j) for j, node in enumerate(self._nodes)}
+            before = self._combined(self._predicate)
             for test in self._tests:
                 self._maybe[test] = evaluate_bounds(test, bounds[test.node]).some
+            self._report("statistics", len(self._nodes) * len(before), before)
         if self._options.use_bloom_filters:
             self._by_filters(usual)
         kept: list[list[int] | None] = [[] if sound else None for sound in usual.tolist()]
@@ -96,8 +103,16 @@ class Together:
         if kernels.probe_filters is None:  # the system has no positioned reads
             self.unasked.update(np.flatnonzero(~self._is_local).tolist())
             return
-        for test in self._tests:
-            self._ask_filters(test, usual)
+        before = self._combined(self._predicate)
+        asked = sum(self._ask_filters(test, usual) for test in self._tests)
+        if asked:
+            self._report("bloom filter", asked, before, *self._cost)
+
+    def _report(self, name: str, asked: int, before: Mask, requests: int = 0, size: int = 0) -> None:
+        """Note what an index has left of the row groups of ``before``."""
+        after, rows = self._combined(self._predicate), self._chunks.rows
+        counts = int(before.sum()), int(after.sum()), int(rows[before].sum()), int(rows[after].sum())
+        self.reports.append(StageReport(name, asked, *counts, 0, 0, requests, size))
 
     def _bounds(self, j: int) -> Bounds:
         """Bounds from the statistics of the chunks of one leaf."""
@@ -116,15 +131,15 @@ class Together:
         join = np.logical_and if isinstance(predicate, And) else np.logical_or
         return np.asarray(join.reduce(children), bool)
 
-    def _ask_filters(self, test: Test, usual: Mask) -> None:
+    def _ask_filters(self, test: Test, usual: Mask) -> int:
         """Remove the row groups whose Bloom filters contain none of the literals. A file with an unusable filter is no
-        longer ``usual``."""
+        longer ``usual``. Returns the number of filters that were asked."""
         files, chunks = self._chunks.file_of, self._chunks.of_leaf(self._nodes.index(test.node))
         wanted = self._combined(self._predicate) & self._maybe[test] & (chunks.bloom_filter_offset > 0) & usual[files]
         asked = np.flatnonzero(wanted)
         hashes = probe_hashes(test) if len(asked) else None
         if hashes is None:
-            return
+            return 0
         flat = np.array(sorted({h for alternatives in hashes for h in alternatives}), np.uint64)
         answer = np.ones(len(asked), np.uint8)
         local = self._is_local[files[asked]]
@@ -133,12 +148,16 @@ class Together:
         self._maybe[test] = self._maybe[test].copy()
         self._maybe[test][asked] = answer != ABSENT
         usual[files[asked[answer == UNUSABLE]]] = False
+        return len(asked)
 
     def _by_paths(self, chunks: ChunkNumbers, files: Int64Array, asked: Int64Array, hashes: Hashes) -> Answer:
         """The answers of filters in local files."""
         parts = [asked[k : k + AT_A_TIME] for k in range(0, len(asked), AT_A_TIME)]
         probe = lambda part: self._probe(chunks, files[part], part, hashes)  # noqa: E731
-        return np.concatenate([np.zeros(0, np.uint8), *map_tasks(probe, parts, self._options.use_threads)])
+        found = map_tasks(probe, parts, self._options.use_threads)
+        requests, size = self._cost
+        self._cost = requests + sum(one[1] for one in found), size + sum(one[2] for one in found)
+        return np.concatenate([np.zeros(0, np.uint8), *(one[0] for one in found)])
 
     def _by_memory(self, chunks: ChunkNumbers, files: Int64Array, asked: Int64Array, hashes: Hashes) -> Answer:
         """The answers of filters in remote files, as far as they came with the footers or are kept."""
@@ -169,7 +188,9 @@ class Together:
         most = self._options.limits.max_bloom_filter
         return int(kernels.probe_open_filters(-1, end, tail, place, size, hashes, most)[0][0])
 
-    def _probe(self, chunks: ChunkNumbers, files: Int64Array, part: Int64Array, hashes: Hashes) -> Answer:
+    def _probe(
+        self, chunks: ChunkNumbers, files: Int64Array, part: Int64Array, hashes: Hashes
+    ) -> tuple[Answer, int, int]:
         assert kernels.probe_filters is not None
         first, last = int(files[0]), int(files[-1]) + 1
         return kernels.probe_filters(

@@ -26,7 +26,7 @@ from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.schema_node import Node
 from pyparq.index.row_ranges import Int64Array
 from pyparq.io.byte_ranges import Range
-from pyparq.io.fetch import Fetcher
+from pyparq.io.fetch import Fetcher, IOCounts
 from pyparq.read.footers.chunk_table import ChunkTable
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.known_schemas import FileSchema
@@ -151,7 +151,11 @@ class ConcatenatedFile(OpenFile):
         # The chunks are small: asking an index or a dictionary of each would cost more than it saves.
         options = replace(model.options, use_page_index=False, use_dictionaries=False)
         fetcher = Fetcher(ConcatenatedSource(parts[0].path, parts), model.fetcher.gap)
+        self._files, self._bytes = len(parts), sum(part.footer.status.size for part in parts)
         super().__init__(fetcher, footer, CLEAR_FILE, options, FileSchema(model.tree, model.key_values, model.fields))
+        read = [part.footer for part in parts]
+        requests = sum(footer.requests for footer in read)
+        self.open_counts = IOCounts(requests, sum(footer.bytes for footer in read), requests)
         self.of_group = np.repeat(np.arange(len(files)), [len(part) for part in groups])
         """Of each row group the place of its file among the parts."""
         base = (self.of_group << APART)[:, None]
@@ -171,6 +175,14 @@ class ConcatenatedFile(OpenFile):
             for group in (range(len(groups[k])) if chosen is None else chosen)
         ]
         """Those in which a row can match."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.fetcher.source.name} and {self._files - 1:,} more"
+
+    @property
+    def num_bytes(self) -> int:
+        return self._bytes
 
     def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node] | LeafSet) -> ChunkTable:
         nodes = nodes.nodes if isinstance(nodes, LeafSet) else nodes

@@ -199,6 +199,10 @@ class DatasetFiles:
             self.open(k)
         return [(k, self._opened[k]) for k in wanted if k in self._opened]
 
+    def footers_read(self, numbers: Iterable[int]) -> tuple[int, int, int]:
+        """Requests and bytes that the footers of these files took, and the size of the files."""
+        return self.footers.cost_of(numbers)
+
     def map_files(self, function: Callable[[T], R], items: Sequence[T], at_a_time: int | None = None) -> list[R]:
         """``function`` of each item in parallel: on the processors, or, for remote files, on threads that wait for up
         to ``at_a_time`` items (by default :attr:`requests`)."""

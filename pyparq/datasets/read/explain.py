@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from pyparq.datasets.read.file_scans import FileScan
+from pyparq.datasets.read.file_reads import Run, numbers_of
 from pyparq.pictures.tables import html_view, size_text, viewable
 from pyparq.read.explain import Explanation, stage_table, stage_view
 from pyparq.read.plan.stage_report import StageReport
@@ -46,7 +46,7 @@ class DatasetExplanation:
     requests: int
     bytes_fetched: int
     parts: tuple[Explanation, ...]
-    """One explanation per opened file."""
+    """One explanation for each file that was read, or for small files that were read as one."""
     ruled_out_by: str = "partitions"
     """What can rule out files before they are opened."""
 
@@ -108,8 +108,8 @@ class DatasetExplanation:
         return "\n".join(lines)
 
 
-def explain_files(
-    ran: Sequence[FileScan],
+def explain_run(
+    run: Run,
     *,
     source: str,
     columns: list[str],
@@ -121,8 +121,14 @@ def explain_files(
     rows: int | None,
     ruled_out_by: str = "partitions",
 ) -> DatasetExplanation:
-    """The sums over the scans of the files, and the numbers of the whole dataset: see :class:`DatasetExplanation`."""
-    parts = tuple(file_scan.scan.explain(execute=False) for file_scan in ran)
+    """The sums over the scans that ran, and the numbers of the whole dataset: see :class:`DatasetExplanation`."""
+    parts = tuple(scan.scan.explain(execute=False) for scan in run.scans)
+    # What is known of files that were asked together is not asked again, but found again in the footers.
+    again = [run.asked.issuperset(numbers_of(scan)) for scan in run.scans]
+    stages = [
+        tuple(stage for stage in part.stages if not (known and stage.name == "statistics"))
+        for part, known in zip(parts, again, strict=True)
+    ]
     return DatasetExplanation(
         source=source,
         columns=columns,
@@ -131,33 +137,18 @@ def explain_files(
         files_opened=files_opened,
         catalog_knows=catalog_knows,
         catalog_rules_out=catalog_rules_out,
-        file_bytes=sum(part.file_bytes for part in parts),
-        stages=_summed([part.stages for part in parts]),
+        file_bytes=run.file_bytes + sum(part.file_bytes for part in parts),
+        stages=_summed([tuple(run.reports), *stages]),
         candidate_rows=sum(part.candidate_rows for part in parts),
         rows=rows,
         pages_decoded=sum(part.pages_decoded for part in parts),
         dictionaries_decoded=sum(part.dictionaries_decoded for part in parts),
-        ranges=sum(part.ranges for part in parts),
-        requests=sum(part.requests for part in parts),
-        bytes_fetched=sum(part.bytes_fetched for part in parts),
+        ranges=run.requests + sum(part.ranges for part in parts),
+        requests=run.requests + sum(part.requests for part in parts) + sum(stage.requests for stage in run.reports),
+        bytes_fetched=run.bytes + sum(part.bytes_fetched for part in parts) + sum(s.bytes for s in run.reports),
         parts=parts,
         ruled_out_by=ruled_out_by,
     )
-
-
-def carry_over(ran: Sequence[FileScan], pruned: Sequence[FileScan]) -> None:
-    """Add the reads of scans to scans of the same files that were pruned again, this time with all indexes."""
-    before = {file_scan.number: file_scan.scan for file_scan in ran}
-    for file_scan in pruned:
-        scan, done = file_scan.scan, before.get(file_scan.number)
-        if done is None:
-            continue
-        asked = [report for report in scan.reports if report.name == "bloom filter"]
-        counts, read = scan.file.fetcher.counts, done.file.fetcher.counts
-        counts.requests = read.requests + sum(report.requests for report in asked)
-        counts.bytes = read.bytes + sum(report.bytes for report in asked)
-        counts.ranges = read.ranges
-        scan.reader.counts, scan.rows_returned = done.reader.counts, done.rows_returned
 
 
 def _summed(stages: Sequence[tuple[StageReport, ...]]) -> tuple[StageReport, ...]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyparq.arrow.table import Batch
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.early_scans import InTurn
-from pyparq.datasets.read.explain import carry_over
 from pyparq.datasets.read.file_plan import FilePlan
 from pyparq.datasets.read.file_scans import ConcatenatedScan, FileScan, FileScans
 from pyparq.datasets.read.filter import FilterParts
@@ -19,7 +18,28 @@ from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.stored_footer import AT_A_TIME
 from pyparq.errors import ParquetError
 from pyparq.filters.expression import Known
+from pyparq.read.plan.stage_report import StageReport
 from pyparq.read.scan import prune
+
+
+class Run(NamedTuple):
+    """What an explanation is made of."""
+
+    scans: list[FileScan | ConcatenatedScan]
+    asked: set[int]
+    """Files that were asked together, before their scans."""
+    reports: list[StageReport]
+    """What that ruled out."""
+    requests: int = 0
+    """For the footers of files without a scan."""
+    bytes: int = 0
+    file_bytes: int = 0
+    """The size of these files."""
+
+
+def numbers_of(scan: FileScan | ConcatenatedScan) -> list[int]:
+    """The files that a scan reads."""
+    return scan.numbers if isinstance(scan, ConcatenatedScan) else [scan.number]
 
 
 class FileReads:
@@ -45,12 +65,10 @@ class FileReads:
         self.rows_returned: int | None = None
         self.share_done = 0.0
         """How far :meth:`batches` has come in the files, from 0 to 1."""
-        self.ran: list[FileScan] = []
-        self.together = False
-        """Whether many files were asked at once. Their own scans then do not know what was ruled out."""
-        self.ran_together: list[FileScan] = []
-        self.joined = False
-        """Files were read as if they were one."""
+        self.ran: list[FileScan | ConcatenatedScan] = []
+        """The scans that have run, or are about to."""
+        self.asked: set[int] = set()
+        """Files that were asked together. Their scans do not know what was ruled out before them."""
         self._reached: int | None = None
         """Number of files that a stream has reached. ``None``: no stream has run."""
 
@@ -58,6 +76,7 @@ class FileReads:
         """All matching rows, in the order of the files. Files are read in parallel."""
         if self._limit is not None:
             return list(self.batches(None))
+        self._begin()
         scans = self.all_scans() if together else self.file_scans(together=False)
         read = self._files.map_files(self._read_any, scans, self._files.at_a_time())
         batches = [batch for part in read for batch in part]
@@ -66,8 +85,8 @@ class FileReads:
 
     def batches(self, batch_size: int | None) -> Generator[Batch]:
         """Matching rows, in the order of the files; one row group of one file is in memory at a time."""
-        self.rows_returned, self.ran, self._reached = 0, [], 0
-        self.ran_together = self.ran
+        self._begin()
+        self.rows_returned, self._reached = 0, 0
         for at, number, file_scan in self._in_turn():
             self._reached = at + 1
             if file_scan is not None:
@@ -77,6 +96,11 @@ class FileReads:
                     yield batch
             self.done(number)
         self.share_done = 1.0
+
+    def _begin(self) -> None:
+        """Forget the run before: each explanation tells of one."""
+        self.ran, self.asked = [], set()
+        self._scans.reports.clear()
 
     def rows(self, by_file: Iterable[tuple[int, Any]]) -> Iterator[Batch]:
         """Rows of some files: pairs of a file and its rows (a slice, or row numbers that rise)."""
@@ -100,20 +124,19 @@ class FileReads:
         scans = (self._scans.of_file(number, self._limit) for number in self.numbers)
         return (file_scan for file_scan in scans if file_scan is not None)
 
-    def pruned(self, *, execute: bool) -> list[FileScan]:
-        """The scans of the files, with the effect of their indexes. ``execute``: the files are read if they have not
-        been."""
-        if self.joined or (execute and self.rows_returned is None):
-            self.joined = self.together = False
-            self.all_batches(together=False)
-        ran = self.ran
-        if self.together or not ran:
-            ran = self.file_scans(self.numbers[: self._reached], together=False)
-        for file_scan in ran:
-            prune(file_scan.scan)
-        if self.together:  # these scans do not know what was ruled out before them
-            carry_over(self.ran_together, ran)
-        return ran
+    def pruned(self, *, execute: bool) -> Run:
+        """The scans that ran, each with the effect of its indexes. ``execute``: the files are read if they have not
+        been; otherwise their indexes are asked."""
+        if execute and self.rows_returned is None:
+            self.all_batches()
+        if not self.ran and self.rows_returned is None:
+            self._begin()
+            self.all_scans(self.numbers[: self._reached])
+        for scan in self.ran:
+            prune(scan.scan)
+        left = set(self.numbers[: self._reached])
+        left -= {number for scan in self.ran for number in numbers_of(scan)}
+        return Run(self.ran, self.asked, self._scans.reports, *self._files.footers_read(left))
 
     def _decided(self) -> tuple[list[int], list[int]]:
         """Two groups of files, by their partitions: those of which all rows match, and those in which columns
@@ -137,12 +160,18 @@ class FileReads:
         """The scans of the files in which a row may match, in the order of the files. Many small files share one
         scan."""
         wanted = list(self.numbers if numbers is None else numbers)
-        groups = self._scans.row_groups(wanted)
+        groups = self._row_groups(wanted)
         joined = self._scans.joined([number for number in wanted if groups.get(number) != []], groups)
-        self.joined = bool(joined)
         covered = {number for scan in joined for number in scan.numbers}
         others = self.file_scans([number for number in wanted if number not in covered], groups=groups)
-        return sorted([*joined, *others], key=lambda scan: scan.number)
+        self.ran = sorted([*joined, *others], key=lambda scan: scan.number)
+        return self.ran
+
+    def _row_groups(self, numbers: Sequence[int]) -> dict[int, list[int]]:
+        """The row groups that can match, of files that are asked together."""
+        groups = self._scans.row_groups(numbers)
+        self.asked.update(groups)
+        return groups
 
     def file_scans(
         self,
@@ -158,8 +187,7 @@ class FileReads:
         """
         wanted = list(self.numbers if numbers is None else numbers)
         if groups is None:
-            groups = self._scans.row_groups(wanted) if together else {}
-        self.together = self.together or bool(groups)
+            groups = self._row_groups(wanted) if together else {}
         self._files.open_all(number for number in wanted if groups.get(number) != [])
         found = []
         for number in wanted:
@@ -169,9 +197,7 @@ class FileReads:
                 found.append(file_scan)
             elif groups:
                 self.done(number)
-        self.ran = found
-        if together:
-            self.ran_together = found
+        self.ran = list(found)
         return found
 
     def _in_turn(self) -> Iterator[tuple[int, int, FileScan | None]]:
@@ -202,8 +228,7 @@ class FileReads:
         alone = self._limit is not None and self._files.is_remote
         for first in range(0, len(self.numbers), AT_A_TIME):
             numbers = self.numbers[first : first + AT_A_TIME]
-            groups = {} if alone else self._scans.row_groups(numbers)
-            self.together = self.together or bool(groups)
+            groups = {} if alone else self._row_groups(numbers)
             for at, number in enumerate(numbers, first):
                 yield at, number, groups.get(number)
 
@@ -241,9 +266,11 @@ class FileReads:
         return counted
 
     def _one_by_one_of(self, scan: ConcatenatedScan) -> Iterator[FileScan]:
+        self.ran = [other for other in self.ran if other is not scan]
         for number in scan.numbers:
             file_scan = self._scans.of_file(number, None)
             if file_scan is not None:
+                self.ran.append(file_scan)
                 yield file_scan
 
     def _batches_of(self, file_scan: FileScan, batch_size: int | None) -> Iterator[Batch]:

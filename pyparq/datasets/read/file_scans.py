@@ -25,6 +25,7 @@ from pyparq.errors import LeftOutColumnsWarning, ParquetError, located
 from pyparq.filters.expression import Expression, Known
 from pyparq.filters.predicate import Constant
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.stage_report import StageReport
 from pyparq.read.scan import Scan, same_question
 from pyparq.runtime.terminal_text import visible
 
@@ -76,6 +77,8 @@ class FileScans:
         """By the id of the schema tree, and by the part of the filter that partitions leave."""
         self._own_filters: set[int] = set()
         """Remote files whose Bloom filters did not come with their footers."""
+        self.reports: list[StageReport] = []
+        """What indexes have ruled out in files that were asked together."""
 
     def row_groups(self, numbers: Sequence[int]) -> dict[int, list[int]]:
         """The row groups that can match, for the files that can be asked together."""
@@ -93,6 +96,7 @@ class FileScans:
                 files = [AskedFile(where[k].where, footers.stored(k), footers.fetcher(k)) for k in part]
                 together = Together(model.scan.file, model.scan.predicate, files)
                 asked = together.row_groups()
+                self.reports += together.reports
                 self._own_filters.update(part[place] for place in together.unasked)
                 found |= {number: groups for number, groups in zip(part, asked, strict=True) if groups is not None}
         return found

@@ -224,6 +224,11 @@ class Footers:
         """The stored footer of a file that has a :meth:`frame`."""
         return self._stored[k]
 
+    def cost_of(self, numbers: Iterable[int]) -> tuple[int, int, int]:
+        """Requests and bytes that reading the footers of these files took, and the size of the files."""
+        read = [self._stored[k] for k in numbers if k in self._stored]
+        return sum(f.requests for f in read), sum(f.bytes for f in read), sum(f.status.size for f in read)
+
     def fetcher(self, k: int) -> Fetcher | None:
         """What has read the footer of a remote file. ``None`` for a local file."""
         return self._fetchers.get(k)

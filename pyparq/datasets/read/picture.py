@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyparq.datasets.read.dataset_files import DatasetFiles
-from pyparq.datasets.read.explain import DatasetExplanation, explain_files
+from pyparq.datasets.read.explain import DatasetExplanation, explain_run
+from pyparq.datasets.read.file_reads import Run
 from pyparq.datasets.read.file_scans import FileScan
 from pyparq.datasets.read.scan import DatasetScan, file_scans_of
 from pyparq.read.picture.fates import PARTITION
@@ -41,8 +42,8 @@ def _explanation(
     files: DatasetFiles, scan: DatasetScan, scans: list[FileScan], asked: dict[int, Asked], count: int
 ) -> DatasetExplanation:
     rows: Any = [one.explanation.rows for one in asked.values()]
-    return explain_files(
-        scans, source=files.root, columns=scan.schema.names,
+    return explain_run(
+        Run(list(scans), set(), []), source=files.root, columns=scan.schema.names,
         predicate="true" if scan.filters is None else repr(scan.filters),
         files=count, files_opened=len(scans), rows=sum(row or 0 for row in rows),
     )  # fmt: skip

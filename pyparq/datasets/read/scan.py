@@ -23,7 +23,7 @@ from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching
 from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
-from pyparq.datasets.read.explain import DatasetExplanation, explain_files
+from pyparq.datasets.read.explain import DatasetExplanation, explain_run
 from pyparq.datasets.read.file_plan import FilePlan, file_plan, within_limit
 from pyparq.datasets.read.file_reads import FileReads
 from pyparq.datasets.read.file_scans import FileScan
@@ -174,11 +174,10 @@ class DatasetScan(Convertible):
     def explain(self, *, execute: bool = True) -> DatasetExplanation:
         """What was left out by partitions, what each index removed in all files, and the bytes and requests it took.
 
-        Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes. Where small files
-        were read as one, it is run again, file by file.
+        Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
         """
         ran = self._reads.pruned(execute=execute)
-        return explain_files(
+        return explain_run(
             ran,
             source=self._dataset.root,
             columns=self.schema.names,

@@ -120,6 +120,11 @@ class OpenFile:
         return self.fetcher.source.name
 
     @property
+    def num_bytes(self) -> int:
+        """The size of the file."""
+        return self.fetcher.source.size
+
+    @property
     def num_row_groups(self) -> int:
         return self.footer.num_row_groups
 

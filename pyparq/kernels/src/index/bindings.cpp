@@ -75,11 +75,11 @@ void bind_many_filters(nb::module_& m) {
     m.def("probe_filters", &probe_filters, "paths"_a, "statuses"_a, "files"_a, "offsets"_a, "lengths"_a,
           "hashes"_a, "most"_a,
           nb::sig("def probe_filters(paths: list[bytes], statuses: Buffer, files: Buffer, offsets: Buffer, lengths: Buffer, "
-                  "hashes: Buffer, most: int) -> NDArray[np.uint8]"),
+                  "hashes: Buffer, most: int) -> tuple[NDArray[np.uint8], int, int]"),
           R"(Whether Bloom filters hold any of the hashes (uint64): 0
-certainly not, 1 perhaps, 2 where the filter cannot be used. `statuses`: size, mtime, inode and ctime of each file,
-which must be what they were; `files`: of each filter the place of its file in `paths`, rising. A filter of more than
-`most` bytes is not used. None where the system has no positioned reads.)");
+certainly not, 1 perhaps, 2 where the filter cannot be used. And the requests and bytes that this took. `statuses`:
+size, mtime, inode and ctime of each file, which must be what they were; `files`: of each filter the place of its file
+in `paths`, rising. A filter of more than `most` bytes is not used. None where the system has no positioned reads.)");
     m.def("probe_open_filters", &probe_open_filters, "fd"_a, "size"_a, "tail"_a, "offsets"_a, "lengths"_a,
           "hashes"_a, "most"_a,
           nb::sig("def probe_open_filters(fd: int, size: int, tail: Buffer, offsets: Buffer, lengths: Buffer, hashes: Buffer, "

@@ -22,9 +22,8 @@ nb::object xxh64_fixed(const RawIn& values, int64_t width_);
 nb::object xxh64_binary(const Offsets& offsets, const RawIn& data);
 void sbbf_insert(const RawOut& bitset, const In<uint64_t>& hashes);
 nb::object sbbf_check(const RawIn& bitset, const In<uint64_t>& hashes);
-nb::object probe_filters(const nb::list& paths, const In<int64_t>& statuses, const In<int64_t>& files,
-                         const In<int64_t>& offsets, const In<int64_t>& lengths, const In<uint64_t>& hashes,
-                         int64_t most);
+nb::tuple probe_filters(const nb::list& paths, const In<int64_t>& statuses, const In<int64_t>& files,
+                        const In<int64_t>& offsets, const In<int64_t>& lengths, const In<uint64_t>& hashes, int64_t most);
 nb::tuple probe_open_filters(int fd, int64_t file_size, const RawIn& tail, const In<int64_t>& offsets,
                              const In<int64_t>& lengths, const In<uint64_t>& hashes, int64_t most);
 nb::object compare_binary(const Offsets& offsets, const RawIn& data, const RawIn& literal);

@@ -123,9 +123,9 @@ uint8_t ask(OpenFilters& file, const Filter& filter, const Question& asked, std:
 
 }  // namespace
 
-nb::object probe_filters(const nb::list& paths, const In<int64_t>& statuses, const In<int64_t>& files,
-                         const In<int64_t>& offsets, const In<int64_t>& lengths, const In<uint64_t>& hashes,
-                         int64_t most) {
+nb::tuple probe_filters(const nb::list& paths, const In<int64_t>& statuses, const In<int64_t>& files,
+                        const In<int64_t>& offsets, const In<int64_t>& lengths, const In<uint64_t>& hashes,
+                        int64_t most) {
     const BytesList given(paths);
     const size_t n = given.items.size(), count = files.size;
     if (statuses.size != kStatusNumbers * n || offsets.size != count || lengths.size != count) fail("arrays that do not fit");
@@ -136,6 +136,7 @@ nb::object probe_filters(const nb::list& paths, const In<int64_t>& statuses, con
     }
     const Question asked{hashes.data, hashes.size, most};
     Fresh<uint8_t> out(count);
+    int64_t requests = 0, bytes = 0;
     {
         NoGil nogil(size_t{1} << 20);
         std::string room(size_t{1} << 14, '\0');
@@ -150,9 +151,11 @@ nb::object probe_filters(const nb::list& paths, const In<int64_t>& statuses, con
                 const Filter filter{offsets.data[k], lengths.data[k]};
                 out.data[k] = usable ? ask(asking, filter, asked, room) : uint8_t{kUnusable};
             }
+            requests += asking.requests;
+            bytes += asking.bytes;
         }
     }
-    return std::move(out.object);
+    return nb::make_tuple(std::move(out.object), requests, bytes);
 }
 
 // Filters of one open file: their answers, and the requests and bytes that they took. `tail` is the end of the file.
