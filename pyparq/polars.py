@@ -98,9 +98,7 @@ class _Source:
     ) -> Iterator[polars.DataFrame]:
         """The rows for which ``predicate`` is true, of the first ``num_rows``, piece by piece."""
         wanted = list(self.schema()) if columns is None else columns
-        # Rows need a column to be counted by, and the predicate its own.
         needed = list(dict.fromkeys([*wanted, *([] if predicate is None else predicate.meta.root_names())]))
-        needed = needed or list(self.schema())[:1]
         pushed = None if predicate is None or num_rows is not None else as_filters(predicate, self.schema())
         any_frame = False
         for frame in self._read(needed, pushed, num_rows, batch_size):

@@ -27,6 +27,7 @@ _Join: TypeAlias = type[AllOf] | type[AnyOf]
 
 LARGEST = 4 << 20
 """Serialized expressions above this size in bytes are not read. They hold a long list of values."""
+_MOST_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,11 @@ def exact_filter(predicate: polars.Expr, table: Table) -> Expression:
     empty = _known_columns(predicate, table)
     try:
         resolved = _resolved(predicate, empty)
-        node = None if resolved is None else read_nodes(resolved.meta.serialize())
+        whole = None if resolved is None else _whole(read_nodes(resolved.meta.serialize()))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError) as error:
-        raise FilterError(f"polars refuses the filter {predicate}: {error}") from None
-    whole = None if node is None else _whole(node)
+        raise FilterError(f"polars refuses the filter {_shown(predicate)}: {error}") from None
     if whole is None:
-        raise FilterError(f"{predicate} does not look at each row alone, or is never true: it is no filter of a file")
+        raise FilterError(f"{_shown(predicate)} does not look at each row alone, or is never true: no filter of a file")
     found = _Reader(empty.schema).read(whole)
     if found is None or not found.exact:
         raise FilterError(
@@ -124,7 +124,10 @@ def _resolved(predicate: polars.Expr, empty: polars.DataFrame) -> polars.Expr | 
 def _whole(node: Any) -> Any:
     """What stands in the ``fill_null`` of :func:`_resolved`. ``None`` if that is not the whole condition."""
     kind, inner = _named(node)
-    return inner["input"][0] if kind == "Function" and inner["function"] == "FillNull" else None
+    if kind != "Function" or inner["function"] != "FillNull":
+        return None
+    whole, instead = inner["input"]
+    return whole if _truth(instead).value is False else None
 
 
 def _unknown_part(node: Any, schema: polars.Schema) -> Any:
@@ -158,8 +161,9 @@ def _operator(node: Any) -> str:
     return str(inner["op"]) if kind == "BinaryExpr" else ""
 
 
-def _shown(node: Any) -> str:
-    return str(node.expression()) if isinstance(node, Node) else str(node)
+def _shown(part: Any) -> str:
+    text = str(part.expression() if isinstance(part, Node) else part)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 class _Reader:

@@ -54,7 +54,12 @@ class Query:
         """Whether the order of rows follows from the query."""
 
     def then(self, text: str, change: Callable[[Any], Any], ordered: bool = True) -> None:
-        self.frames = [change(frame) for frame in self.frames]
+        changed = [change(frame) for frame in self.frames]
+        try:
+            changed[1].collect_schema()
+        except pl.exceptions.PolarsError:  # an earlier step has made another type of a column
+            return
+        self.frames = changed
         self.steps.append(text)
         self.ordered &= ordered
 

@@ -210,6 +210,9 @@ def test_columns_that_are_not_needed_are_not_read(large: bytes) -> None:
     found, read = cost(large, lambda lf: lf.select(pl.len()))
     assert found.item() == ROWS
     assert read <= 8 * ROWS + 4_000
+    found, read = cost(large, lambda lf: lf.with_row_index().select("index"))
+    assert found["index"].to_list() == list(range(ROWS))
+    assert read == 0
 
 
 @pytest.mark.parametrize("engine", ["in-memory", "streaming"])

@@ -19,7 +19,7 @@ from questions import FLOATS, Dialect, Difference, Question, Unsaid, columns, li
 
 import pyparq
 import pyparq.polars
-from pyparq import col
+from pyparq import FilterError, col
 
 _OPS: dict[str, Any] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
@@ -263,7 +263,10 @@ class PolarsLazy(Polars):
 
     def found(self, said: Any) -> list[int]:
         query = pyparq.polars.scan(stored()).filter(said).select("n")
-        one, other = (query.collect(engine=engine)["n"].to_list() for engine in ("in-memory", "streaming"))
+        try:
+            one, other = (query.collect(engine=engine)["n"].to_list() for engine in ("in-memory", "streaming"))
+        except pl.exceptions.InvalidOperationError as error:  # polars', of a part that it need not come to
+            raise FilterError(str(error)) from None
         assert one == other
         return one
 
