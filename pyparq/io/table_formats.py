@@ -51,7 +51,8 @@ def managed_by(path: str) -> Managed | None:
     It is asked for every file that is written. So the folders above are remembered: they are asked for tables again
     when their entries have changed.
     """
-    folder = os.path.abspath(path)
+    is_plain = path.startswith("/") and "/." not in path and "//" not in path
+    folder = path if is_plain else os.path.abspath(path)
     if not _is_as_seen(folder) or _format_of(folder) is not None:
         found = tables_of((folder, os.path.realpath(folder)))
         if found:
@@ -60,33 +61,33 @@ def managed_by(path: str) -> Managed | None:
     return None
 
 
-_State = tuple[int, int, int]
-_seen: dict[str, list[tuple[str, _State]]] = {}
-"""Folders with the folders above them, none of which is a table, and the states in which they were looked at."""
+_seen: dict[str, list[tuple[str, int, int]]] = {}
+"""Folders with the folders above them, none of which is a table, and the inode and time of each."""
 _MOST_SEEN = 1000
 _TICK_NS = 100_000_000
 """Clocks of file systems: entries that are made so shortly after each other may leave one time."""
 
 
-def _state_of(folder: str) -> _State:
-    status = os.stat(folder)
-    return status.st_dev, status.st_ino, status.st_mtime_ns
-
-
 def _is_as_seen(folder: str) -> bool:
     above = _seen.get(folder)
+    if above is None:
+        return False
     try:
-        return above is not None and all(_state_of(one) == state for one, state in above)
+        for one, inode, changed in above:
+            status = os.stat(one)
+            if status.st_mtime_ns != changed or status.st_ino != inode:
+                return False
     except OSError:
         return False
+    return True
 
 
 def _remember(folder: str) -> None:
     ways = {os.path.dirname(folder), os.path.dirname(os.path.realpath(folder))}
     above = {way for path in ways for way in _with_those_above(path)}
     with suppress(OSError):
-        states = [(one, _state_of(one)) for one in sorted(above)]
-        if all(time.time_ns() - state[2] > _TICK_NS for _, state in states):
+        states = [(one, (status := os.stat(one)).st_ino, status.st_mtime_ns) for one in sorted(above)]
+        if all(time.time_ns() - changed > _TICK_NS for _, _, changed in states):
             if len(_seen) >= _MOST_SEEN:
                 _seen.clear()
             _seen[folder] = states
@@ -193,11 +194,12 @@ def check_target(where: Any, force: bool) -> None:
     stores."""
     if force:
         return
-    opened = open_file_parts(where)
-    if opened is not None:
-        where = opened[1] if is_local_system(opened[0]) else None
-    if not isinstance(where, (str, os.PathLike)) or hasattr(where, "write"):
-        return
+    if not isinstance(where, str):
+        opened = open_file_parts(where)
+        if opened is not None:
+            where = opened[1] if is_local_system(opened[0]) else None
+        if not isinstance(where, (str, os.PathLike)) or hasattr(where, "write"):
+            return
     path = os.fsdecode(where)
     path = (local_path(path) or "") if "://" in path or path.startswith("~") else path
     if not path:
