@@ -32,13 +32,14 @@ _CHAIN = re.compile("::(?=[A-Za-z][A-Za-z0-9+.-]*://)")
 _HOST = re.compile(r"(\[[^\]/@]*\]|[^:/?#@\[\]]*)(:\d*)?(?=[/?#]|$)")
 """A host with its port, and nothing before it."""
 _BUCKET = re.compile("(arn:[^/@]*|[^:/@]*)(?=/|$)")
-_SIGNED = re.compile(r"[?&](x-(amz|goog)-|sig(nature)?=|(aws|google)?access(key)?id=|se=|sp=|sv=|[a-z_-]*token=)", re.I)
+# Patterns of texts that are rare. They are compiled at their first use.
+_SIGNED = r"(?i)[?&](x-(amz|goog)-|sig(nature)?=|(aws|google)?access(key)?id=|se=|sp=|sv=|[a-z_-]*token=)"
 """The query of a signed URL, also where a ``?`` may be a letter."""
-_USER = re.compile(r"[^\s\"'<>/@:=,(]+:[^\s\"'<>@]*@(?=[^\s@])")
+_USER = r"[^\s\"'<>/@:=,(]+:[^\s\"'<>@]*@(?=[^\s@])"
 """User and password in front of a host, in the text of another library."""
-_PARAMETER = re.compile(r"((?:[?&;]|%3F|%26)([^\s=&;?%\"'<>]*)(?:=|%3D))([^\s&;%\"'<>]+)", re.IGNORECASE)
+_PARAMETER = r"(?i)((?:[?&;]|%3F|%26)([^\s=&;?%\"'<>]*)(?:=|%3D))([^\s&;%\"'<>]+)"
 """Of a query, also where that is part of a name."""
-_AUTHORIZATION = re.compile(r"((?:authorization|cookie)['\"]?\s*[:=]\s*['\"]?)[^'\"\r\n>)]+", re.IGNORECASE)
+_AUTHORIZATION = r"(?i)((?:authorization|cookie)['\"]?\s*[:=]\s*['\"]?)[^'\"\r\n>)]+"
 
 
 def shown(url: str) -> str:
@@ -57,7 +58,7 @@ def _shown(url: str) -> str:
         # A password may hold any letter. Where the user has no end in front of the first slash, it ends at the last @.
         rest = f"{host.rpartition('@')[2]}{slash}{path}" if "@" in host else rest.rpartition("@")[2]
     if in_bucket:
-        rest = rest[: rest.index("?")] if _SIGNED.search(rest) and "?" in rest else rest
+        rest = rest[: rest.index("?")] if re.search(_SIGNED, rest) and "?" in rest else rest
     else:
         rest = re.split("[?#]", rest, maxsplit=1)[0]
     return f"{protocol}://{rest}"
@@ -304,19 +305,19 @@ def without_secrets(text: str, path: str, storage_options: Any) -> str:
     text = _URL.sub(lambda found: shown(found[0]), text)
     for secret in sorted({*_secrets(storage_options), *_secrets_of_url(path)}, key=len, reverse=True):
         text = text.replace(secret, "***")
-    text = _AUTHORIZATION.sub(r"\1***", _USER.sub("***@", text))
-    return _PARAMETER.sub(lambda found: f"{found[1]}***" if _is_secret(found[2]) else found[0], text)
+    text = re.sub(_AUTHORIZATION, r"\1***", re.sub(_USER, "***@", text))
+    return re.sub(_PARAMETER, lambda found: f"{found[1]}***" if _is_secret(found[2]) else found[0], text)
 
 
 def _is_secret(parameter: str) -> bool:
-    return _SECRET.search(parameter) is not None or _SIGNED.match(f"?{parameter}=") is not None
+    return _SECRET.search(parameter) is not None or re.match(_SIGNED, f"?{parameter}=") is not None
 
 
 def _secrets_of_url(url: str) -> Iterator[str]:
     """Users, passwords and values of the query, as they stand in the URL and as they are decoded."""
     from urllib.parse import unquote
 
-    found = [match[3] for match in _PARAMETER.finditer(url) if _is_secret(match[2])]
+    found = [match[3] for match in re.finditer(_PARAMETER, url) if _is_secret(match[2])]
     for part in _CHAIN.split(url):
         protocol, _, rest = part.rpartition("://")
         if _has_user(protocol, rest):

@@ -257,7 +257,8 @@ def recover_dataset(path: Any, *, storage_options: Mapping[str, Any] | None = No
     store of obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md).
 
     Raises ``OSError`` as the operating system does, :class:`CorruptFileError` for a commit record or marker that is
-    damaged, and :class:`WriteConflictError` where a program on a store ends its write at this moment.
+    damaged, or leads out of the folder, and :class:`WriteConflictError` where a program on a store ends its write at
+    this moment, or another one keeps the lock of the folder.
 
     Example::
 

@@ -88,8 +88,8 @@ def write_dataset(
     Data without rows make one empty file, unless there are files already.
 
     Raises :class:`pyparq.TargetExistsError` in mode ``"error"`` for a folder that is not empty,
-    :class:`pyparq.WriteConflictError` where another write replaces files of the folder at the same time, and what
-    :func:`write_table` raises. After an error the folder is as it was.
+    :class:`pyparq.WriteConflictError` where another write replaces files of the folder at the same time, or keeps the
+    lock of the folder for ten seconds, and what :func:`write_table` raises. After an error the folder is as it was.
 
     Example::
 
