@@ -7,7 +7,6 @@ has to hold for all of them.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ import numpy as np
 from pyparq.errors import DroppedMetadataWarning
 from pyparq.format.types import DataType, Schema
 from pyparq.runtime.lazy_import import Later
+from pyparq.runtime.warn import warn_caller
 
 if TYPE_CHECKING:
     import json
@@ -163,5 +163,5 @@ def in_other_order(schema: Schema) -> Schema:
         return schema
     if not usual:
         text = "the rows have another order, so the key pandas does not give them their index, which was a range"
-        warnings.warn(f"{text}. Call reset_index() before, to store it as a column", DroppedMetadataWarning, 3)
+        warn_caller(f"{text}. Call reset_index() before, to store it as a column", DroppedMetadataWarning)
     return replace(schema, metadata={**schema.metadata, PANDAS: stored})

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import posixpath
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,6 +20,7 @@ from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarni
 from pyparq.io.retry import Retry
 from pyparq.io.table_formats import SPARK_STREAM, format_of, tables_of, warning_of
 from pyparq.io.url import check_storage_options, is_local_system, is_url, local_path, name_on, open_file_parts
+from pyparq.runtime.warn import warn_caller
 
 
 def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> SourceFiles:
@@ -54,7 +54,7 @@ def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retr
     _warn_if_managed(found)
     told = (*map(writes.warning_of, found.unfinished), *(write.warning() for write in found.store_writes))
     for text in dict.fromkeys(told):
-        warnings.warn(text, UnfinishedWriteWarning, stacklevel=3)
+        warn_caller(text, UnfinishedWriteWarning)
     return found
 
 
@@ -106,4 +106,4 @@ def _warn_if_managed(found: SourceFiles) -> None:
     for table in dict.fromkeys((*found.tables, *tables_of(folders))):
         if table in taken:
             continue
-        warnings.warn(warning_of(table), ManagedTableWarning, stacklevel=4)
+        warn_caller(warning_of(table), ManagedTableWarning)

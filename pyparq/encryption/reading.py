@@ -7,7 +7,6 @@ module unchanged, so that no stage asks whether a file is encrypted.
 from __future__ import annotations
 
 import threading
-import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -23,6 +22,7 @@ from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import deserialize
 from pyparq.kernels import PageCipher
 from pyparq.runtime import fork_safety
+from pyparq.runtime.warn import warn_caller
 
 T = TypeVar("T")
 
@@ -296,7 +296,7 @@ class EncryptedFile:
             message = f"the footer's signature was not checked: no footer key ({describe(self.key_metadata)})"
             if wanted:
                 raise EncryptionError(message)
-            warnings.warn(message, UnverifiedFooterWarning, stacklevel=6)
+            warn_caller(message, UnverifiedFooterWarning)
             return
         footer, signature = signed[:-SIGNATURE], signed[-SIGNATURE:]
         if len(signed) <= SIGNATURE or not self._footer_key.verify(footer, signature, footer_aad(self._file_aad)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -35,6 +34,7 @@ from pyparq.read.plan.row_groups import Selection
 from pyparq.read.small_row_groups import JOINED, SMALL, Part, look_apart, whole_parts
 from pyparq.read.variant_columns import NeededColumns, asks_variants
 from pyparq.runtime.threads import map_tasks
+from pyparq.runtime.warn import warn_caller
 
 MASKED_FROM = 1 << 13
 """From this many tested rows on, the matching rows may be a bitmap. Below, they are ranges."""
@@ -125,9 +125,8 @@ class RowGroupReader:
         except CorruptFileError as error:
             if not any(map(_knows_pages, selections)):
                 raise
-            warnings.warn(
-                f"the page indexes cannot be read and are ignored: {error}", CorruptIndexWarning, stacklevel=6
-            )
+            error.locate(file=self._columns.file.name)
+            warn_caller(f"the page indexes cannot be read and are ignored: {error}", CorruptIndexWarning)
             self._columns.account.rewind(used)  # what the failed read held is gone
             return self._read([self._without_index(s) for s in selections], outputs, limit)
 

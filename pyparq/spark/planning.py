@@ -7,7 +7,6 @@ each file as a row. The parts of all shares make one plan, the same that one pro
 from __future__ import annotations
 
 import pickle
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,6 +19,7 @@ from pyparq.datasets.read.scan import DatasetPlan, DatasetScan, planner_of
 from pyparq.datasets.read.schema_survey import Surveyed
 from pyparq.errors import CorruptIndexWarning
 from pyparq.format.types import Schema
+from pyparq.runtime.warn import warn_caller
 from pyparq.spark.files import PER_SLOT
 from pyparq.spark.planning_tasks import ShareReply
 from pyparq.spark.question import (
@@ -111,7 +111,7 @@ def _assembled(here: DatasetFiles, scan: DatasetScan, replies: Sequence[ShareRep
             if number in left and number not in here.unreadable:
                 here.leave_out(number, error)
         for said in found.said:
-            warnings.warn(said, CorruptIndexWarning, stacklevel=2)
+            warn_caller(said, CorruptIndexWarning)
         for number, made in found.plans or ():
             plans.append(replace(made, combination=int(here.partition_values.of_file[number])))
     return planner.assembled(plans)

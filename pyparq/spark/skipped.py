@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from pyparq.errors import SkippedFileWarning
 from pyparq.io.sink import open_sink
+from pyparq.runtime.warn import warn_caller
 
 
 class LeftOut(NamedTuple):
@@ -39,7 +40,7 @@ def left_out() -> Iterator[Callable[[], list[LeftOut]]]:
 def warn(files: Iterable[LeftOut]) -> None:
     """Say which files were left out, of the line that called a public function, which calls this."""
     for file in files:
-        warnings.warn(SkippedFileWarning(file.error, file.path), stacklevel=3)
+        warn_caller(SkippedFileWarning(file.error, file.path))
 
 
 def note(folder: str, files: Iterable[LeftOut], storage_options: Mapping[str, Any] | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -33,6 +32,7 @@ from pyparq.io.source import begin
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime.threads import REQUESTS, cpu_count, map_requests, map_tasks, most_requests
+from pyparq.runtime.warn import warn_caller
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -322,7 +322,7 @@ class DatasetFiles:
         self._opened.pop(k, None)
         self.unreadable[k] = error
         said = SkippedFileWarning(f"the file is left out: {error}", self.found.files[k].name)
-        warnings.warn(said, stacklevel=3)
+        warn_caller(said)
 
     def schema_of(self, asked: Collection[int]) -> Schema:
         """The schema of all files, for a scan of the files ``asked``. Other files are passed over if they cannot be

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +27,7 @@ from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.stage_report import StageReport
 from pyparq.read.scan import Scan, same_question
 from pyparq.runtime.terminal_text import visible
+from pyparq.runtime.warn import warn_caller
 
 
 @dataclass(slots=True)
@@ -181,7 +181,7 @@ class FileScans:
         names = self._dataset.left_out_columns(file)
         if names:
             text = f"schema= leaves out columns that the file has: {', '.join(map(visible, names))} [file {file.name}]"
-            warnings.warn(text, LeftOutColumnsWarning, stacklevel=3)
+            warn_caller(text, LeftOutColumnsWarning)
 
     def joined(self, numbers: Sequence[int], groups: dict[int, list[int]]) -> list[ConcatenatedScan]:
         """Scans of neighbouring small local files that are alike."""

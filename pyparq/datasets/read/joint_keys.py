@@ -7,7 +7,6 @@ describes columns (pandas, GeoParquet) is joined. What describes all columns of 
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from pyparq.arrow import pandas_key
 from pyparq.datasets.read.evolution import COMPACTION
 from pyparq.errors import DroppedMetadataWarning
 from pyparq.format.types import Schema
+from pyparq.runtime.warn import warn_caller
 
 GEO = b"geo"
 SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
@@ -59,7 +59,7 @@ def warn_dropped(dropped: Sequence[str], source: str) -> None:
     told = [name for name in dropped if name not in _SAID_OTHERWISE]
     if told:
         text = f"{source}: the files differ in key-value metadata. Left out: {', '.join(told)}"
-        warnings.warn(text, DroppedMetadataWarning, stacklevel=3)
+        warn_caller(text, DroppedMetadataWarning)
 
 
 def _joint_value(key: bytes, schemas: Sequence[Schema], whole: Schema) -> tuple[bytes | None, list[str]]:

@@ -6,7 +6,6 @@ state, are asked as if there were none. A catalog that cannot be read is passed 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +29,7 @@ from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression, Known
 from pyparq.io.retry import Retry
 from pyparq.options import ReadOptions
+from pyparq.runtime.warn import warn_caller
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -70,8 +70,7 @@ def known_files(found: SourceFiles, options: ReadOptions) -> KnownFiles | None:
 
 
 def _pass_over(root: str, error: Exception) -> None:
-    said = CatalogWarning(f"the catalog of {root} is not used: {error}")
-    warnings.warn(said, stacklevel=2)
+    warn_caller(f"the catalog of {root} is not used: {error}", CatalogWarning)
 
 
 class KnownFiles:

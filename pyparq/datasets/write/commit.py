@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import errno
 import os
-import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -47,6 +46,7 @@ from pyparq.io.given_systems import located as on_system
 from pyparq.io.renames import rename_new
 from pyparq.io.table_formats import check_folder
 from pyparq.io.url import is_url, local_path
+from pyparq.runtime.warn import warn_caller
 
 NOT_EMPTY = 'the folder is not empty. Give mode="append", "overwrite" or "overwrite_partitions"'
 FILLED = "another program has written to the folder meanwhile"
@@ -380,14 +380,14 @@ def _is_another(path: str, completing: bool) -> None:
         raise ChangedMeanwhile(
             "the file has changed since this job read it, so nothing is replaced: run the job again", file=path
         )
-    warnings.warn(f"{path} was written after the write that is completed here: it stays", UserWarning, stacklevel=5)
+    warn_caller(f"{path} was written after the write that is completed here: it stays")
 
 
 def _taken(place: str, completing: bool) -> None:
     """Another program has put a file of its own under a new file's name."""
     if not completing:
         raise TargetExistsError("a file of this name is there already", file=place)
-    warnings.warn(f"{place} was written after the write that is completed here: it stays", UserWarning, stacklevel=5)
+    warn_caller(f"{place} was written after the write that is completed here: it stays")
 
 
 def _missing(folder: str, place: str, completing: bool) -> None:
@@ -396,7 +396,7 @@ def _missing(folder: str, place: str, completing: bool) -> None:
         raise WriteConflictError(
             f"a new file has gone, so the commit cannot be completed. Remove {folder} to give it up", file=place
         )
-    warnings.warn(f"{place} was removed after it was written: it stays removed", UserWarning, stacklevel=5)
+    warn_caller(f"{place} was removed after it was written: it stays removed")
 
 
 def _undo(target: str, folder: str, record: Record, ours: Mapping[str, Identity | None], error: BaseException) -> None:
@@ -452,11 +452,7 @@ def tidying(target: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        warnings.warn(
-            f"the write to {target} is committed: do not repeat it. But what comes after that failed: {error}",
-            UserWarning,
-            stacklevel=4,
-        )
+        warn_caller(f"the write to {target} is committed: do not repeat it. But what comes after that failed: {error}")
     except BaseException as error:
         error.add_note(f"The write to {target} is committed. Do not repeat it.")
         raise

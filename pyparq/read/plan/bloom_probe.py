@@ -5,7 +5,6 @@ An encrypted bitset is one module, so it is read whole.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,12 +17,13 @@ from pyparq.encryption.aad import Module
 from pyparq.encryption.cipher import GCM_OVERHEAD, module_end
 from pyparq.errors import CorruptFileError, CorruptIndexWarning, EncryptionError, ParquetError
 from pyparq.index import bloom_filter
-from pyparq.io.byte_ranges import Range
+from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.fetch import Fetcher
 from pyparq.io.source import LocalFile
 from pyparq.limits import Limits
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.plan.spare_bytes import TRIP
+from pyparq.runtime.warn import warn_caller
 
 T = TypeVar("T")
 Bytes = bytes | memoryview
@@ -59,7 +59,7 @@ class Probing:
 
     def __init__(self, probes: Sequence[Probe], fetcher: Fetcher, limits: Limits) -> None:
         self._fetcher = fetcher
-        self._places = [_place(p, fetcher.source.size, limits) for p in probes]
+        self._places = [_place(p, fetcher.source, limits) for p in probes]
         if fetcher.is_reopened and sum(place.bitset_size for place in self._places) <= TRIP:
             blocks = [r for place in self._places if place.located for r in place.ranges()]
             if fetcher.missing_bytes([blocks]):
@@ -118,8 +118,8 @@ def _fetch(fetcher: Fetcher, ranges: list[Range]) -> list[memoryview]:
     return fetcher.fetch_indexes(ranges) if ranges else []
 
 
-def _place(probe: Probe, file_size: int, limits: Limits) -> _Place:
-    return (_EncryptedPlace if probe.chunk.crypto.encrypted else _ClearPlace)(probe, file_size, limits)
+def _place(probe: Probe, source: Source, limits: Limits) -> _Place:
+    return (_EncryptedPlace if probe.chunk.crypto.encrypted else _ClearPlace)(probe, source, limits)
 
 
 class _Place:
@@ -131,11 +131,12 @@ class _Place:
     reads_all = False
     """Whether the whole filter is read, though few blocks are asked for."""
 
-    def __init__(self, probe: Probe, file_size: int, limits: Limits) -> None:
+    def __init__(self, probe: Probe, source: Source, limits: Limits) -> None:
         self.probe = probe
+        self.file = source.name
         self.limits = limits
         self.offset: int = probe.chunk.numbers.bloom_filter_offset
-        self.available = file_size - 8 - self.offset
+        self.available = source.size - 8 - self.offset
         self.usable = True
         length = probe.chunk.numbers.bloom_filter_length
         if self.offset <= 0 or self.available <= 0 or not 0 <= length <= self.available:
@@ -169,11 +170,10 @@ class _Place:
     def _damaged(self, why: str) -> None:
         self.usable = False
         chunk = self.probe.chunk
-        warnings.warn(
-            f"Bloom filter ignored: {why} [row group {chunk.row_group}, column {chunk.name}]",
-            CorruptIndexWarning,
-            stacklevel=6,
+        said = CorruptFileError(
+            f"Bloom filter ignored: {why}", file=self.file, row_group=chunk.row_group, column=chunk.name
         )
+        warn_caller(str(said), CorruptIndexWarning)
 
     def _answer(self, blocks: Iterator[Bytes]) -> None:
         """The answer of a probe. ``blocks``: the block of each hash, in order."""
@@ -274,7 +274,7 @@ def read_filter(chunk: Chunk, fetcher: Fetcher, limits: Limits) -> bloom_filter.
         return None
     left = fetcher.source.size - 8 - offset
     if chunk.crypto.encrypted:
-        place = _EncryptedPlace(Probe(chunk, []), fetcher.source.size, limits)
+        place = _EncryptedPlace(Probe(chunk, []), fetcher.source, limits)
         if not place.located:
             place.locate(fetcher.fetch([(offset, min(place.head, left))])[0])
         (data,) = fetcher.fetch(place.ranges())

@@ -6,7 +6,6 @@ authentication is refused: damage by accident is unlikely there.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,6 +18,7 @@ from pyparq.index.page_index import PageLocations, parse_column_index, parse_off
 from pyparq.io.byte_ranges import Range
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.runtime.warn import warn_caller
 
 Key = tuple[int, int]
 """(row group, leaf column)."""
@@ -56,11 +56,11 @@ def page_index_ranges(chunk: Chunk, file: OpenFile) -> list[Range]:
 def _inside(ranges: list[Range], chunk: Chunk, file: OpenFile) -> bool:
     for place in ranges:
         if not _fits([place], file):
-            warn_index(chunk, CorruptFileError(f"{place[1]} bytes at offset {place[0]} are outside the file"))
+            warn_index(file, chunk, CorruptFileError(f"{place[1]} bytes at offset {place[0]} are outside the file"))
             return False
         if not _is_own(place, chunk, file):
             text = f"its bytes at offset {place[0]} are also those of another column chunk's"
-            warn_index(chunk, CorruptFileError(text))
+            warn_index(file, chunk, CorruptFileError(text))
             return False
     return True
 
@@ -103,13 +103,12 @@ def _fits(ranges: list[Range], file: OpenFile) -> bool:
     return all(offset >= 4 and 0 < length <= most and offset + length <= end for offset, length in ranges)
 
 
-def warn_index(chunk: Chunk, error: ParquetError) -> None:
+def warn_index(file: OpenFile, chunk: Chunk, error: ParquetError) -> None:
     """Warn that a damaged index is ignored."""
-    warnings.warn(
-        f"page index ignored: {error.message} [row group {chunk.row_group}, column {chunk.name}]",
-        CorruptIndexWarning,
-        stacklevel=4,
+    said = CorruptFileError(
+        f"page index ignored: {error.message}", file=file.name, row_group=chunk.row_group, column=chunk.name
     )
+    warn_caller(str(said), CorruptIndexWarning)
 
 
 def read_locations(file: OpenFile, chunks: Sequence[Chunk]) -> dict[Key, PageLocations]:
@@ -152,7 +151,7 @@ def _locations(file: OpenFile, chunk: Chunk, data: memoryview) -> PageLocations 
     try:
         return _parsed_locations(file, chunk, data)
     except ParquetError as error:
-        warn_index(chunk, error)
+        warn_index(file, chunk, error)
         return None
 
 
@@ -178,7 +177,7 @@ def _bounds(file: OpenFile, chunk: Chunk, data: memoryview, locations: PageLocat
     try:
         return _parsed_bounds(file, chunk, data, locations)
     except ParquetError as error:
-        warn_index(chunk, error)
+        warn_index(file, chunk, error)
         return None
 
 
