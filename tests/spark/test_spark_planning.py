@@ -204,8 +204,9 @@ def test_files_without_a_common_type(spark: Any, ps: Any, tmp_path: Path, few: A
     few()
     with pytest.raises(SchemaError, match=r"int64 in .*0\.parquet.*6\.parquet"):
         ps.read(spark, tmp_path)
+    assert ps.count(spark, tmp_path) == 8  # looks at no column
     with pytest.raises(SchemaError, match=r"0\.parquet.*6\.parquet"):
-        ps.count(spark, tmp_path)
+        ps.count(spark, tmp_path, pyparq.col("a") == 1)
 
 
 def test_parts_are_not_large() -> None:
