@@ -189,16 +189,13 @@ class _FolderLock(HeldLock):
                 return True
 
     def _wait(self) -> None:
-        """Wait as long as the holders change."""
-        holder = self._held_by()
-        while not _wait_for_lock(self._fd, time.monotonic() + FOLDER_PATIENCE):
-            before, holder = holder, self._held_by()
-            if holder == before:
-                raise WriteConflictError(
-                    f"another program holds the lock of the folder ({FOLDER_LOCK}){holder}. It was waited for, "
-                    f"{FOLDER_PATIENCE:g} seconds long. Try again when that program has ended its write, or end it",
-                    file=self._folder,
-                )
+        """Wait for one holder: the next one has a lock of its own."""
+        if not _wait_for_lock(self._fd, time.monotonic() + FOLDER_PATIENCE):
+            raise WriteConflictError(
+                f"another program holds the lock of the folder ({FOLDER_LOCK}){self._held_by()}. It was waited for, "
+                f"{FOLDER_PATIENCE:g} seconds long. Try again when that program has ended its write, or end it",
+                file=self._folder,
+            )
 
     def _held_by(self) -> str:
         with suppress(OSError, ValueError):

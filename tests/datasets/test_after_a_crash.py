@@ -256,21 +256,20 @@ def test_an_undone_commit_leaves_alone_what_another_program_has_put_for_its_new_
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Put there after the look whether the new files are as they were placed."""
-    real = commit._touched
+    real = commit.locked_name
 
-    def touched(*given: Any) -> bool:
-        found = real(*given)
-        (new,) = [path for path in lake.glob("*.parquet") if path.stem not in "ab"]
-        pyparq.write_table(table(3), lake / "other")
-        os.rename(lake / "other", new)
-        return found
+    def locked(path: str) -> Any:
+        if os.path.basename(path) not in ("a.parquet", "b.parquet"):
+            pyparq.write_table(table(3), lake / "other")
+            os.rename(lake / "other", path)
+        return real(path)
 
     def fail(step: str) -> None:
         if step == "placed":
             raise KeyboardInterrupt
 
     monkeypatch.setattr(commit, "reached", fail)
-    monkeypatch.setattr(commit, "_touched", touched)
+    monkeypatch.setattr(commit, "locked_name", locked)
     with pytest.raises(KeyboardInterrupt):
         overwrite(lake, 2)
     assert generations(lake) == {1: 2 * ROWS, 3: ROWS}

@@ -120,17 +120,6 @@ def test_a_writer_that_was_stopped(lake: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not list(lake.glob("_*"))
 
 
-def test_the_limit_is_for_one_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A queue of many writers goes on. The limits of the waits end one by one, while the holders change."""
-    names = iter(["1@a@x", "2@a@x", "2@a@x", "2@a@x"])
-    lock = file_lock._FolderLock(str(tmp_path))
-    monkeypatch.setattr(lock, "_held_by", lambda: next(names))
-    monkeypatch.setattr(file_lock, "_wait_for_lock", lambda fd, until: False)
-    with pytest.raises(WriteConflictError, match="2@a@x"):
-        lock._wait()
-    assert len(list(names)) == 1
-
-
 def test_threads_take_turns(tmp_path: Path) -> None:
     inside: list[int] = []
     most: list[int] = []

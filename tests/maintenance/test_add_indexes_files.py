@@ -31,6 +31,7 @@ from pyparq import col
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import deserialize, serialize
 from pyparq.format.thrift_tree import BINARY, I64, ThriftStruct
+from pyparq.io.file_lock import FOLDER_LOCK
 
 ROWS = 3_000
 TABLE = pa.table({"id": np.arange(ROWS) * 2, "text": [f"v{i:06d}" for i in range(ROWS)]})
@@ -262,10 +263,12 @@ def test_killed_just_before_the_end(path: Path) -> None:
     done = in_child(path, "killed")
     assert done.returncode == -signal.SIGKILL
     assert (state(path), path.read_bytes()) == (before, data)
-    for name in names(path.parent):  # where files need a name, the new one has a hidden one, and is complete
+    left = [name for name in names(path.parent) if name != FOLDER_LOCK]
+    for name in left:  # where files need a name, the new one has a hidden one, and is complete
         assert pq.read_table(path.parent / name).equals(TABLE)
         assert name == "a.parquet" or name.startswith(".a.parquet.")
     assert pyparq.add_indexes(path, bloom_filters=True).files_written == 1
+    assert names(path.parent) == left
 
 
 def test_killed_at_any_moment(tmp_path: Path) -> None:
