@@ -11,6 +11,7 @@ DOOR = (
     "catalog.place",
     "data_files",
     "discovery",
+    "partition_texts",
     "partitions",
     "read.column_matching",
     "read.dataset",
