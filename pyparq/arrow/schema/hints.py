@@ -223,11 +223,20 @@ def _metadata(
     added = {k: v for k, v in found.items() if k not in _RESERVED and not k.startswith((b"_PL_", b"PARQUET:"))}
     added |= {k: v for k, v in found.items() if k.startswith(b"_PL_") and is_polars_note(k, v, type_)}
     name = found.get(EXTENSION_NAME)
-    if name is not None and EXTENSION_NAME not in field.metadata and values_of(type_).format == hint.format:
+    is_whole = name is not None and values_of(type_).format == hint.format and _is_whole(type_, hint)
+    if name is not None and is_whole and EXTENSION_NAME not in field.metadata:
         checked = _extension(name, found.get(EXTENSION_METADATA, b""), type_)
         if checked is not None:
             added |= {EXTENSION_NAME: name, EXTENSION_METADATA: checked}
     return {**added, **field.metadata} if added else field.metadata
+
+
+def _is_whole(type_: DataType, hint: HintField | PlainHint) -> bool:
+    """Whether the column has all fields of the hinted type: an extension type takes no part of its storage."""
+    if not type_.is_nested:
+        return True
+    pairs = zip(type_.children, _children(hint), strict=False)
+    return len(type_.children) == hint.num_children and all(_is_whole(field.type, inner) for field, inner in pairs)
 
 
 def _extension(name: bytes, described: bytes, type_: DataType) -> bytes | None:
@@ -287,9 +296,15 @@ def _is_tensor(described: bytes, type_: DataType) -> bool:
 
 
 def with_dictionaries(field: Field, shape: Shape, columns: Collection[int]) -> Field:
-    """The field with the leaves in ``columns`` (ordinals) as dictionaries of their types."""
+    """The field with the leaves in ``columns`` (ordinals) as dictionaries of their types. An extension type has no
+    dictionary as its storage: what it is of is shown then."""
     type_ = _with_dictionaries(field.type, shape, columns)
-    return field if type_ is field.type else replace(field, type=type_)
+    if type_ is field.type:
+        return field
+    metadata = field.metadata
+    if type_.dictionary is not None and EXTENSION_NAME in metadata:
+        metadata = {k: v for k, v in metadata.items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
+    return replace(field, type=type_, metadata=metadata)
 
 
 def _with_dictionaries(type_: DataType, shape: Shape, columns: Collection[int]) -> DataType:

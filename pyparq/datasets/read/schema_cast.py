@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -120,6 +121,9 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
         return _struct(column, source, wanted, by)
     if column.type.format == "+m" and type_.format == "+m":
         return _map(column, source, wanted, by)
+    if is_list(column.type) and type_.kind == "list_view":
+        laid_out = DataType("+L" if type_.format == "+vL" else "+l", type_.children)
+        return restore(conform(column, source, replace(wanted, type=laid_out), by), type_, _LARGEST)
     if is_list(column.type) and is_list(type_) and column.type.children[0].type != type_.children[0].type:
         column = _list(column, source, wanted, by)
     if column.dictionary is not None and column.type.dictionary is not None and type_.dictionary is None:
