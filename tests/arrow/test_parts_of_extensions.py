@@ -61,7 +61,8 @@ def test_json_as_a_dictionary(tmp_path: Path) -> None:
     pyparq.write_table({"j": texts}, path, schema={"j": "json?"})
     table = pyparq.read_table(path, read_dictionary=["j"])
     assert table.to_arrow()["j"].type == pa.dictionary(pa.int32(), pa.string())
-    assert table.to_arrow()["j"].to_pylist() == table.to_polars()["j"].to_list() == [row["j"] for row in table.to_pylist()]
+    assert table.to_arrow()["j"].to_pylist() == table.to_polars()["j"].to_list() == texts
+    assert [row["j"] for row in table.to_pylist()] == texts
     assert [None if pd.isna(v) else v for v in table.to_pandas()["j"]] == texts
     pyparq.write_table(table, tmp_path / "b.parquet")
     assert pq.read_table(tmp_path / "b.parquet")["j"].to_pylist() == texts
