@@ -42,7 +42,7 @@ delta::Prefixed read_prefixes(const PageValues& page, Budget& budget) {
         return delta::read_prefixed({page.data.data, page.data.data + page.data.size}, page.present, most);
     } catch (const KernelError& error) {
         if (most < kMostPage && std::string(error.what()).find("bytes allowed") != std::string::npos)
-            throw PageRefusal{"memory", static_cast<int64_t>(most)};
+            throw PageRefusal{"memory", static_cast<int64_t>(most) + 1, budget.held()};
         throw;
     }
 }
