@@ -14,7 +14,7 @@ constexpr int64_t kIndicesDecodedTwice = 32;  // at most this part of a column, 
 
 void append_bytes(Block& block, size_t used, const uint8_t* data, uint8_t fill, size_t n, Budget& budget) {
     if (used + n > block.size()) {
-        const size_t room = std::max(used + n, block.size() * 2);
+        const size_t room = grown(block.size(), used + n, budget);
         budget.take(room - block.size());
         block.grow(room);
     }

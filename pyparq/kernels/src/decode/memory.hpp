@@ -50,6 +50,12 @@ class Budget {
     More more_;
 };
 
+// Bytes for what grows from `size` to `needed` or more: twice as many as before where there is memory for them.
+inline size_t grown(size_t size, size_t needed, const Budget& budget) {
+    const size_t room = std::max(needed, 2 * size);
+    return static_cast<int64_t>(room - size) > budget.left() ? needed : room;
+}
+
 // Bytes that are taken for as long as this is here.
 class Hold {
   public:
