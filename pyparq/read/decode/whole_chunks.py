@@ -55,9 +55,9 @@ def decode_chunks(
     """
     num_rows, codec, num_values, has_dictionary, start, size = (array.ravel() for array in chunks)
     found, totals, refusal = within_memory(
-        lambda *bounds: kernels.decode_chunks(
+        lambda limits, threads, room: kernels.decode_chunks(
             _specs(leaves).leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size,
-            read, *bounds, list(wanted),
+            read, limits, threads, room, list(wanted),
         ), options, account,
     )  # fmt: skip
     if refusal is not None:
