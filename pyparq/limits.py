@@ -36,7 +36,8 @@ class Limits:
     max_memory: int | None = None
     """Most decoded bytes that one read may hold at a time: open pages, dictionaries and columns. ``None``: the memory
     of the machine, or of the container (cgroup) that the process runs in. A stream of batches holds one row group at a
-    time."""
+    time. Where several threads, or small row groups read together, do not fit, one thread or one row group at a time
+    does the work."""
     max_column: int = 16 << 30
     """Largest decoded column chunk: its values and offsets in memory."""
     max_bloom_filter: int = 128 << 20

@@ -259,7 +259,8 @@ class Scan(Convertible):
             self._check_rows_alone(total)
         try:
             self.begin()
-            for k, part in enumerate(self._groups.together(selections, apart)):
+            refused = list[Selection]()
+            for k, part in enumerate(_then_alone(self._groups.together(selections, apart), refused)):
                 if left == 0:
                     return
                 if k == 1:
@@ -267,7 +268,9 @@ class Scan(Convertible):
                 self.reader.account.restart(alive)
                 # The memory of pruning is used again. The memory of decoding these row groups is released with them.
                 fresh = [replace(s, dictionaries=dict(s.dictionaries), locations=dict(s.locations)) for s in part]
-                batches = self._groups.run(fresh, limit=left)
+                batches = self._run(fresh, refused, limit=left)
+                if batches is None:
+                    continue
                 if left is not None:
                     left -= sum(batch.num_rows for batch in batches)
                 if all_stay:
@@ -279,6 +282,17 @@ class Scan(Convertible):
             # Python prints an interrupt that arrives while it drops a generator. Code without calls gives it no place.
             if self.reader.prefetch is not None or self.file.fetcher.ahead:
                 self.give_up()
+
+    def _run(self, part: list[Selection], refused: list[Selection], **asked: Any) -> list[Batch] | None:
+        """The batches of row groups that are read together. ``None`` if a limit refuses them: they are put into
+        ``refused``, and are read one by one then."""
+        try:
+            return self._groups.run(part, **asked)
+        except LimitError:
+            if len(part) == 1:
+                raise
+            refused += part
+            return None
 
     def _check_rows_alone(self, rows: int) -> None:
         """Raise :class:`LimitError` for batches without columns whose row count is larger than any file of this size
@@ -339,12 +353,14 @@ class Scan(Convertible):
         total = 0
         try:
             self._request_ahead(selections, [])
-            for part in self._groups.together(selections, counted=self.limit is None):
+            refused = list[Selection]()
+            for part in _then_alone(self._groups.together(selections, counted=self.limit is None), refused):
                 wanted = None if self.limit is None else self.limit - total
                 if wanted == 0:
                     break
                 self.reader.account.restart()
-                total += sum(b.num_rows for b in self._groups.run(part, outputs=[], limit=wanted))
+                batches = self._run(part, refused, outputs=[], limit=wanted)
+                total += sum(b.num_rows for b in batches or ())
         finally:
             self.give_up()
         return total
@@ -505,6 +521,14 @@ def traced(scan: Scan) -> Trace:
 def prune(scan: Scan) -> None:
     """Ask the indexes now what a scan has to read, if they have not been asked."""
     scan._prune()
+
+
+def _then_alone(parts: Iterator[list[Selection]], refused: list[Selection]) -> Iterator[list[Selection]]:
+    """All ``parts``. Behind each follow the row groups that were put into ``refused`` meanwhile, one by one."""
+    for part in parts:
+        yield part
+        while refused:
+            yield [refused.pop(0)]
 
 
 def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:

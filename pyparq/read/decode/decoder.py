@@ -7,8 +7,9 @@ pages and encodings. This module decides the form of each column, supplies the b
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyparq import kernels
@@ -97,7 +98,7 @@ def decode(
     Of the errors that the threads find, raises the first as :class:`PieceError`.
     """
     jobs = [(spec_of(column.node, column.kind), [piece.spec() for piece in column.pieces]) for column in columns]
-    results, facts, refusal = kernels.decode_columns(jobs, *bounds_of(options, account))
+    results, facts, refusal = within_memory(partial(kernels.decode_columns, jobs), options, account)
     if refusal is not None:
         raise _refused(refusal, columns, account)
     found = []
@@ -145,6 +146,16 @@ def spec_of(node: Node, kind: Kind = "values") -> kernels.LeafSpec:
 def bounds_of(options: ReadOptions, account: Account | Portion) -> tuple[kernels.PageLimits, int, int]:
     """Limits, number of threads, and bytes that are left."""
     return limits_of(options), cpu_count() if options.use_threads else 1, max(account.left, 0)
+
+
+def within_memory(call: Callable[..., Any], options: ReadOptions, account: Account | Portion) -> Any:
+    """The result of ``call(limits, threads, room)``, whose last item is a refusal or ``None``. Threads hold parts of
+    columns beside each other: where these do not fit, one thread does the work."""
+    limits, threads, room = bounds_of(options, account)
+    found = call(limits, threads, room)
+    if threads > 1 and found[-1] is not None and found[-1].name == "memory":
+        found = call(limits, 1, room)
+    return found
 
 
 def limits_of(options: ReadOptions) -> kernels.PageLimits:

@@ -59,10 +59,11 @@ class Account:
             self.used += size
             return size
 
-    def refusal(self, size: int) -> LimitError:
-        """The error for code that needs ``size`` more bytes."""
+    def refusal(self, size: int, uncounted: int = 0) -> LimitError:
+        """The error for code that needs ``size`` more bytes. ``uncounted``: bytes that it holds and that are not taken
+        yet."""
         return LimitError(
-            f"the read holds {self.used} decoded bytes and needs at least {size} more bytes: "
+            f"the read holds {self.used + uncounted} decoded bytes and needs at least {size} more bytes: "
             f"more than limits.max_memory ({self.most})"
         )
 
@@ -111,9 +112,9 @@ class Portion:
         self._account.give(self._room - alive)
         self._room = self._taken = alive
 
-    def refusal(self, size: int) -> LimitError:
+    def refusal(self, size: int, uncounted: int = 0) -> LimitError:
         """As :meth:`Account.refusal`."""
-        return self._account.refusal(size)
+        return self._account.refusal(size, uncounted - self.left)
 
 
 class Share:
@@ -151,8 +152,8 @@ class Share:
             self._account.give(spare)
             self._paid = self.held
 
-    def refusal(self, size: int) -> LimitError:
-        """As :meth:`Account.refusal`, for ``size`` bytes or more."""
+    def refusal(self, size: int, uncounted: int = 0) -> LimitError:
+        """As :meth:`Account.refusal`, for ``size`` bytes or more. What pages hold is taken already."""
         return self._account.refusal(size)
 
     def settle(self, size: int) -> None:

@@ -75,12 +75,12 @@ _LIMITS: dict[str, Callable[[DecodeRefusal], str]] = {
 }
 
 
-def worded(refusal: DecodeRefusal, too_much: Callable[[int], ParquetError]) -> ParquetError:
-    """The error to raise, without its place. ``too_much(size)``: the error for a read that needs ``size`` more
-    bytes."""
+def worded(refusal: DecodeRefusal, too_much: Callable[[int, int], ParquetError]) -> ParquetError:
+    """The error to raise, without its place. ``too_much(size, held)``: the error for a read that needs ``size`` more
+    bytes than the ``held`` ones of this call."""
     name = refusal.name
     if name == "memory":
-        return too_much(refusal.a)
+        return too_much(refusal.a, refusal.b)
     if name == "crc":
         advice = "" if refusal.a else ". Some writers store 0 for every page: verify_checksums=False reads these"
         return ChecksumError(f"the page does not match its CRC (stored {refusal.a:#010x}){advice}")

@@ -16,7 +16,7 @@ from pyparq.index.row_mask import Words
 from pyparq.kernels import DecodedColumn
 from pyparq.options import ReadOptions
 from pyparq.read.decode.arrow_columns import Decoded, column_of, native_type
-from pyparq.read.decode.decoder import PieceError, bounds_of, spec_of
+from pyparq.read.decode.decoder import PieceError, spec_of, within_memory
 from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.decode.refusals import worded
 from pyparq.read.footers.leaf_set import LeafSet
@@ -54,9 +54,11 @@ def decode_chunks(
     no codes. Raises :class:`PieceError` without naming the chunk.
     """
     num_rows, codec, num_values, has_dictionary, start, size = (array.ravel() for array in chunks)
-    found, totals, refusal = kernels.decode_chunks(
-        _specs(leaves).leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size, read,
-        *bounds_of(options, account), list(wanted),
+    found, totals, refusal = within_memory(
+        lambda limits, threads, room: kernels.decode_chunks(
+            _specs(leaves).leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size,
+            read, limits, threads, room, list(wanted),
+        ), options, account,
     )  # fmt: skip
     if refusal is not None:
         raise PieceError(refusal.error or worded(refusal, account.refusal), 0, 0)

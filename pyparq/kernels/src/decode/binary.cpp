@@ -42,7 +42,7 @@ delta::Prefixed read_prefixes(const PageValues& page, Budget& budget) {
         return delta::read_prefixed({page.data.data, page.data.data + page.data.size}, page.present, most);
     } catch (const KernelError& error) {
         if (most < kMostPage && std::string(error.what()).find("bytes allowed") != std::string::npos)
-            throw PageRefusal{"memory", static_cast<int64_t>(most)};
+            throw PageRefusal{"memory", static_cast<int64_t>(most) + 1, budget.held()};
         throw;
     }
 }
@@ -90,7 +90,7 @@ O* BinarySink<O>::next(size_t more, Budget& budget) {
     const size_t needed = checked_mul(slots + more + 1, sizeof(O));
     check_column(needed, limits_);
     if (needed > own.size()) {
-        const size_t room = std::max(needed, own.size() * 2);
+        const size_t room = grown(own.size(), needed, budget);
         budget.take(room - own.size());
         own.grow(room);
     }
@@ -104,8 +104,7 @@ void BinarySink<O>::reserve(size_t more, Budget& budget) {
     const size_t needed = used + more;
     if (needed <= data_room_) return;
     check_column(needed, limits_);
-    size_t room = std::max(needed, bytes.size() * 2);
-    if (static_cast<int64_t>(room - bytes.size()) > budget.left()) room = needed;
+    const size_t room = std::max(grown(bytes.size(), needed, budget), bytes.size());
     budget.take(room - bytes.size());
     const bool shared = data_ != bytes.data();
     bytes.grow(room);

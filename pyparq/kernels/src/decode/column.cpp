@@ -14,7 +14,7 @@ constexpr int64_t kIndicesDecodedTwice = 32;  // at most this part of a column, 
 
 void append_bytes(Block& block, size_t used, const uint8_t* data, uint8_t fill, size_t n, Budget& budget) {
     if (used + n > block.size()) {
-        const size_t room = std::max(used + n, block.size() * 2);
+        const size_t room = grown(block.size(), used + n, budget);
         budget.take(room - block.size());
         block.grow(room);
     }
@@ -84,9 +84,17 @@ bool decode_beginning(ColumnJob& job, Segment& segment, Piece& piece, const List
 }
 
 // About how many bytes the values of a page take that has indices.
-int64_t spelled_out(int64_t values, const Dictionary& entries) {
-    if (entries.count == 0) return 32;
-    const auto mean = static_cast<double>(entries.bytes_used) / static_cast<double>(entries.count);
+int64_t spelled_out(int64_t values, const Piece& piece) {
+    double mean = 0;
+    if (piece.unread) {
+        const PageHead& head = piece.dictionary_head;
+        if (head.count <= 0) return 32;
+        mean = std::max(static_cast<double>(head.size) / static_cast<double>(head.count) - 4, 0.0);  // 4: of its length
+    } else {
+        const Dictionary& entries = piece.entries();
+        if (entries.count == 0) return 32;
+        mean = static_cast<double>(entries.bytes_used) / static_cast<double>(entries.count);
+    }
     return static_cast<int64_t>(std::min(static_cast<double>(values) * (mean + mean / 16) + 4096, 1e12));
 }
 
@@ -99,7 +107,7 @@ size_t bytes_expected(const ColumnJob& job, const Segment& segment) {
             const ListedPage& page = job.pieces[part.piece].pages[k];
             const bool by_index = is_dictionary(static_cast<int>(page.head.encoding));
             if (!binary && by_index) continue;
-            const int64_t size = by_index ? spelled_out(page.head.count, job.pieces[part.piece].entries()) : page.head.size + 32;
+            const int64_t size = by_index ? spelled_out(page.head.count, job.pieces[part.piece]) : page.head.size + 32;
             expected += static_cast<size_t>(page.wanted < 0 ? size : size * page.wanted / std::max<int64_t>(page.head.count, 1));
         }
     return expected;
@@ -113,8 +121,11 @@ int64_t level_bytes(const LeafSpec& leaf, const PageHead& head) {
 }
 
 // What the byte arrays of a page of indices take: only decoding it tells.
-size_t bytes_of_indices(const LeafSpec& leaf, const Piece& piece, const ListedPage& listed, const PageLimits& limits,
+size_t bytes_of_indices(const ColumnJob& job, Piece& piece, const ListedPage& listed, const PageLimits& limits,
                         PageScratch& scratch, Budget& budget) {
+    const LeafSpec& leaf = job.leaf;
+    Place at;
+    read_unread_dictionary(job, piece, limits, scratch, budget, at);
     const OpenPage page = open_data_page(listed.head, listed.body, listed.ordinal, piece.codec, leaf.max_def, leaf.max_rep,
                                          piece.cipher, -1, limits, scratch, budget);
     PageSlots found;
@@ -132,17 +143,17 @@ bool may_decode_indices(const ColumnJob& job, int64_t most) {
         for (const ListedPage& page : piece.pages) {
             if (!is_dictionary(static_cast<int>(page.head.encoding))) continue;
             if (piece.cipher || !codec_is_native(piece.codec)) return false;
-            guess += spelled_out(page.head.count, piece.entries());
+            guess += spelled_out(page.head.count, piece);
         }
     return guess <= most;
 }
 
 // What the byte arrays of a segment take; nothing where its pages do not tell, or not all of their values are wanted.
-std::optional<Foreseen> foreseen(const ColumnJob& job, const Segment& segment, const PageLimits& limits,
+std::optional<Foreseen> foreseen(ColumnJob& job, const Segment& segment, const PageLimits& limits,
                                  PageScratch& scratch, Budget& budget) {
     Foreseen found;
     for (const Segment::Part& part : segment.parts) {
-        const Piece& piece = job.pieces[part.piece];
+        Piece& piece = job.pieces[part.piece];
         if (!piece.rows.all()) return {};
         for (size_t k = part.from; k < part.to; ++k) {
             const PageHead& head = piece.pages[k].head;
@@ -155,7 +166,7 @@ std::optional<Foreseen> foreseen(const ColumnJob& job, const Segment& segment, c
                 found.full += size;
                 found.most += size + 32;
             } else if (is_dictionary(static_cast<int>(head.encoding))) {
-                const size_t bytes = bytes_of_indices(job.leaf, piece, piece.pages[k], limits, scratch, budget);
+                const size_t bytes = bytes_of_indices(job, piece, piece.pages[k], limits, scratch, budget);
                 found.full += bytes;
                 found.most += bytes;
             } else {
@@ -213,7 +224,9 @@ std::unique_ptr<Sink> make_sink(ColumnJob& job, Segment& segment, const PageLimi
 
 // Puts the pages of piece number p into segments.
 void add_piece(ColumnJob& job, size_t p, int64_t target, bool split) {
-    const Piece& piece = job.pieces[p];
+    Piece& piece = job.pieces[p];
+    piece.users = 0;
+    if (piece.unread && !piece.dictionary.there) piece.unread = std::make_unique<std::once_flag>();  // of a first attempt
     // Only the levels before tell which row a page of a whole chunk starts with.
     const bool parts = split && (job.in_place() || piece.rows.all() || !piece.whole);
     for (size_t k = 0; k < piece.pages.size();) {
@@ -221,6 +234,7 @@ void add_piece(ColumnJob& job, size_t p, int64_t target, bool split) {
         if (!room) job.segments.emplace_back().slot = job.slots;
         Segment& segment = job.segments.back();
         segment.parts.push_back({p, k, k});
+        ++piece.users;
         while (k < piece.pages.size() && (segment.bytes < target || !parts)) {
             const ListedPage& page = piece.pages[k];
             segment.bytes += page.head.size + page.head.count / 8;
@@ -282,13 +296,10 @@ void decode_segment(ColumnJob& job, Segment& segment, const PageLimits& limits, 
                 decode_page(job, segment, piece, page, row, -1, limits, scratch, budget);
         }
         at.page = -1;
-        if (piece.unread && part.from == 0 && part.to == piece.pages.size()) {  // no other segment needs it
-            budget.give(piece.dictionary.fixed.size());
-            scratch.entries = std::move(piece.dictionary.fixed);
-        }
         {
             const std::lock_guard lock(job.growing);
             piece.pages_read += read;
+            if (--piece.users == 0) release_dictionary(piece, scratch, budget);
         }
         if (job.leaf.max_rep > 0 && !piece.rows.all() && piece.whole && row != piece.num_rows)
             throw PageRefusal{"rows_held", row, piece.num_rows};

@@ -46,9 +46,11 @@ struct Piece {
     int64_t slots = 0;     // rows wanted, where nothing repeats
     int64_t inflated = 0;  // bytes of all pages
 
-    // A dictionary of fixed width that is read when the first of its pages is decoded, so that its entries are in the
-    // cache then. Null: it is read already, or there is none.
+    // A dictionary that is read when the first of its pages is decoded, so that its entries are in the cache then, and that
+    // is released behind the last: of many chunks, only those that are being decoded hold theirs. Null: it is read already,
+    // or there is none.
     std::unique_ptr<std::once_flag> unread;
+    size_t users = 0;  // segments with pages of the piece that are not decoded yet
     PageHead dictionary_head;
     Bytes dictionary_body;
 
@@ -91,7 +93,8 @@ struct ColumnJob {
     LeafSpec leaf;
     std::vector<Piece> pieces;
     std::vector<Segment> segments;
-    std::atomic<bool> misfit = false;  // it cannot come out in its form: see OtherForm
+    std::atomic<bool> misfit = false;   // it cannot come out in its form: see OtherForm
+    std::atomic<size_t> undecoded = 0;  // segments
 
     // The output, as leaf.form says: byte arrays are in `binary`; slots of fixed width, codes and views in `values`, and what
     // views look at in `views`.
@@ -127,6 +130,9 @@ void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScra
 // Reads the dictionary that was left for later. Several threads may need it.
 void read_unread_dictionary(const ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget,
                             Place& at);
+
+// Lets go of a dictionary that was left for later, for the last who needs it.
+void release_dictionary(Piece& piece, PageScratch& scratch, Budget& budget);
 
 // Cuts a column into segments of about `target` bytes and allocates what has a known size. With `split`, a piece may be in
 // several segments.

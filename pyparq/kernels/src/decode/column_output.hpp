@@ -88,6 +88,7 @@ struct Dictionary {
     std::vector<uint8_t> beyond;                 // 1 for those that do not fit the output's type; empty where all do
     Block bytes;                                 // of byte arrays, or of stored values of fixed width
     size_t bytes_used = 0;
+    size_t held = 0;  // bytes that were taken for it
     std::vector<int64_t> offsets;
     ShortEntries entries;
     bool is_short = false;
@@ -108,6 +109,7 @@ struct Dictionary {
     }
 
   private:
+    void hold(size_t size, Budget& budget);
     void load_fixed(const Bytes& plain, size_t known, const LeafSpec& leaf, Budget& budget);
     void load_bytes(const Bytes& plain, size_t known, const LeafSpec& leaf, Budget& budget);
     void make_views(uint32_t number);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <string_view>
 
 namespace pyparq {
 
@@ -35,6 +36,12 @@ class Faults {
         first.any = true, first.job = job, first.place = place;
         forget();
         first.error = nb::borrow(error.value()).release().ptr();
+    }
+    // The next one noted is the first.
+    void restart() {
+        const std::lock_guard lock(mutex_);
+        first.any = false;
+        forget();
     }
     bool any() {
         const std::lock_guard lock(mutex_);
@@ -98,15 +105,38 @@ class Decoder {
             if (job.leaf.is_codes() && !number_entries(job)) job.misfit = true;
         }
         decode(all, threads);
-        if (faults.any()) return;
+        if (faults.any()) return prefer_dictionaries();
         decode(widened(), threads);
         if (faults.any()) return;
         each(jobs.size(), threads, [&](size_t j, PageScratch&, Place&) {
-            if (!jobs[j].misfit) finish_column(jobs[j], limits_, budget);
+            if (!jobs[j].misfit && jobs[j].segments.empty()) finish_column(jobs[j], limits_, budget);
         }, [](size_t j) { return j; });
     }
 
   private:
+    // A dictionary of byte arrays that is refused is told before any page, as where dictionaries are not left for later: what
+    // is told of a damaged file does not depend on that.
+    void prefer_dictionaries() {
+        if (std::string_view(faults.first.refused.name) == "memory") return;
+        const std::unique_ptr<PageScratch> scratch = take_scratch();
+        for (size_t j = 0; j < jobs.size(); ++j)
+            for (size_t p = 0; p < jobs[j].pieces.size() && jobs[j].leaf.is_binary(); ++p) {
+                Piece& piece = jobs[j].pieces[p];
+                if (!piece.unread) continue;
+                Place at{static_cast<int64_t>(p)};
+                try {
+                    release_dictionary(piece, *scratch, budget);
+                    piece.unread = std::make_unique<std::once_flag>();
+                    read_unread_dictionary(jobs[j], piece, limits_, *scratch, budget, at);
+                    release_dictionary(piece, *scratch, budget);
+                } catch (const PageRefusal& refused) {
+                    if (std::string_view(refused.name) == "memory") return;
+                    faults.restart();
+                    return faults.note(j, at, refused);
+                }
+            }
+    }
+
     // The dictionaries of a column become one, and each entry has a code of its own. False where there are too many.
     static bool number_entries(ColumnJob& job) {
         size_t count = 0;
@@ -146,6 +176,7 @@ class Decoder {
                 faults.note(j, {}, refused);
                 return {};
             }
+            jobs[j].undecoded = jobs[j].segments.size();
             for (size_t s = 0; s < jobs[j].segments.size(); ++s) tasks.emplace_back(j, s);
         }
         idle_.push_back(std::move(scratch));
@@ -160,13 +191,15 @@ class Decoder {
             return jobs[a.first].segments[a.second].bytes > jobs[b.first].segments[b.second].bytes;
         });
         each(tasks.size(), threads, [&](size_t k, PageScratch& scratch, Place& at) {
-            const auto [j, s] = tasks[k];
+            ColumnJob& job = jobs[tasks[k].first];
             try {
-                if (!jobs[j].misfit)
-                    decode_segment(jobs[j], jobs[j].segments[s], limits_, scratch, budget, at);
+                if (!job.misfit) decode_segment(job, job.segments[tasks[k].second], limits_, scratch, budget, at);
             } catch (const OtherForm&) {
-                jobs[j].misfit = true;
+                job.misfit = true;
             }
+            // At once: of many columns, few hold segments beside their output then.
+            at = {};
+            if (--job.undecoded == 0 && !job.misfit) finish_column(job, limits_, budget);
         }, [&](size_t k) { return tasks[k].first; });
     }
 

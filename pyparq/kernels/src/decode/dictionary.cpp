@@ -17,13 +17,18 @@ void Dictionary::load(const Bytes& plain, int64_t entries_, int64_t known_, cons
         fixed.resize(4 * count);
         for (uint32_t i = 0; i < count; ++i) store(fixed.data() + 4 * i, i);
     } else if (leaf.is_views()) {
-        budget.take(16 * count);
+        hold(16 * count, budget);
         fixed.resize(16 * count);
         make_views(0);
     } else if (uses >= count && count > 0 && budget.left() / 4 > static_cast<int64_t>(count * (kLongestShort + 4))) {
-        budget.take(count * (kLongestShort + 4));
+        hold(count * (kLongestShort + 4), budget);
         is_short = entries.load(offsets.data(), count, bytes.data());
     }
+}
+
+void Dictionary::hold(size_t size, Budget& budget) {
+    budget.take(size);
+    held += size;
 }
 
 void Dictionary::number_from(uint32_t code) {
@@ -37,7 +42,7 @@ void Dictionary::load_fixed(const Bytes& plain, size_t known, const LeafSpec& le
     if (count > 0 && needed > plain.size)
         throw PageRefusal{"dictionary_size", static_cast<int64_t>(count), static_cast<int64_t>(plain.size)};
     const PageValues page{kPlain, known < count ? Bytes{plain.data, needed} : plain, known};
-    budget.take(count * leaf.out_width());
+    hold(count * leaf.out_width(), budget);
     fixed.resize(count * leaf.out_width());
     Passing room;
     if (known == 0) {
@@ -47,7 +52,7 @@ void Dictionary::load_fixed(const Bytes& plain, size_t known, const LeafSpec& le
     const uint8_t* const values = plain_fixed(page, leaf, known, room, budget);
     if (leaf.is_codes()) {
         for (uint32_t i = 0; i < count; ++i) store(fixed.data() + 4 * i, i);
-        budget.take(needed);
+        hold(needed, budget);
         bytes.grow(needed);
         std::memcpy(bytes.data(), values, needed);
         bytes_used = needed;
@@ -65,7 +70,7 @@ void Dictionary::load_bytes(const Bytes& plain, size_t known, const LeafSpec& le
     if (known < count && known * 4 > plain.size) throw NeedsAll{};
     if (known * 4 > plain.size)
         throw PageRefusal{"plain_byte_arrays", static_cast<int64_t>(plain.size), static_cast<int64_t>(count)};
-    budget.take(plain.size + 8 * count);
+    hold(plain.size + 8 * count, budget);
     offsets.resize(count + 1);
     bytes.grow(plain.size - 4 * known + 16);
     uint8_t *w = bytes.data(), *const w_end = w + plain.size - 4 * known;
@@ -84,7 +89,7 @@ void Dictionary::load_bytes(const Bytes& plain, size_t known, const LeafSpec& le
         }
     } catch (const KernelError& error) {
         if (known < count) {
-            budget.give(plain.size + 8 * count);
+            budget.give(std::exchange(held, 0));
             throw NeedsAll{};
         }
         throw PageRefusal{"dictionary_values", 0, 0, 0, error.what()};

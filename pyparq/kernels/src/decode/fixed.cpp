@@ -222,7 +222,7 @@ uint8_t* FixedSink::next(size_t more, Budget& budget) {
     const size_t needed = checked_mul(slots + more, width_);
     check_column(needed, limits_);
     if (needed > own.size()) {
-        const size_t room = std::max(needed, std::min(own.size() * 2, own.size() + (size_t{64} << 20)));
+        const size_t room = std::max(needed, std::min(grown(own.size(), needed, budget), own.size() + (size_t{64} << 20)));
         budget.take(room - own.size());
         own.grow(room);
     }

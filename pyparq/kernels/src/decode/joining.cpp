@@ -4,6 +4,13 @@
 namespace pyparq {
 namespace {
 
+// The bytes that a block had are released.
+void replace(Block& block, Block made, Budget& budget) {
+    budget.give(block.size());
+    block = Block();
+    block = std::move(made);
+}
+
 template <class O>
 BinarySink<O>& sink_of(const Segment& segment) { return static_cast<BinarySink<O>&>(*segment.sink); }
 
@@ -73,7 +80,7 @@ void join_segments(ColumnJob& job, size_t total, bool grows, Budget& budget) {
         sink.bytes = Block();
     }
     out.joint.clear(budget);
-    if (apart) out.offsets = std::move(made);
+    if (apart) replace(out.offsets, std::move(made), budget);
     out.wide = out.wide || grows;
     std::memset(out.offsets.data(), 0, out.offset_width());
     out.bytes_used = total;
@@ -94,7 +101,7 @@ void narrow_offsets(ColumnJob& job, Budget& budget) {
     narrow.grow((job.slots + 1) * 4);
     const int64_t* const from = job.binary.offsets.as<int64_t>();
     for (size_t i = 0; i <= job.slots; ++i) narrow.as<int32_t>()[i] = static_cast<int32_t>(from[i]);
-    job.binary.offsets = std::move(narrow);
+    replace(job.binary.offsets, std::move(narrow), budget);
     job.binary.wide = false;
 }
 
@@ -201,13 +208,17 @@ void finish_column(ColumnJob& job, const PageLimits& limits, Budget& budget) {
     join_values(job, limits, budget);
     if (!job.in_place() && !job.segments.empty()) join_lists(job, budget);
     if (job.valid && job.nulls > 0) pack_bits(job.valid->data(), job.slots, job.bits, budget);
-    else job.valid.reset();
+    if (job.valid) replace(*job.valid, Block(), budget);
+    if (job.nulls == 0) job.valid.reset();
     if (job.leaf.physical == Physical::kBoolean && job.leaf.is_values() && job.slots > 0) {
         Block packed;
         pack_bits(job.values.data(), job.slots, packed, budget);
-        job.values = std::move(packed);
+        replace(job.values, std::move(packed), budget);
     }
-    for (Segment& segment : job.segments) segment.sink.reset();
+    for (Segment& segment : job.segments) {
+        budget.give(segment.held());
+        segment.sink.reset();
+    }
 }
 
 }  // namespace pyparq

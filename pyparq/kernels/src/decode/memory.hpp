@@ -23,14 +23,15 @@ class Budget {
     // none.
     using More = std::function<std::pair<int64_t, int64_t>(int64_t missing)>;
 
-    explicit Budget(int64_t room) : left_(room) {}
+    explicit Budget(int64_t room) : room_(room), left_(room) {}
     void take(size_t size) {
         const auto needed = static_cast<int64_t>(std::min(size, size_t{1} << 62));
         int64_t left = left_.load();
         do {
             while (left < needed) {
-                if (!more_) throw PageRefusal{"memory", needed};
+                if (!more_) throw PageRefusal{"memory", needed, room_ - left};
                 const auto [added, beyond] = more_(needed - left);
+                room_ += added;
                 left = left_.fetch_add(added) + added;
                 beyond_ = beyond;
             }
@@ -38,14 +39,22 @@ class Budget {
     }
     void give(size_t size) { left_.fetch_add(static_cast<int64_t>(size)); }
     int64_t left() const { return left_.load() + beyond_; }
+    int64_t held() const { return room_ - left_.load(); }
     // From now on, more is asked for where it is missing; `beyond`: how much there is. For one thread.
     void ask(More more, int64_t beyond) { more_ = std::move(more), beyond_ = beyond; }
 
   private:
+    int64_t room_;
     std::atomic<int64_t> left_;
     int64_t beyond_ = 0;
     More more_;
 };
+
+// Bytes for what grows from `size` to `needed` or more: twice as many as before where there is memory for them.
+inline size_t grown(size_t size, size_t needed, const Budget& budget) {
+    const size_t room = std::max(needed, 2 * size);
+    return static_cast<int64_t>(room - size) > budget.left() ? needed : room;
+}
 
 // Bytes that are taken for as long as this is here.
 class Hold {

@@ -82,7 +82,7 @@ void list_whole(LeafSpec& leaf, Piece& piece, const PageLimits& limits, PageScra
         piece.dictionary_head = walk.dictionary, piece.dictionary_body = walk.dictionary_body;
         // Who waits for another thread must not wait for Python too.
         const bool alone = !piece.cipher && codec_is_native(piece.codec);
-        if (alone && leaf.is_values() && leaf.physical != Physical::kByteArray) {
+        if (alone && leaf.is_values()) {
             piece.unread = std::make_unique<std::once_flag>();
             return;
         }
@@ -217,6 +217,13 @@ void read_unread_dictionary(const ColumnJob& job, Piece& piece, const PageLimits
                         scratch, budget);
     });
     at.page = -1;
+}
+
+void release_dictionary(Piece& piece, PageScratch& scratch, Budget& budget) {
+    if (!piece.unread) return;
+    budget.give(piece.dictionary.held);
+    scratch.entries = std::move(piece.dictionary.fixed);
+    piece.dictionary = Dictionary();
 }
 
 void list_pages(ColumnJob& job, Piece& piece, const PageLimits& limits, PageScratch& scratch, Budget& budget, Place& at) {
