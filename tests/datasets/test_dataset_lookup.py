@@ -451,7 +451,8 @@ def test_explanations_tell_what_ran(folder: Path, filters: Any) -> None:
             assert bytes_read() - before < 1_000  # of /proc/self/io
             assert found.rows == rows
             assert found.candidate_rows >= left  # files that are read as one are not asked for pages
-        assert read < 1_000 or read * 0.9 < found.bytes_fetched < read * 1.1 + 40_000  # the schema came before
+        assert read < 1_000 or found.bytes_fetched > read * 0.9
+        assert found.bytes_fetched <= read + found.file_bytes  # the footers may have been read for the schema
         assert sum(part.bytes_fetched for part in found.parts) <= found.bytes_fetched
         by_name = {stage.name: stage for stage in found.stages}
         own = [stage for one in alone for stage in one.stages if stage.name == "statistics"]
