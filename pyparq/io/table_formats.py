@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from pyparq.errors import OptionError
@@ -167,6 +168,8 @@ def check_folder(path: str, mode: str, force: bool) -> None:
 _BUCKET = re.compile(r"part-\d+-.*_\d{5}\.c\d{3}(\..*)?")
 """Files of a bucketed table of Spark: their names end with the number of the bucket."""
 _DATA = ".parquet"
+_LOOKED_AT = 64
+"""Names of a folder that a write of one file looks at: it must cost little."""
 
 
 def _has_buckets(path: str) -> bool:
@@ -204,9 +207,14 @@ def check_target(where: Any, force: bool) -> None:
     path = (local_path(path) or "") if "://" in path or path.startswith("~") else path
     if not path:
         return
-    found = managed_by(os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path) or ".")
+    folder = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path) or "."
+    found = managed_by(folder)
     if found is not None:
         raise _refusal(*found)
+    with suppress(OSError), os.scandir(folder) as entries:  # a look at the first data file of a usual folder
+        name = next((entry.name for entry in islice(entries, _LOOKED_AT) if entry.name.endswith(_DATA)), "")
+        if _BUCKET.fullmatch(name):
+            raise _bucket_refusal(folder)
 
 
 # ---- other file systems --------------------------------------------------------------------------------------------

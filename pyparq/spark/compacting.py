@@ -109,7 +109,7 @@ def compact(
     staging = commits.start(where, "overwrite", plan.schema, (), given, storage_options, force)
     assert staging is not None  # for mode "ignore" alone
     job = WriteJob(staging, plan.schema, (), encryption, given, storage_options, choice.sources)
-    parts = _committed(job, list(_runs(spark, job, question, wanted, choice, plan)), commits, watch)
+    parts = _committed(job, _runs(spark, job, question, wanted, choice, plan), commits, watch)
     return spark.createDataFrame(_report(choice, parts, time.perf_counter() - began), REPORT)
 
 
@@ -157,7 +157,7 @@ def _question(spark: Any, choice: Choice, decryption: str | None, storage_option
     )  # fmt: skip
 
 
-def _committed(job: WriteJob, runs: Sequence[_Run], commits: Any, watch: Watch) -> list[tuple[Group, TaskReply]]:
+def _committed(job: WriteJob, runs: Iterator[_Run], commits: Any, watch: Watch) -> list[tuple[Group, TaskReply]]:
     """Run the job and commit its files, or leave the folder as it is."""
     try:
         with watch:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.read.scan import DatasetPlan
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.errors import OptionError
+from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.kept_storage import storage_kept, without_marks
 from pyparq.spark import stores
@@ -91,25 +91,29 @@ def rewrite(
     names = own if partition_cols is None else _names(partition_cols)
     mode, options = obeyed(MODES[mode], () if in_place else names, options, of_session(spark))
     schema, kept = without_marks(plan.schema), storage_kept(plan.schema, options, names)
+    parts = _by_columns(plan, _columns(spark, where, question), options, names) if in_place else [(plan, kept)]
     staging = commits.start(place, mode, schema, names, kept, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
     job = WriteJob(staging, schema, names, encryption, kept, storage_options, sources, zone=time_zone(spark))
-    alike = _columns(spark, where, question) if in_place else {}
-    parts = _by_columns(job, plan, alike, options) if alike else [(job, plan)]
-    work = [(own_job, payload) for own_job, part in parts for payload in _parts(part, question)]
+    jobs = [(replace(job, schema=without_marks(part.schema), options=own), part) for part, own in parts]
+    work = [(own, payload) for own, part in jobs for payload in _parts(part, question)]
     return spark.createDataFrame(_report(spark, commits, watch, job, work, decryption), REPORT)
 
 
 def _by_columns(
-    job: WriteJob, plan: DatasetPlan, alike: Mapping[Columns, frozenset[str]], options: Mapping[str, Any]
-) -> list[tuple[WriteJob, DatasetPlan]]:
-    """The files of each set of columns, and how new files are made of them."""
+    plan: DatasetPlan, alike: Mapping[Columns, frozenset[str]], options: Mapping[str, Any], names: Sequence[str]
+) -> list[tuple[DatasetPlan, dict[str, Any]]]:
+    """The files of each set of columns, and write options for new files of them. ``names``: partition columns.
+
+    Raises :class:`ChangedMeanwhile` for a plan with files that are not among them.
+    """
     found = []
     for have, places in alike.items():
         part = have.narrowed(plan, places)
-        own = options_for(options, plan.schema, part.schema, job.partition_cols)
-        found.append((replace(job, schema=without_marks(part.schema), options=own), part))
+        found.append((part, options_for(options, plan.schema, part.schema, names)))
+    if sum(len(part.files) for part, _ in found) < len(plan.files):
+        raise ChangedMeanwhile("the files have changed since this job began, so nothing is replaced: run the job again")
     return found
 
 

@@ -10,10 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 from conftest import require
 
 import pyparq
+import pyparq.pandas
+import pyparq.parquet
 from pyparq.errors import ManagedTableWarning, OptionError
 
 MARKERS = ("_delta_log/0.json", "metadata/v1.metadata.json", "metadata/v1.metadata.json.gz", ".hoodie/props")
@@ -327,6 +331,12 @@ def test_buckets_keep_their_names(tmp_path: Path, memory: Any, where: str) -> No
                 pyparq.write_dataset({"x": [3]}, place, mode=mode)
     with pytest.raises(OptionError, match="bucketed table of Spark"):
         pyparq.rewrite(folder, folder, mode="overwrite", sort_by=["x"])
+    for write in (pyparq.write_table, pyparq.parquet.write_table, pyparq.pandas.to_parquet):
+        with pytest.raises(OptionError, match=r"bucketed table of Spark.*force=True"):
+            write(
+                pd.DataFrame({"x": [3]}) if write is pyparq.pandas.to_parquet else pa.table({"x": [3]}),
+                folder / where / "n.parquet",
+            )
     assert files_of(folder) == before
     assert pyparq.add_indexes(folder, bloom_filters=["x"]).files_written == 1  # the names and rows stay
     assert files_of(folder).keys() == before.keys()
