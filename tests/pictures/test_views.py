@@ -174,7 +174,7 @@ def test_retries_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     (record,) = caplog.records
     assert record.name == "pyparq.io"
     assert "1 requests are repeated" in record.getMessage()
-    assert "ConnectionError('gone')" in record.getMessage()
+    assert "ConnectionError: gone" in record.getMessage()
 
 
 CALLS = """

@@ -8,6 +8,7 @@ import io
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from types import TracebackType
 from typing import Any
 
@@ -28,7 +29,8 @@ def classes_that_print() -> list[type]:
             if isinstance(value, type) and value.__module__.startswith("pyparq.") and "__repr__" in vars(value):
                 found.add(value)
     return sorted(
-        (c for c in found if not dataclasses.is_dataclass(c) and not issubclass(c, tuple)), key=lambda c: c.__name__
+        (c for c in found if not dataclasses.is_dataclass(c) and not issubclass(c, (tuple, Decimal))),  # made at once
+        key=lambda c: c.__name__,
     )
 
 

@@ -152,6 +152,10 @@ SHOWN: list[tuple[str, str]] = [
                                     "test_spark_schema_goes_only_where_it_fits"),
     ("In place, `rewrite` replaces", "test_rows_that_are_added_while_a_rewrite_runs_stay "
                                      "test_a_file_that_changes_while_a_rewrite_runs"),
+    ("**Folders of Spark's own streams**", "test_a_folder_of_a_stream_is_what_its_log_says"),
+    ("**Bucketed tables**", "test_a_bucketed_table_keeps_its_buckets"),
+    ("**Partitioned tables of a catalog**", NO_TEST + "the catalog's own commands"),
+    ("**Files with the same columns**", "test_defaults_stay"),
     ("`compact` joins", "test_small_files_are_joined test_another_program_at_work"),
     ("**Columns keep** their stored types", "test_small_files_are_joined test_what_spark_has_written"),
     ("**`sort_by`** gives files", "test_rows_are_put_in_order_over_files"),
@@ -167,7 +171,7 @@ SHOWN: list[tuple[str, str]] = [
     ("For anything else, such as", "test_batches_written_by_a_function_of_the_user"),
     ("The stream reads each file", "test_files_that_arrive_are_read_once "
                                     "test_partition_folders_and_a_stream_to_a_stream"),
-    ("**Order and offsets.**", "test_each_file_is_given_out_once test_a_file_that_comes_too_late_is_not_given_out "
+    ("**Order and offsets.**", "test_each_file_is_given_out_once test_names_tell_what_was_given_out "
                                "test_too_many_names test_a_rename_is_when_a_local_file_comes"),
     ("a batch that was not finished", "test_files_that_arrive_are_read_once test_a_file_of_a_batch_that_is_gone"),
     ("`maxFilesPerTrigger` limits", "test_a_limit_and_equal_times test_files_that_arrive_are_read_once"),
