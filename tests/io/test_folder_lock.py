@@ -176,6 +176,14 @@ def test_a_crash_sets_it_free(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
+def test_a_recovery_removes_what_a_crash_has_left(tmp_path: Path) -> None:
+    with holding(tmp_path) as other:
+        other.kill()
+        other.wait()
+    assert pyparq.recover_dataset(tmp_path) == 0
+    assert files(tmp_path) == []
+
+
 def test_a_forked_child_leaves_the_lock_alone(tmp_path: Path) -> None:
     mine = os.getpid()
     try:

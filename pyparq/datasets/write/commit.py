@@ -41,7 +41,7 @@ from pyparq.datasets.write.replaced_files import companions, data_files, is_empt
 from pyparq.datasets.write.store_claim import recover_on_store
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, TargetExistsError, WriteConflictError
 from pyparq.io.atomic_write import sync_folder
-from pyparq.io.file_lock import Identity, locked_folder, locked_name
+from pyparq.io.file_lock import FOLDER_LOCK, Identity, locked_folder, locked_name
 from pyparq.io.given_systems import located as on_system
 from pyparq.io.renames import rename_new
 from pyparq.io.table_formats import check_folder
@@ -269,7 +269,7 @@ def recover_dataset(path: Any, *, storage_options: Mapping[str, Any] | None = No
     if is_url(where):
         return recover_on_store(where, storage_options)
     target = os.path.realpath(local_path(where) or where)
-    if not staging_folders(target):
+    if not staging_folders(target) and not os.path.lexists(os.path.join(target, FOLDER_LOCK)):
         return 0  # in a folder that cannot be written to, too
     with locked_folder(target):
         return len(staging_folders(target)) - len(_recovered(target))
