@@ -12,11 +12,11 @@ from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.read.dataset import dataset, files_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.evolution import COMPACTION
-from pyparq.datasets.write.job_sources import Sources
+from pyparq.datasets.write.job_sources import Sources, place_of
 from pyparq.option_values import SortKey
 from pyparq.read.footers.metadata import FileMetaData
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.spark.file_columns import Columns, place_of
+from pyparq.spark.file_columns import Columns
 from pyparq.spark.keys import keys_of
 
 

@@ -6,17 +6,15 @@ place would say null for good, so new files are made of files that have the same
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.read.dataset import dataset, files_of
 from pyparq.datasets.read.scan import DatasetPlan
 from pyparq.datasets.read.schema_tree import tree_of
+from pyparq.datasets.write.job_sources import place_of
 from pyparq.format.types import Schema
-from pyparq.io.url import is_url
 from pyparq.maintenance.kept_storage import storage_kept
 from pyparq.maintenance.spark_metadata import ROW_METADATA
 from pyparq.option_values import sort_keys
@@ -64,12 +62,6 @@ class Columns:
         else:
             header = replace(header, result=replace(header.result, metadata=metadata))
         return replace(plan, header=header, files=tuple(f for f in plan.files if f.where in places)).trimmed()
-
-
-def place_of(file: DataFile) -> str:
-    """The absolute path or URL of a listed file, as a plan has it."""
-    where = str(file.where)
-    return where if is_url(where) else os.path.abspath(where)
 
 
 def columns_of_files(

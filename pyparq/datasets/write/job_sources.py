@@ -30,7 +30,7 @@ class Sources:
     def of(cls, files: Iterable[DataFile]) -> Sources:
         """The files of a listed folder."""
         listed = list(files)
-        return cls({_relative(file): _state(file) for file in listed}, frozenset(map(_place, listed)))
+        return cls({_relative(file): _state(file) for file in listed}, frozenset(map(place_of, listed)))
 
     @classmethod
     def listed(cls, folder: str, storage_options: Any = None) -> Sources:
@@ -58,7 +58,8 @@ def _relative(file: DataFile) -> str:
     return posixpath.join(*file.folders, posixpath.basename(file.name))
 
 
-def _place(file: DataFile) -> str:
+def place_of(file: DataFile) -> str:
+    """The absolute path or URL of a listed file, as a plan has it."""
     where = str(file.where)
     return where if is_url(where) else os.path.abspath(where)
 
