@@ -21,14 +21,15 @@ _NO_EDGES.flags.writeable = False  # shared
 class RowRanges:
     """Rows ``[starts[k], ends[k])`` of a row group with ``num_rows`` rows; sorted, disjoint, not touching."""
 
-    __slots__ = ("_count", "ends", "num_rows", "starts")
+    __slots__ = ("count", "ends", "is_all", "num_rows", "starts")
 
     def __init__(self, starts: Int64Array, ends: Int64Array, num_rows: int, count: int = -1) -> None:
-        """It must not be changed afterwards. ``count``: the number of rows, if the caller knows it."""
+        """It must not be changed afterwards. ``count``: the number of rows, which is computed if it is not given."""
         self.starts = starts
         self.ends = ends
         self.num_rows = num_rows
-        self._count = count
+        self.count = int((ends - starts).sum()) if count < 0 else count
+        self.is_all = self.count == num_rows
 
     @classmethod
     def all(cls, num_rows: int) -> RowRanges:
@@ -91,17 +92,6 @@ class RowRanges:
         first = np.concatenate(([True], gap))
         last = np.concatenate((gap, [True]))
         return cls(starts[first].astype(np.int64), ends[last].astype(np.int64), num_rows)
-
-    @property
-    def count(self) -> int:
-        """Number of rows in the set."""
-        if self._count < 0:
-            self._count = int((self.ends - self.starts).sum())
-        return self._count
-
-    @property
-    def is_all(self) -> bool:
-        return self.count == self.num_rows
 
     def __bool__(self) -> bool:
         return len(self.starts) > 0

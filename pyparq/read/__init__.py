@@ -27,7 +27,7 @@ DOOR = (
     "plan.bloom_probe",
     "plan.page_indexes",
     "plan.scan_plan",
-    "plan.stage_report",
+    "plan.trace",
     "projection",
     "row_numbers",
     "scan",

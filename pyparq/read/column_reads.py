@@ -22,12 +22,11 @@ from pyparq.read.decode.decoder import Column, Piece, PieceError, decode
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.decode.page_extents import Extents
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.ahead import TRIP, Prefetch, SpareBytes
+from pyparq.read.plan.candidates import Selection
 from pyparq.read.plan.page_indexes import read_locations
 from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
-from pyparq.read.plan.row_groups import Selection
-from pyparq.read.plan.spare_bytes import TRIP, SpareBytes
 from pyparq.read.plan.trace import Trace
-from pyparq.read.prefetch import Prefetch
 from pyparq.runtime import fork_safety
 from pyparq.runtime.logs import debug_logger
 from pyparq.runtime.threads import map_tasks

@@ -13,26 +13,17 @@ from pyparq.filters.row_tests import EntryLevels, matching_rows
 from pyparq.format.schema_node import Node
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
-from pyparq.read.beside_filter import BesideFilter
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.decode.decode_dictionary import spelled_out
 from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
 from pyparq.read.decode.hybrid_calendar import gregorian_column
 from pyparq.read.decode.nesting import assemble
-from pyparq.read.filtered_row_groups import (
-    COUNTED,
-    FilteredRows,
-    Question,
-    filtered_rows,
-    may_be_filtered,
-    rows_by_group,
-)
 from pyparq.read.footers.arrow_fields import Output, Projection
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.joint_requests import MOST_CHUNKS, pays
-from pyparq.read.plan.row_groups import Selection
-from pyparq.read.small_row_groups import JOINED, SMALL, Part, look_apart, whole_parts
-from pyparq.read.variant_columns import NeededColumns, asks_variants
+from pyparq.read.joined import COUNTED, JOINED, SMALL, Part, joined_rows, look_apart
+from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, pays
+from pyparq.read.plan.candidates import Selection
+from pyparq.read.variant_columns import NeededColumns
 from pyparq.runtime.threads import map_tasks
 from pyparq.runtime.warn import warn_caller
 
@@ -183,57 +174,31 @@ class RowGroupReader:
         asked = self._within.get(selection.row_group)
         return RowRanges.all(selection.num_rows) if asked is None else asked
 
-    def _read_whole(self, selections: list[Selection], outputs: list[Output]) -> list[Batch] | None:
-        """Several small row groups per batch, where all their rows are wanted. ``None`` if the selections hold other
-        row groups."""
-        parts = (
-            whole_parts(self._columns, selections, self._projection) if outputs is self._projection.outputs else None
-        )
+    def _joined(self, selections: list[Selection], outputs: list[Output], limit: int | None) -> list[Batch] | None:
+        """Several small row groups per batch. ``None`` if the selections hold other row groups."""
+        nodes = self._projection.leaves.nodes if outputs else []
+        parts = joined_rows(self._columns, selections, self._predicate, self._projection, nodes, limit)
         if parts is None:
             return None
-        self.rows_of_groups |= {s.row_group: s.num_rows for s in selections}
+        rows = {s.row_group: 0 for s in selections}
+        for part in parts:
+            rows |= {selections[k].row_group: n for k, n in zip(part.places, part.counts.tolist(), strict=True)}
+        self.rows_of_groups |= rows
         if self._columns.trace is not None:
-            self._columns.trace.note_whole(selections, self._projection.leaves.nodes)
-        return [self._whole_batch(part, selections[part.places[0]]) for part in parts]
+            self._columns.trace.note_whole(selections, nodes)
+        return [self._joined_batch(part, selections[part.places[0]], outputs) for part in parts]
 
-    def _whole_batch(self, part: Part, group: Selection) -> Batch:
+    def _joined_batch(self, part: Part, group: Selection, outputs: list[Output]) -> Batch:
         if self._projection.is_flat:
-            return Batch(part.columns, part.num_rows)
-        decoded = {(group.row_group, leaf.node.column): leaf for leaf in part.leaves}
-        rows = RowRanges.all(part.num_rows)
-        return Batch(
-            [self._assemble(output, group, rows, decoded) for output in self._projection.outputs], part.num_rows
-        )
-
-    def _read_filtered(
-        self, selections: list[Selection], outputs: list[Output], limit: int | None
-    ) -> list[Batch] | None:
-        """The matching rows of several small row groups, several of them per batch. ``None`` if the selections hold
-        other row groups."""
-        nodes = [leaf for output in outputs for leaf in output.leaves]
-        if isinstance(self._predicate, Constant) or not self._file.fields.are_plain(nodes):
-            return None
-        if asks_variants(self._predicate):
-            return None  # row groups need different columns
-        if not may_be_filtered(self._columns, selections) or all(s.sure.is_all for s in selections):
-            return None
-        parts = filtered_rows(self._columns, selections, Question(self._predicate, nodes, limit))
-        if parts is None:
-            return None
-        self.rows_of_groups |= rows_by_group(parts, selections)
-        return [self._filtered_batch(part, selections[part.places[0]], outputs) for part in parts]
-
-    def _filtered_batch(self, part: FilteredRows, group: Selection, outputs: list[Output]) -> Batch:
+            return Batch([part.columns[output.leaves[0].column] for output in outputs], part.num_rows)
         decoded = {(group.row_group, column): leaf for column, leaf in part.leaves.items()}
-        columns = [self._assemble(output, group, part.rows, decoded) for output in outputs]
-        return Batch(columns, part.rows.count)
+        rows = RowRanges.all(part.num_rows)
+        return Batch([self._assemble(output, group, rows, decoded) for output in outputs], part.num_rows)
 
     def _read(self, selections: list[Selection], outputs: list[Output], limit: int | None = None) -> list[Batch]:
-        if (found := self._read_filtered(selections, outputs, limit)) is not None:
+        if (found := self._joined(selections, outputs, limit)) is not None:
             return found
         first = [w for s in selections for w in self.filter_columns(s)]
-        if not first and limit is None and (whole := self._read_whole(selections, outputs)) is not None:
-            return whole
         leaves = [leaf for output in outputs for leaf in output.leaves]
         self._file.look_up([s.row_group for s in selections], [*{w.node: None for w in first}, *leaves])
         beside = self._begin_beside(selections, first, outputs, limit)
@@ -255,6 +220,7 @@ class RowGroupReader:
         decoded |= _by_place(rest, self._columns.read(rest))
         if beside is not None:
             beside.settle(any(kept))
+            beside.release()
         parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
         places = [(output, s, rows) for s, rows in parts for output in outputs]
         columns = iter(
@@ -266,7 +232,7 @@ class RowGroupReader:
 
     def _begin_beside(
         self, selections: list[Selection], first: list[Wanted], outputs: list[Output], limit: int | None
-    ) -> BesideFilter | None:
+    ) -> EarlyReads | None:
         """Request what the other columns will need while the filter columns are read."""
         if not first or not self._file.options.use_threads or not pays(self._file.fetcher):
             return None
@@ -274,8 +240,8 @@ class RowGroupReader:
         nodes = [leaf for output in outputs for leaf in output.leaves if leaf.column not in read]
         if not 0 < len(nodes) * len(selections) <= MOST_CHUNKS:
             return None
-        beside = BesideFilter(self._columns, selections, nodes)
-        beside.begin(with_pages=limit is None)
+        beside = EarlyReads(self._file, self._columns.spare)
+        beside.beside_filter(selections, nodes, with_pages=limit is None)
         return beside
 
     def _assembles_on_threads(self, kept: Sequence[Rows], filtered: bool) -> bool:

@@ -38,15 +38,13 @@ from pyparq.read.conversions import Convertible
 from pyparq.read.explain import Explanation, count_pages
 from pyparq.read.footers.arrow_fields import Output
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.early_chunks import EarlyChunks
+from pyparq.read.plan.ahead import EarlyReads, SpareBytes
+from pyparq.read.plan.candidates import Selection, all_rows
 from pyparq.read.plan.page_reads import with_pages
 from pyparq.read.plan.plan_check import check_reads, check_row_groups, check_state
 from pyparq.read.plan.prune import Pruner
-from pyparq.read.plan.row_groups import Selection, all_rows
 from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
-from pyparq.read.plan.spare_bytes import SpareBytes
-from pyparq.read.plan.stage_report import StageReport, log_stages
-from pyparq.read.plan.trace import Trace
+from pyparq.read.plan.trace import StageReport, Trace, log_stages
 from pyparq.read.projection import project
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
@@ -466,7 +464,7 @@ class Scan(Convertible):
                 pruner = Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
                     ask_filters=self._ask_filters, trace=self._trace,
-                    early=self._early_chunks(leaves) if to_read and self.limit is None else None,
+                    early=self._early_reads() if to_read else None,
                 )  # fmt: skip
                 self._selections = pruner.run()
                 self.reader.account.keep()
@@ -476,12 +474,11 @@ class Scan(Convertible):
                 self.reader.counts.dictionary_pages += pruner.dictionaries_decoded
         return self._selections
 
-    def _early_chunks(self, outputs: Sequence[Node]) -> EarlyChunks | None:
-        spare = self.reader.spare
-        if spare is None or self.reader.prefetch is None or asks_variants(self.predicate):
+    def _early_reads(self) -> EarlyReads | None:
+        """What may be read beside the indexes."""
+        if self.limit is not None or self.reader.prefetch is None or asks_variants(self.predicate):
             return None  # a Variant needs other columns in each row group
-        tested = [self.file.tree.leaves[column] for column in sorted(self.predicate.columns())]
-        return EarlyChunks(self.file, spare, tested, outputs)
+        return EarlyReads(self.file, self.reader.spare)
 
     def _take(self, groups: Sequence[RowGroupPlan]) -> None:
         """Take the pruned row groups and the planned reads from a plan."""

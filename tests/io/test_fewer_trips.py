@@ -14,7 +14,7 @@ from slow_store import AsyncStore, Request
 
 import pyparq
 from pyparq import ParquetFile, col
-from pyparq.read.plan.spare_bytes import TRIP, SpareBytes
+from pyparq.read.plan.ahead import TRIP, SpareBytes
 
 require("fsspec")
 

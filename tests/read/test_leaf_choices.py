@@ -12,7 +12,7 @@ import pyparq
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.column_reads import CODES_FROM, Wanted, _by_codes
 from pyparq.read.decode.decoded_leaf import is_flat
-from pyparq.read.plan.joint_requests import MOST, chosen
+from pyparq.read.plan.ahead import MOST, chosen
 
 
 def leaves(table: pa.Table, **options: Any) -> dict[str, Any]:

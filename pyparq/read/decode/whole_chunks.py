@@ -25,22 +25,10 @@ NativeLeaf: TypeAlias = DecodedColumn | tuple[DecodedColumn, list[Any]]
 """A decoded leaf. Codes come with the dictionaries of the row groups."""
 
 
-class WholeChunks(NamedTuple):
-    """Column chunks in the clear, all rows. The arrays are int64, row groups x columns; ``num_rows`` per row group."""
-
-    num_rows: Any
-    codec: Any
-    num_values: Any
-    has_dictionary: Any
-    """1 where the first page is the dictionary page."""
-    start: Any
-    size: Any
-
-
 def decode_chunks(
     leaves: LeafSet,
     runs: Sequence[int],
-    chunks: WholeChunks,
+    chunks: tuple[Any, ...],
     read: list[tuple[int, Any]],
     options: ReadOptions,
     account: Account | Portion,
@@ -48,16 +36,17 @@ def decode_chunks(
 ) -> tuple[list[NativeLeaf | None], kernels.ChunkTotals]:
     """Decode whole chunks.
 
-    ``runs``: how many row groups are joined, for each run of them. Columns come in the same order. ``read``: offsets in
+    ``chunks``: as :meth:`ChunkTable.whole` describes them. ``runs``: how many row groups are joined, for each run of them. Columns come in the same order. ``read``: offsets in
     the file, and the bytes there. ``wanted``: for each run a bitmap of the rows to decode, or ``None`` for all of them.
     A row group without such rows need not be in ``read``. A leaf whose codes are asked for is ``None`` where a page has
     no codes. Raises :class:`PieceError` without naming the chunk.
     """
-    num_rows, codec, num_values, has_dictionary, start, size = (array.ravel() for array in chunks)
+    num_rows, codec, num_values, has_dictionary, start, size = chunks
+    lengths, described = np.array(runs, np.int64), _specs(leaves).leaves
     found, totals, refusal = within_memory(
         lambda limits, threads, room: kernels.decode_chunks(
-            _specs(leaves).leaves, np.array(runs, np.int64), num_rows, codec, num_values, has_dictionary, start, size,
-            read, limits, threads, room, list(wanted),
+            described, lengths, num_rows, codec, num_values, has_dictionary, start, size, read, limits, threads, room,
+            list(wanted),
         ), options, account,
     )  # fmt: skip
     if refusal is not None:

@@ -20,6 +20,10 @@ from pyparq.options import ReadOptions
 from pyparq.read.footers.leaf_set import LeafSet
 from pyparq.read.variants import with_whole_variants
 
+MOST_SETS = 64
+MOST_KEPT = 256
+"""Sets of leaves of a schema that are kept, and the leaves of each."""
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
@@ -59,8 +63,8 @@ class Projection:
     def leaves(self) -> LeafSet:
         """The leaves in the order of the columns, each in the form that the decoder returns."""
         if self._leaves is None:
-            by_column = {leaf.column: leaf for output in self.outputs for leaf in output.leaves}
-            self._leaves = LeafSet(by_column.values())
+            columns = dict.fromkeys([leaf.column for output in self.outputs for leaf in output.leaves])
+            self._leaves = self._of_file.leaf_set(tuple(columns))
         return self._leaves
 
     @property
@@ -95,8 +99,21 @@ class FileFields:
         self._dictionaries: dict[Node, frozenset[int]] = {}
         self._whole: dict[Node, Output] = {}
         self._shown: dict[Node, Field | None] = {}
+        self._leaf_sets: dict[tuple[tuple[int, ...], tuple[int, ...]], LeafSet] = {}
         self.projection: Projection | None = None
         """The projection of all columns, once it was asked for."""
+
+    def leaf_set(self, columns: tuple[int, ...], coded: tuple[int, ...] = ()) -> LeafSet:
+        """Leaves that are read together, by their places in a row group. ``coded``: those that come as codes. The sets
+        of few leaves that were asked for last are kept."""
+        found = self._leaf_sets.get((columns, coded))
+        if found is None:
+            found = LeafSet([self._tree.leaves[column] for column in columns], coded)
+            if len(columns) <= MOST_KEPT:
+                if len(self._leaf_sets) >= MOST_SETS:
+                    self._leaf_sets.clear()
+                self._leaf_sets[columns, coded] = found
+        return found
 
     @property
     def metadata(self) -> dict[bytes, bytes]:
@@ -152,6 +169,8 @@ class FileFields:
 
     def are_plain(self, leaves: Iterable[Node]) -> bool:
         """Whether every leaf is decoded to plain values: no dictionaries, no views."""
+        if not self._hints:
+            return not self._asked or self._asked.isdisjoint([leaf.column for leaf in leaves])
         return not any(self.is_dictionary(leaf) or self.is_view(leaf) for leaf in leaves)
 
     def is_view(self, leaf: Node) -> bool:

@@ -98,6 +98,17 @@ class ChunkTable:
             self.odd[places][:, columns],
         )  # fmt: skip
 
+    def whole(self, places: list[int], columns: slice) -> tuple[Int64Array, ...]:
+        """Row groups and leaves at these positions for the decoder: the rows of each row group, and of all chunks, row
+        group by row group, the codec, the number of values, 1 for a dictionary page in front, the start and the
+        size."""
+        start, stack = self.start[places, columns], self._stack
+        found = (
+            stack[_CODEC][places, columns], stack[_NUM_VALUES][places, columns],
+            (stack[_DICTIONARY_PAGE][places, columns] == start).astype(np.int64), start, self.size[places, columns],
+        )  # fmt: skip
+        return self.num_rows[places], *[array.ravel() for array in found]
+
     def put(self, i: int, j: int, start: int, size: int, numbers: ChunkNumbers, encrypted: bool) -> None:
         """Fill in the numbers of a chunk that was looked at by itself."""
         self.start[i, j], self.size[i, j], self.encrypted[i, j] = start, size, encrypted
@@ -109,18 +120,6 @@ class ChunkTable:
         """What the footer states about the chunks. ``num_values`` of a flat column is replaced by the number of
         rows."""
         return ChunkNumbers(*self._stack)
-
-    @property
-    def num_values(self) -> Int64Array:
-        """Values of each chunk, nulls included."""
-        found: Int64Array = self._stack[_NUM_VALUES]
-        return found
-
-    @property
-    def codec(self) -> Int64Array:
-        """CompressionCodec of each chunk."""
-        found: Int64Array = self._stack[_CODEC]
-        return found
 
     @property
     def has_dictionary_first(self) -> Int64Array:

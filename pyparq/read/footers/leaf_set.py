@@ -14,15 +14,16 @@ from pyparq.format.schema_node import Node
 class LeafSet:
     """Some leaves of one schema, each once. It must not be changed."""
 
-    __slots__ = ("coded", "columns", "decoded", "nodes", "repeated", "stored_paths", "types")
+    __slots__ = ("coded", "columns", "decoded", "nodes", "numbers", "repeated", "stored_paths", "types")
 
     def __init__(self, nodes: Iterable[Node], coded: Container[int] = ()) -> None:
         """``coded``: the columns that come as codes of dictionaries."""
         self.nodes = list(nodes)
         self.coded = [node.column in coded for node in self.nodes]
         """Which of them come as codes of dictionaries."""
-        self.columns = np.array([node.column for node in self.nodes], np.int64)
-        """Their places in a row group."""
+        self.numbers = [node.column for node in self.nodes]
+        """Their places in a row group, also as the array ``columns``."""
+        self.columns = np.array(self.numbers, np.int64)
         self.types = np.array([node.element.type for node in self.nodes], np.int64)
         """Their physical types."""
         self.repeated = np.array([node.max_rep > 0 for node in self.nodes], np.uint8)

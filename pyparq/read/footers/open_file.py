@@ -189,7 +189,9 @@ class OpenFile:
     def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node] | LeafSet) -> ChunkTable:
         """The chunks of some leaves in some row groups as arrays, looked up at once. Raises as :meth:`chunk` does, for
         the first chunk (row group by row group) with a fault."""
-        leaves = nodes if isinstance(nodes, LeafSet) else LeafSet(nodes)
+        leaves = nodes
+        if not isinstance(leaves, LeafSet):
+            leaves = self.fields.leaf_set(tuple([node.column for node in leaves]))
         table = self._glance(np.asarray(row_groups, np.int64), leaves)
         for i, j in np.argwhere(table.odd).tolist() if table.odd.any() else ():
             chunk = self.chunk(int(table.row_groups[i]), leaves.nodes[j])

@@ -22,7 +22,7 @@ from pyparq.io.fetch import Fetcher
 from pyparq.io.source import LocalFile
 from pyparq.limits import Limits
 from pyparq.read.footers.column_chunk import Chunk
-from pyparq.read.plan.spare_bytes import TRIP
+from pyparq.read.plan.ahead import TRIP
 from pyparq.runtime.warn import warn_caller
 
 T = TypeVar("T")

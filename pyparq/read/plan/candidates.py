@@ -1,21 +1,116 @@
-"""The rows that can still match while a scan is pruned: answers of the tests, combined by the predicate."""
+"""The row groups of a scan while they are pruned: what is known of all of them as arrays, the answers of the tests, and
+the rows that can still match."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pyparq.filters.computed import Computed
 from pyparq.filters.predicate import And, Constant, Predicate, Test
 from pyparq.format.chunk_numbers import ChunkNumbers
+from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
-from pyparq.index.row_ranges import RowRanges
-from pyparq.read.footers.chunk_table import Mask
+from pyparq.index.page_index import PageLocations
+from pyparq.index.row_ranges import Int64Array, RowRanges
+from pyparq.read.footers.chunk_table import ChunkTable, Mask
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.row_groups import Answers, RowGroups, Selection
+from pyparq.read.plan.page_reads import ColumnRead
+from pyparq.read.plan.selectivity import USELESS, Shares
+
+
+@dataclass(slots=True)
+class Selection:
+    """The rows of one row group that can still match, and everything that was read to find out."""
+
+    row_group: int
+    maybe: RowRanges
+    sure: RowRanges
+    dictionaries: dict[int, Values] = field(default_factory=dict)
+    """Decoded dictionaries by leaf column."""
+    locations: dict[int, PageLocations | None] = field(default_factory=dict)
+    """Page locations by leaf column. ``None`` for a column without a usable OffsetIndex."""
+    planned: Mapping[int, ColumnRead] | None = None
+    """The reads of a plan, by leaf column. With them, no index is asked."""
+    narrows: bool = False
+    """Whether few of the rows are expected to match. Page locations are then likely to be needed."""
+    place: int = 0
+    """Among the row groups that are pruned together."""
+
+    @property
+    def num_rows(self) -> int:
+        return self.maybe.num_rows
+
+
+def all_rows(file: OpenFile, row_groups: Sequence[int], within: Mapping[int, RowRanges]) -> list[Selection]:
+    """The selections of a read without a filter: all requested rows. Equal sets of rows are shared."""
+    found: list[Selection] = []
+    whole: dict[int, RowRanges] = {}
+    counts = file.rows_of(np.array(row_groups, np.int64)).tolist()
+    for place, (k, num_rows) in enumerate(zip(row_groups, counts, strict=True)):
+        rows = within.get(k)
+        if rows is None:
+            rows = whole.get(num_rows)
+            if rows is None:
+                rows = whole[num_rows] = RowRanges.all(num_rows)
+        if rows:
+            found.append(Selection(k, rows, rows, place=place))
+    return found
+
+
+class Answers:
+    """The answers to one test: for whole row groups, and for row ranges where pages were asked."""
+
+    __slots__ = ("_rows", "every", "is_open", "some")
+
+    def __init__(self, count: int) -> None:
+        self.some = np.ones(count, np.bool_)
+        """Whether a row of the row group can pass."""
+        self.every = np.zeros(count, np.bool_)
+        """Whether all rows do."""
+        self.is_open = np.ones(count, np.bool_)
+        """Whether an index could tell more, and is expected to."""
+        self._rows: dict[int, tuple[RowRanges, RowRanges]] = {}
+
+    def take(self, some: Mask, every: Mask, kept: Shares) -> None:
+        """Take the answers of the row groups' statistics, and the estimated share of matching rows."""
+        self.some, self.every = some.copy(), every & some
+        self.is_open = some & ~every & (kept < USELESS)
+
+    def drop(self, selection: Selection) -> None:
+        """Note that no row of a row group passes."""
+        k = selection.place
+        self.some[k] = self.is_open[k] = False
+        _, sure = self.rows(selection)
+        self._rows[k] = RowRanges.none(selection.num_rows), sure
+
+    def drop_all(self, places: Sequence[int]) -> None:
+        """Note that no row passes in any of these row groups. No page of theirs was asked yet."""
+        self.some[places] = self.is_open[places] = False
+
+    def narrow(self, selection: Selection, first_rows: Int64Array, some: Mask, every: Mask) -> None:
+        """Take the answers of a ColumnIndex, page by page."""
+        maybe, sure = self.rows(selection)
+        maybe &= RowRanges.from_pages(first_rows, np.flatnonzero(some), selection.num_rows)
+        if every.any():
+            sure |= RowRanges.from_pages(first_rows, np.flatnonzero(every), selection.num_rows)
+        k = selection.place
+        self._rows[k] = maybe, sure
+        self.some[k] = bool(maybe)
+        self.is_open[k] &= bool(maybe) and not sure.is_all
+
+    def rows(self, selection: Selection) -> tuple[RowRanges, RowRanges]:
+        """The rows of a row group that can pass, and those that certainly pass."""
+        known = self._rows.get(selection.place)
+        if known is not None:
+            return known
+        rows, none = RowRanges.all(selection.num_rows), RowRanges.none(selection.num_rows)
+        return rows if self.some[selection.place] else none, rows if self.every[selection.place] else none
+
 
 Question = tuple[Test, Selection, Chunk]
 """A test of a row group, and the column chunk whose index may answer it."""
@@ -35,11 +130,12 @@ class Candidates:
         self.options = file.options
         self.predicate = predicate
         self.tests = list(dict.fromkeys(predicate.tests()))
-        self.selections: list[Selection] = []
-        """The row groups that are left."""
-        self.groups = RowGroups(file, row_groups, within)
         self.computed = list(predicate.computed())
         """The tests of computed values. Only bounds answer them."""
+        self.row_groups = row_groups
+        self.num_rows = file.rows_of(np.array(row_groups, np.int64))
+        self.selections: list[Selection] = []
+        """The row groups that are left."""
         # Tests that occur twice in the predicate share their answers.
         self.answers: dict[Test | Computed, Answers] = {
             test: Answers(len(row_groups)) for test in (*self.tests, *self.computed)
@@ -53,11 +149,51 @@ class Candidates:
         self._within = within
         self._left: int | None = None
         """Rows of the selections, once counted."""
+        nodes = dict.fromkeys([test.node for test in self.tests])
+        nodes |= dict.fromkeys([node for computed in self.computed for node in computed.nodes])
+        self._places = {node.column: j for j, node in enumerate(nodes)}
+        self._nodes = list(nodes)
+        self._table: ChunkTable | None = None
+        self._numbers: dict[int, ChunkNumbers] = {}
+
+    @property
+    def table(self) -> ChunkTable:
+        """The chunks of all tested leaves in all row groups."""
+        if self._table is None:
+            self._table = self.file.chunk_table(self.row_groups, self._nodes)
+        return self._table
+
+    def place_of(self, node: Node) -> int:
+        """The position of a tested leaf in :attr:`table`."""
+        return self._places[node.column]
+
+    def numbers(self, node: Node) -> ChunkNumbers:
+        """The numbers of a tested leaf's chunks in all row groups."""
+        found = self._numbers.get(node.column)
+        if found is None:
+            found = self._numbers[node.column] = self.table.of_column(self._places[node.column])
+        return found
+
+    @property
+    def num_asked(self) -> int:
+        """Number of requested rows."""
+        return sum(self._within[k].count if k in self._within else int(n)
+                   for k, n in zip(self.row_groups, self.num_rows, strict=True))  # fmt: skip
 
     def select(self) -> None:
-        """Drop the row groups in which no row can match. The stages that follow look at the others one by one."""
+        """Drop the row groups in which no row can match. The stages that follow look at the others one by one. Equal
+        sets of rows are shared."""
         maybe, sure = self._of_whole_groups(self.predicate)
-        self.selections = self.groups.selections(maybe, sure)
+        self.selections = []
+        whole: dict[int, tuple[RowRanges, RowRanges]] = {}
+        kept = np.flatnonzero(maybe & (self.num_rows > 0))
+        for k, num_rows, every in zip(kept.tolist(), self.num_rows[kept].tolist(), sure[kept].tolist(), strict=True):
+            sets = whole.get(num_rows)
+            if sets is None:
+                sets = whole[num_rows] = RowRanges.all(num_rows), RowRanges.none(num_rows)
+            rows = self._within.get(self.row_groups[k], sets[0])
+            if rows.count:
+                self.selections.append(Selection(self.row_groups[k], rows, rows if every else sets[1], place=k))
 
     def rows_left(self) -> int:
         if self._left is None:
@@ -77,12 +213,12 @@ class Candidates:
         of the row groups to ask about (``None``: none of them)."""
         masks: list[tuple[Test, list[bool]]] = []
         for test in self.tests:
-            wanted = None if having is None else having(test)
-            if having is None or wanted is not None:
-                is_open = self.answers[test].is_open
-                mask = (is_open if wanted is None else is_open & wanted).tolist()
-                if any(mask):
-                    masks.append((test, mask))
+            mask = self.answers[test].is_open
+            if having is not None:
+                wanted = having(test)
+                mask = mask & wanted if wanted is not None else np.zeros(0, np.bool_)
+            if mask.any():
+                masks.append((test, mask.tolist()))
         if not masks:
             return []
         chunk = self.file.chunk
@@ -99,24 +235,17 @@ class Candidates:
         have both indexes there."""
         found = list[ComputedQuestion]()
         for test in self.computed:
-            has_both = np.ones(len(self.groups), np.bool_)
-            for node in test.nodes:
-                numbers = self.numbers(node)
-                has_both &= (numbers.column_index_offset != 0) & (numbers.offset_index_offset != 0)
             if test.has_bounds:
+                has_both = np.ones(len(self.row_groups), np.bool_)
+                for node in test.nodes:
+                    numbers = self.numbers(node)
+                    has_both &= (numbers.column_index_offset != 0) & (numbers.offset_index_offset != 0)
                 found += [
                     (test, s, [self.file.chunk(s.row_group, node) for node in test.nodes])
                     for s in self.selections
                     if has_both[s.place] and s.sure.count != s.maybe.count
                 ]
         return found
-
-    def numbers(self, node: Node) -> ChunkNumbers:
-        """The numbers of a tested leaf's chunks in all row groups."""
-        nodes = [test.node for test in self.tests]
-        if self.computed:
-            nodes += [other for computed in self.computed for other in computed.nodes]
-        return self.groups.numbers(nodes, node)
 
     def settle(self) -> None:
         """Combine the rows of the tests by the predicate, where a stage has learned something. Drop row groups without
@@ -146,7 +275,7 @@ class Candidates:
             answers = self.answers[predicate]
             return answers.some, answers.every
         if isinstance(predicate, Constant):
-            every = np.full(len(self.groups), predicate.value)
+            every = np.full(len(self.row_groups), predicate.value)
             return every, every
         maybe, sure = zip(*(self._of_whole_groups(child) for child in predicate.children), strict=True)
         join = np.logical_and if isinstance(predicate, And) else np.logical_or

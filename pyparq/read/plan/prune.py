@@ -8,9 +8,11 @@ sets of their tests. A stage asks only about rows that are in ``maybe`` and not 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from pyparq.errors import ParquetError
+from pyparq.filters.coverings import Covering, coverings_of, with_coverings
+from pyparq.filters.geospatial_tests import is_box_test
 from pyparq.filters.predicate import Predicate
 from pyparq.format.schema_node import Node
 from pyparq.index.row_ranges import RowRanges
@@ -18,19 +20,12 @@ from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.column_chunk import Chunk
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, chosen, chunks_to_locate, hold, pays
 from pyparq.read.plan.bloom_probe import HEADER
-from pyparq.read.plan.bloom_stage import BloomStage
-from pyparq.read.plan.candidates import Candidates
-from pyparq.read.plan.column_index_stage import ColumnIndexStage
-from pyparq.read.plan.covering_tests import pruning_predicate
-from pyparq.read.plan.dictionary_stage import DictionaryStage
-from pyparq.read.plan.early_chunks import EarlyChunks
-from pyparq.read.plan.joint_requests import MOST_CHUNKS, chosen, hold, pays
+from pyparq.read.plan.candidates import Candidates, Selection
 from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges, read_locations
-from pyparq.read.plan.row_groups import Selection
-from pyparq.read.plan.stage_report import StageReport
-from pyparq.read.plan.statistics_stage import StatisticsStage
-from pyparq.read.plan.trace import Trace
+from pyparq.read.plan.stages import BloomStage, DictionaryStage, ask_page_indexes, ask_statistics, page_counts
+from pyparq.read.plan.trace import StageReport, Trace
 
 
 class Pruner:
@@ -47,21 +42,20 @@ class Pruner:
         *,
         ask_filters: bool = True,
         trace: Trace | None = None,
-        early: EarlyChunks | None = None,
+        early: EarlyReads | None = None,
     ) -> None:
         """``within``: the requested rows, for row groups of which only some are. ``account`` counts the
         decoded dictionaries. ``outputs``: the columns that will be read for the rows that are left. ``ask_filters``:
-        whether to ask Bloom filters. ``trace``: where to note what each stage leaves. ``early``: what may be read
-        beside the indexes, if rows will be read at once."""
+        whether to ask Bloom filters. ``trace``: where to note what each stage leaves. ``early``: requests what may be
+        read beside the indexes, if rows will be read at once."""
         self.file = file
         self.options = file.options
-        self._rows = Candidates(file, pruning_predicate(file, predicate, row_groups), row_groups, within or {})
+        self._tested = predicate.columns()
+        self._rows = Candidates(file, _with_coverings(file, predicate, row_groups), row_groups, within or {})
         self._outputs = outputs
-        self._statistics = StatisticsStage(self._rows)
         self._bloom = BloomStage(self._rows) if ask_filters and file.options.use_bloom_filters else None
         counted = Account(file.options.limits) if account is None else account
-        self._dictionaries = DictionaryStage(self._rows, counted, predicate.columns())
-        self._pages = ColumnIndexStage(self._rows)
+        self._dictionaries = DictionaryStage(self._rows, counted, self._tested)
         self.reports: list[StageReport] = []
         self._trace = trace
         self._early = early
@@ -74,35 +68,41 @@ class Pruner:
 
     def run(self) -> list[Selection]:
         """The row groups that may hold matching rows, each with its row ranges."""
-        options = self.options
-        if options.use_statistics:
+        if self.options.use_statistics:
             self._by_statistics()
         else:
             self._rows.select()
-        with self._asked_together():
-            if self._bloom is not None:
-                self._stage("bloom filter", self._bloom.run)
-            if options.use_dictionaries:
-                self._stage("dictionary", lambda: self._dictionaries.run(before_index=True))
-            if options.use_page_index:
-                self._stage("column index", self._pages.run)
-        if options.use_dictionaries:
-            self._stage("dictionary", lambda: self._dictionaries.run(before_index=False))
+        if not self._rows.selections:
+            return []
+        if not pays(self.file.fetcher):
+            self._by_indexes()
+        else:
+            with self._asked_together():
+                self._by_indexes()
+        if self.options.use_dictionaries:
+            self._stage("dictionary", self._dictionaries.run, False)
         if self._early is not None:
             self._early.settle(bool(self._rows.selections))
         return self._rows.selections
 
+    def _by_indexes(self) -> None:
+        if self._bloom is not None:
+            self._stage("bloom filter", self._bloom.run)
+        if self.options.use_dictionaries:
+            self._stage("dictionary", self._dictionaries.run, True)
+        if self.options.use_page_index:
+            self._stage("column index", ask_page_indexes, self._rows)
+
     @contextmanager
     def _asked_together(self) -> Iterator[None]:
-        """Within this context, most requests of the stages are answered from one joint request, if requests take
-        long."""
-        if not pays(self.file.fetcher):
-            yield
-            return
+        """Within this context, most requests of the stages are answered from one joint request."""
         output_chunks = self._note_narrowing()
         ranges = chosen(self._kinds_of_ranges(output_chunks))
         if self._early is not None:
-            self._early.begin(self._rows.selections, ranges, 0 if self._bloom is None else self._bloom.num_filters)
+            tested = [self.file.tree.leaves[column] for column in sorted(self._tested)]
+            others = [node for node in self._outputs if node not in tested]
+            filters = 0 if self._bloom is None else self._bloom.num_filters
+            self._early.beside_indexes(self._rows.selections, tested, others, ranges, filters)
         counts = self.file.fetcher.counts
         requests, size = counts.requests, counts.bytes
         ahead = hold(self.file.fetcher, ranges)
@@ -154,43 +154,69 @@ class Pruner:
 
     # ---- the frame of a stage
 
-    def _stage(self, name: str, run: Callable[[], None]) -> None:
+    def _stage(self, name: str, run: Callable[..., None], *arguments: object) -> None:
         """Run one stage, and report it if it has asked anything."""
         rows, counts = self._rows, self.file.fetcher.counts
-        if not rows.selections:
+        before = rows.selections
+        if not before:
             return
         requests, size = counts.requests, counts.bytes
-        groups, rows_before, among = len(rows.selections), rows.rows_left(), list(rows.selections)
-        rows.asked = set()
-        run()
+        rows.asked.clear()
+        run(*arguments)
+        if not rows.asked:
+            return
+        rows_before = rows.rows_left()
         rows.settle()
-        pages = self._pages.page_counts(among) if name == "column index" else (0, 0)
-        if rows.asked:
-            early, self._not_reported = self._not_reported, (0, 0)
-            took = counts.requests - requests + early[0], counts.bytes - size + early[1]
-            left = len(rows.selections), rows.rows_left()
-            if self._trace is not None:
-                self._trace.note_stage(name, rows.asked, rows.selections)
-            self.reports.append(
-                StageReport(name, len(rows.asked), groups, left[0], rows_before, left[1], *pages, *took)
-            )
+        pages = page_counts(rows, before) if name == "column index" else (0, 0)
+        early, self._not_reported = self._not_reported, (0, 0)
+        took = counts.requests - requests + early[0], counts.bytes - size + early[1]
+        if self._trace is not None:
+            self._trace.note_stage(name, rows.asked, rows.selections)
+        left = len(rows.selections), rows.rows_left()
+        self.reports.append(
+            StageReport(name, len(rows.asked), len(before), left[0], rows_before, left[1], *pages, *took)
+        )
 
     def _by_statistics(self) -> None:
-        asked, groups = self._statistics.run(), self._rows.groups
+        rows = self._rows
+        asked = ask_statistics(rows)
         if self._trace is not None:
-            self._trace.note_stage("statistics", set(), self._rows.selections)
+            self._trace.note_stage("statistics", set(), rows.selections)
         if asked:
-            before, left = (len(groups), groups.num_asked), (len(self._rows.selections), self._rows.rows_left())
-            self.reports.append(StageReport("statistics", asked, before[0], left[0], before[1], left[1], 0, 0, 0, 0))
+            left = len(rows.selections), rows.rows_left()
+            self.reports.append(
+                StageReport("statistics", asked, len(rows.row_groups), left[0], rows.num_asked, left[1], 0, 0, 0, 0)
+            )
 
 
-def chunks_to_locate(file: OpenFile, selections: Sequence[Selection], nodes: Sequence[Node]) -> list[Chunk]:
-    """The chunks of leaves whose page locations are not known. Unreadable chunks are left out: they may not be
-    needed."""
-    found: list[Chunk] = []
-    for selection in selections:
-        for node in nodes:
-            if selection.planned is None and node.column not in selection.locations:
-                with suppress(ParquetError):
-                    found.append(file.chunk(selection.row_group, node))
-    return found
+# ---- boxes of geometries
+
+
+def _with_coverings(file: OpenFile, predicate: Predicate, row_groups: Sequence[int]) -> Predicate:
+    """The predicate with tests of the boxes that GeoParquet keeps in other columns. They are true for every row for
+    which it is true."""
+    tested = {test.node.column for test in predicate.tests() if is_box_test(test)}
+    if not tested:
+        return predicate
+    usable = {}
+    for column, covering in coverings_of(file.tree, file.key_values).items():
+        found = _usable(file, column, covering, row_groups) if column in tested else None
+        if found is not None:
+            usable[column] = found
+    return with_coverings(predicate, usable) if usable else predicate
+
+
+def _usable(file: OpenFile, column: int, covering: Covering, row_groups: Sequence[int]) -> Covering | None:
+    """The covering with what null counts say of it. ``None`` if a column chunk cannot be asked: nobody has asked for
+    them, so they must not fail.
+
+    With no more null boxes than null geometries, the same rows are taken to be without both.
+    """
+    leaves = [file.tree.leaves[column], *covering.sides]
+    try:
+        table = file.chunk_table(row_groups, leaves)
+    except ParquetError:
+        return None
+    geometries, *sides = (table.of_column(k).null_count for k in range(len(leaves)))
+    all_there = all(bool(((nulls >= 0) & (nulls <= geometries)).all()) for nulls in sides)
+    return covering._replace(some_missing=not all_there)

@@ -1,16 +1,47 @@
-"""What one scan did, step by step: the rows that each stage of pruning left, the reads and the requests. It is kept for
-pictures; other scans keep none."""
+"""What one scan did, stage by stage: the effect of each stage of pruning, for :meth:`pyparq.Scan.explain`; the rows,
+reads and requests, for pictures. Other scans keep none of the latter."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pyparq.format.schema_node import Node
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
+from pyparq.read.plan.candidates import Selection
 from pyparq.read.plan.page_reads import ColumnRead
-from pyparq.read.plan.row_groups import Selection
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+
+@dataclass(slots=True)
+class StageReport:
+    """The effect and the cost of one stage: row groups, rows and pages before and after, requests and bytes."""
+
+    name: str
+    asked: int
+    """Indexes asked (chunks)."""
+    row_groups_before: int
+    row_groups_after: int
+    rows_before: int
+    rows_after: int
+    pages_before: int
+    pages_after: int
+    requests: int
+    bytes: int
+
+
+def log_stages(logger: Logger, source: str, reports: Sequence[StageReport]) -> None:
+    """Write a debug line for each stage."""
+    for stage in reports:
+        logger.debug(
+            "%s: pruned by %s: row groups %d -> %d, rows %d -> %d, %d indexes asked, %d requests, %d bytes",
+            source, stage.name, stage.row_groups_before, stage.row_groups_after, stage.rows_before, stage.rows_after,
+            stage.asked, stage.requests, stage.bytes,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +71,6 @@ class Trace:
         """Note the rows that a stage has left."""
         self.stages.append(StageTrace(name, frozenset(asked), {s.row_group: s.maybe for s in selections}))
 
-    def note_whole(self, selections: Sequence[Selection], nodes: Sequence[Node]) -> None:
+    def note_whole(self, selections: Sequence[Selection], nodes: Iterable[Node]) -> None:
         """Note row groups of which all pages of some columns are decoded."""
         self.whole |= {(s.row_group, node.column) for s in selections for node in nodes}

@@ -1,0 +1,413 @@
+"""Reads whole column chunks of small row groups, many in one call, each leaf as one column.
+
+Decoding a row group of a few hundred rows takes less time than one pass of Python over it. So the chunks come from the
+footer as arrays, go to the decoder in one call, and come out joined. With a filter, its columns are decoded first. One
+bitmap says which rows match, and the other columns are decoded at these rows. Anything unusual is left to
+:class:`~pyparq.read.row_group_reads.RowGroupReader`, which takes one row group at a time and reports what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pyparq.arrow.column import Column, bytes_held
+from pyparq.arrow.column_operations import keep
+from pyparq.errors import ChecksumError, CorruptFileError, DataError, LimitError, ParquetError
+from pyparq.filters.predicate import Constant, Predicate
+from pyparq.filters.row_tests import EntryLevels, matching_rows
+from pyparq.format.schema_node import Node
+from pyparq.format.types import Physical
+from pyparq.index.row_mask import RowMask, Words
+from pyparq.index.row_ranges import Int64Array, RowRanges
+from pyparq.read.column_reads import ColumnReader
+from pyparq.read.decode.decode_dictionary import spelled_out
+from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
+from pyparq.read.decode.decoder import PieceError
+from pyparq.read.decode.memory_account import Account, Portion
+from pyparq.read.decode.whole_chunks import NativeLeaf, columns_of, decode_chunks
+from pyparq.read.footers.arrow_fields import Projection
+from pyparq.read.footers.chunk_table import ChunkTable
+from pyparq.read.footers.leaf_set import LeafSet
+from pyparq.read.plan.candidates import Selection
+from pyparq.read.variant_columns import asks_variants
+from pyparq.runtime.threads import cpu_count, current_lane, map_tasks
+
+SMALL = 1 << 16
+"""Row groups of up to this many rows are read together."""
+FILTERED = 1 << 15
+"""The same for row groups of which a filter may leave few rows."""
+JOINED = 1 << 17
+"""Maximum number of joined rows, unless a single row group has more."""
+COUNTED = 1 << 20
+"""The same if matching rows are only counted."""
+MOST_STORED = 1 << 20
+"""Row groups of more stored bytes (the mean of all) are filtered one by one: some of their pages may be left out."""
+FEW = 32
+"""Chunks up to which lists are quicker than arrays."""
+WINDOW = 32 << 20
+"""Stored bytes that are in memory at a time."""
+THREAD_WINDOW = 8 << 20
+"""Stored bytes for each thread from which on the threads take row groups, not columns. About so many are in memory at a
+time."""
+
+
+class NoCodesError(Exception):
+    """A page has values where codes of a dictionary were asked for."""
+
+
+class Part(NamedTuple):
+    """The rows of consecutive row groups."""
+
+    places: list[int]
+    counts: Int64Array
+    """Rows of each row group that are here."""
+    num_rows: int
+    columns: dict[int, Column]
+    """The leaves of the result, by leaf column."""
+    leaves: dict[int, DecodedLeaf]
+    """The same with their levels. Empty if all columns of the result are leaves."""
+
+
+class Question(NamedTuple):
+    """What the row groups are asked."""
+
+    predicate: Predicate | None
+    """``None``: all rows are wanted."""
+    outputs: Sequence[Node]
+    """The leaves of the result."""
+    is_flat: bool
+    """Whether they are the columns of the result."""
+    limit: int | None
+    """Maximum number of rows."""
+
+
+def joined_rows(
+    reader: ColumnReader, selections: Sequence[Selection], predicate: Predicate, projection: Projection,
+    outputs: Sequence[Node], limit: int | None = None,
+) -> list[Part] | None:  # fmt: skip
+    """The matching rows of ``selections``. ``None`` where a chunk is unusual, or where joining does not pay."""
+    tested = None if all(s.sure.is_all for s in selections) else predicate
+    if not _may_join(reader, selections, tested, limit) or not reader.file.fields.are_plain(outputs):
+        return None
+    if tested is None and not outputs:
+        return None
+    leaves, fields = reader.file.tree.leaves, reader.file.fields
+    first = () if tested is None else tuple(sorted(tested.columns()))
+    if any(leaves[column].type.nulls_beyond for column in first):
+        return None  # levels do not tell where values that do not fit are read as nulls
+    others = tuple(dict.fromkeys([node.column for node in outputs if node.column not in first]))
+    used = reader.account.used
+    try:
+        table = reader.file.chunk_table([s.row_group for s in selections], fields.leaf_set(first + others))
+        if table.any_encrypted or overlaps(table) or (first and not _worth(reader, table)):
+            return None
+        coded = tuple([c for k, c in enumerate(first) if _has_codes(leaves[c], table, k)])
+        forms = [fields.leaf_set(first, named) for named in ((coded, ()) if coded else ((),))]
+        question = Question(tested, outputs, projection.is_flat, limit)
+        return list(_Job(reader, selections, question, table, forms, fields.leaf_set(others)).run())
+    except ChecksumError:
+        raise
+    except LimitError:
+        if tested is None:
+            raise
+    except (CorruptFileError, DataError, PieceError):
+        pass
+    reader.account.rewind(used)
+    return None  # reading them one by one raises it with its place
+
+
+def _may_join(
+    reader: ColumnReader, selections: Sequence[Selection], tested: Predicate | None, limit: int | None
+) -> bool:
+    """Whether the row groups are small, in order, and nothing but the footer is known of them."""
+    if not selections or not reader.joins or reader.prefetch is not None:
+        return False
+    if tested is None:
+        if limit is not None:
+            return False
+    elif isinstance(tested, Constant) or reader.trace is not None or asks_variants(tested):
+        return False  # a Variant needs other columns in each row group
+    before, most = -1, SMALL if tested is None else FILTERED
+    for s in selections:
+        if s.planned is not None or s.dictionaries or s.row_group <= before or s.maybe.num_rows > most:
+            return False
+        if not s.maybe.is_all:
+            return False
+        before = s.row_group
+    return True
+
+
+def look_apart(reader: ColumnReader, selections: Sequence[Selection], projection: Projection) -> None:
+    """Check all row groups for column chunks that overlap, once the first of several was read.
+
+    If any seem to overlap, no further row group is read whole. Its pages are then compared with those that were read
+    before.
+    """
+    small = any(s.num_rows <= SMALL for s in selections)
+    if not small or not projection.leaves or reader.prefetch is not None or not projection.is_plain:
+        return
+    try:
+        table = reader.file.chunk_table([s.row_group for s in selections], projection.leaves)
+        apart = not overlaps(table)
+    except ParquetError:  # The error is raised again when that row group is read.
+        apart = False
+    if not apart:
+        reader.joins = False
+        reader.note_whole(selections[0].row_group, projection.leaves.nodes)
+
+
+def overlaps(table: ChunkTable) -> bool:
+    """Whether any two chunks share bytes."""
+    start, size = table.start.reshape(-1), table.size.reshape(-1)
+    if len(start) <= FEW:
+        behind = 0
+        for begin, length in sorted(zip(start.tolist(), size.tolist(), strict=True)):
+            if begin < behind:
+                return True
+            behind = begin + length
+        return False
+    order = np.argsort(start, kind="stable")
+    ends = (start + size)[order]
+    return bool((start[order][1:] < ends[:-1]).any())
+
+
+def _has_codes(node: Node, table: ChunkTable, k: int) -> bool:
+    """Whether to test the entries of dictionaries instead of each value: text, if each chunk has a dictionary."""
+    type_ = node.type
+    plain = type_.physical == Physical.BYTE_ARRAY and type_.kind != "decimal" and node.max_rep == 0
+    return plain and bool(table.has_dictionary_first[:, k].all())
+
+
+def _worth(reader: ColumnReader, table: ChunkTable) -> bool:
+    """Whether to read whole chunks. Those of several pages are left to the reader that may leave out some of them."""
+    if int(table.size.sum()) > MOST_STORED * len(table.num_rows):
+        return False
+    if not reader.options.use_page_index:
+        return True
+    numbers = table.numbers
+    unknown = (numbers.offset_index_offset != 0) & (numbers.data_pages < 0)
+    return not (unknown | (numbers.data_pages > 1)).any()
+
+
+class _Run(NamedTuple):
+    """Row groups that are joined: their matching rows (``mask``, ``None`` for all), and the decoded filter columns."""
+
+    places: list[int]
+    counts: Int64Array
+    num_rows: int
+    mask: RowMask | None
+    tested: list[DecodedLeaf]
+
+
+class _Job(NamedTuple):
+    reader: ColumnReader
+    selections: Sequence[Selection]
+    question: Question
+    table: ChunkTable
+    """The chunks of the filter columns, then those of the others."""
+    forms: list[LeafSet]
+    """The filter columns as they are decoded. The last one is values. If a page does not allow the first, it is
+    removed."""
+    others: LeafSet
+
+    def run(self) -> Iterator[Part]:
+        left = self.question.limit
+        runs = list(self._runs())
+        if left is None and self.question.predicate is not None and (shared := self._shared(runs)):
+            # One thread reads a window from its bytes to its rows: what it has just read is near, and it waits for no
+            # other.
+            for found in map_tasks(lambda window: _Window(self, window, False).rows(None), shared, True, in_order=True):
+                yield from found
+            runs = runs[sum(len(window) for window in shared) :]
+        for window in self._windows(runs):
+            if left == 0:
+                return
+            for part in _Window(self, window, True).rows(left):
+                left = None if left is None else left - part.num_rows
+                yield part
+
+    def _runs(self) -> Iterator[list[int]]:
+        """Positions of consecutive row groups that are joined."""
+        most = JOINED if self.question.outputs else COUNTED
+        run, rows = list[int](), 0
+        for k, num_rows in enumerate(self.table.num_rows.tolist()):
+            if run and rows + num_rows > most:
+                yield run
+                run, rows = [], 0
+            run.append(k)
+            rows += num_rows
+        yield run
+
+    def _windows(self, runs: list[list[int]], most: int = WINDOW) -> Iterator[list[list[int]]]:
+        """The runs in groups of ``most`` stored bytes or one run, which are in memory at once."""
+        if len(runs) <= 1:
+            yield from ([runs] if runs else ())
+            return
+        sizes = self.table.size.sum(axis=1)
+        window, size = list[list[int]](), 0
+        for run in runs:
+            stored = int(sizes[run].sum())
+            if window and size + stored > most:
+                yield window
+                window, size = [], 0
+            window.append(run)
+            size += stored
+        yield window
+
+    def _shared(self, runs: list[list[int]]) -> list[list[list[int]]]:
+        """Windows of about one size, as many for each thread. What is left over, the decoder shares out."""
+        stored, workers = int(self.table.size.sum()), cpu_count()
+        rounds = stored // (THREAD_WINDOW * workers)
+        if rounds == 0 or workers < 2 or not self.reader.options.use_threads or current_lane() is not None:
+            return []
+        size = stored // (rounds * workers)
+        windows = list(self._windows(runs, size + size // 8))
+        return windows[: len(windows) // workers * workers]
+
+
+class _Window:
+    """Some runs, which are in memory at once."""
+
+    def __init__(self, job: _Job, runs: list[list[int]], is_alone: bool) -> None:
+        """``is_alone``: all threads are for it. Otherwise this thread alone, as others read other windows."""
+        self._job = job
+        self._runs = runs
+        reader, question = job.reader, job.question
+        self._options = reader.options if is_alone else replace(reader.options, use_threads=False)
+        self._account: Account | Portion = reader.account
+        if question.predicate is not None:
+            self._account = Portion(reader.account, 1 if is_alone else cpu_count() + 1)
+
+    def rows(self, limit: int | None) -> list[Part]:
+        """The matching rows. The memory of the decoded filter columns is released, but for these rows."""
+        if self._job.question.predicate is None:
+            rows = self._job.table.num_rows
+            runs = [_Run(places, rows[places], int(rows[places].sum()), None, []) for places in self._runs]
+            return list(self._parts(runs))
+        runs = self._tested(self._job.question.predicate, limit)
+        found = list(self._parts([run for run in runs if run.num_rows]))
+        if isinstance(self._account, Portion):
+            self._account.settle(sum(map(_bytes_of, found)))
+        return found
+
+    def _tested(self, predicate: Predicate, limit: int | None) -> list[_Run]:
+        """The runs with their matching rows."""
+        form, decoded = self._filter_columns()
+        runs = []
+        for places, natives in zip(self._runs, decoded, strict=True):
+            ends = np.cumsum(self._job.table.num_rows[places])
+            leaves = _with_levels(form, natives, columns_of(form, natives), int(ends[-1]))
+            columns = {leaf.node.column: leaf.column for leaf in leaves}
+            levels = {
+                leaf.node.column: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node))
+                for leaf in leaves
+            }
+            mask = matching_rows(predicate, columns, levels=levels)
+            sure = [self._job.selections[k].sure for k in places]
+            if any(sure):
+                mask |= RowMask.of_ranges(_joined(sure, ends))
+            if limit is not None:
+                mask = mask.head(limit)
+                limit -= mask.count
+            counts = np.diff(mask.ranks(ends), prepend=0)
+            runs.append(_Run(places, counts, int(counts.sum()), mask, leaves))
+        return runs
+
+    def _filter_columns(self) -> tuple[LeafSet, list[list[NativeLeaf]]]:
+        """The filter columns of each run, and the form that they have."""
+        forms = self._job.forms
+        for form in forms[:-1]:
+            with suppress(NoCodesError):
+                return form, self._decode(form, self._runs, slice(0, len(form)))
+            if isinstance(self._account, Portion):
+                self._account.release()
+            forms[:] = forms[-1:]
+        return forms[-1], self._decode(forms[-1], self._runs, slice(0, len(forms[-1])))
+
+    def _decode(
+        self, leaves: LeafSet, runs: list[list[int]], columns: slice, wanted: Sequence[tuple[Words, Any]] = ()
+    ) -> list[list[NativeLeaf]]:
+        """The ``columns`` of the table for each run. ``wanted``: for each run a bitmap of the rows to decode, and the
+        positions of the row groups that hold any. Raises :class:`NoCodesError` if codes are asked for and a page has
+        none."""
+        reader, table = self._job.reader, self._job.table
+        places = [k for run in runs for k in run]
+        held = np.concatenate([groups for _, groups in wanted]) if wanted else places
+        start, size = table.start[held, columns], table.size[held, columns]
+        decoded, facts = decode_chunks(
+            leaves, [len(run) for run in runs], table.whole(places, columns),
+            reader.file.fetcher.fetch_stretches(start, size), self._options, self._account,
+            [rows for rows, _ in wanted],
+        )  # fmt: skip
+        if facts.ended_early:
+            raise CorruptFileError("a column chunk does not end where it should")
+        there = [native for native in decoded if native is not None]
+        if len(there) < len(decoded):
+            raise NoCodesError()
+        reader.count(size.size, facts.data_pages, facts.dictionary_pages)
+        count = len(leaves)
+        return [there[k * count : (k + 1) * count] for k in range(len(runs))]
+
+    def _parts(self, runs: list[_Run]) -> Iterator[Part]:
+        """The leaves of the result at the matching rows, for runs that have some."""
+        leaves, is_flat = self._job.others, self._job.question.is_flat
+        decoded = list[list[NativeLeaf]]([[] for _ in runs])
+        if leaves.nodes and runs:
+            wanted = [(run.mask.words, np.array(run.places)[run.counts > 0]) for run in runs if run.mask is not None]
+            first = self._job.table.start.shape[1] - len(leaves)
+            decoded = self._decode(leaves, [run.places for run in runs], slice(first, None), wanted)
+        results = {node.column for node in self._job.question.outputs}
+        for run, natives in zip(runs, decoded, strict=True):
+            columns = columns_of(leaves, natives) if natives else []
+            own = [leaf for leaf in run.tested if leaf.node.column in results]
+            if is_flat:
+                found = dict(zip(leaves.numbers, columns, strict=False))
+                found |= {leaf.node.column: self._kept(leaf, run).column for leaf in own}
+                yield Part(run.places, run.counts, run.num_rows, found, {})
+            else:
+                levels = _with_levels(leaves, natives, columns, run.num_rows) if natives else []
+                levels += [self._kept(leaf, run) for leaf in own]
+                yield Part(run.places, run.counts, run.num_rows, {}, {leaf.node.column: leaf for leaf in levels})
+
+    def _kept(self, leaf: DecodedLeaf, run: _Run) -> DecodedLeaf:
+        """The matching rows of a filter column, as values."""
+        assert run.mask is not None
+        if leaf.def_levels is None and leaf.rep_levels is None:
+            found = replace(leaf, column=keep(leaf.column, run.mask.words, run.num_rows))
+        else:
+            found = leaf.select(run.mask)
+        found.rows = RowRanges.all(run.num_rows)
+        if found.column.type.dictionary is not None:
+            found.column = spelled_out(found.column, self._account, self._options.limits.max_column)
+        return found
+
+
+def _with_levels(
+    leaves: LeafSet, natives: Sequence[NativeLeaf], columns: Sequence[Column], num_rows: int
+) -> list[DecodedLeaf]:
+    """The columns with their levels, checked for the number of rows."""
+    rows, found = RowRanges.all(num_rows), []
+    for node, native, column in zip(leaves.nodes, natives, columns, strict=True):
+        levels = native[0] if isinstance(native, tuple) else native
+        leaf = DecodedLeaf(node, column, levels.definition_levels, levels.repetition_levels, rows)
+        if leaf.rep_levels is not None:
+            leaf.check_rows()
+        found.append(leaf)
+    return found
+
+
+def _bytes_of(part: Part) -> int:
+    return sum(map(bytes_held, part.columns.values())) + sum([leaf.num_bytes for leaf in part.leaves.values()])
+
+
+def _joined(sets: Sequence[RowRanges], ends: Int64Array) -> RowRanges:
+    """Rows of consecutive row groups as rows of all of them. ``ends``: the row behind each row group."""
+    firsts = [0, *ends[:-1].tolist()]
+    starts = np.concatenate([rows.starts + first for rows, first in zip(sets, firsts, strict=True)])
+    stops = np.concatenate([rows.ends + first for rows, first in zip(sets, firsts, strict=True)])
+    return RowRanges.merged(starts, stops, int(ends[-1]))
