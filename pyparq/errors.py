@@ -227,6 +227,8 @@ class reading(located):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None:
+            return
         if isinstance(error, MemoryError):
             found = LimitError(f"there is not enough memory for this read: {error}")
             found.locate(file=self._file, row_group=self._row_group, column=self._column, page=self._page)

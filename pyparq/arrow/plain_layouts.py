@@ -29,7 +29,11 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 def normal_schema(schema: Schema) -> Schema:
-    return replace(schema, fields=tuple(normal_field(f) for f in schema.fields))
+    """The same object when all types are plain already."""
+    for field in schema.fields:
+        if field.type.dictionary is not None or field.type.format not in _PLAIN:
+            return replace(schema, fields=tuple(map(normal_field, schema.fields)))
+    return schema
 
 
 def normal_field(field: Field) -> Field:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import repeat
+from operator import is_
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -25,7 +27,8 @@ _LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}
 
 def widen_columns(schema: Schema, batches: list[B]) -> tuple[Schema, list[B]]:
     """Make columns of one type over all batches, at any depth: where one has int64 offsets, all get them."""
-    if all(c.type is f.type for b in batches for c, f in zip(b.columns, schema.fields, strict=True)):
+    types = [field.type for field in schema.fields]
+    if all(map(_same_objects, batches, repeat(types))):
         return schema, batches  # most often, and quicker than to compare
     fields = list(schema.fields)
     for i, field in enumerate(fields):
@@ -37,6 +40,10 @@ def widen_columns(schema: Schema, batches: list[B]) -> tuple[Schema, list[B]]:
         for batch in batches:
             batch.columns[i] = _widened(batch.columns[i], widest)
     return replace(schema, fields=tuple(fields)), batches
+
+
+def _same_objects(batch: _HasColumns, types: Sequence[DataType]) -> bool:
+    return all(map(is_, [column.type for column in batch.columns], types))
 
 
 def _widest(types: Sequence[DataType]) -> DataType:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
-from pyparq.errors import ChangedFileError, located
+from pyparq.errors import ChangedFileError, ParquetError, located
 from pyparq.filters.bind import value_of_literal
 from pyparq.format.encodings import encoding_name
 from pyparq.format.schema_tree import SchemaTree
@@ -224,7 +224,8 @@ class ParquetFile:
         column and :class:`OptionError` for rows that do not exist.
         """
         begin(self._file.fetcher.source)
-        return first_scan(self, columns, filters, row_groups, rows, limit)
+        with located(file=self._file.name):
+            return Scan(self._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
 
     def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """All (matching) rows as a table."""
@@ -375,6 +376,10 @@ def first_scan(
     rows: Any,
     limit: int | None,
 ) -> Scan:
-    """The scan of a file that has just been opened: see :meth:`ParquetFile.scan`."""
-    with located(file=parquet._file.name):
-        return Scan(parquet._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
+    """The only scan of a file: see :meth:`ParquetFile.scan`."""
+    file = parquet._file
+    try:
+        return Scan(file, columns, filters, row_groups, rows=rows, limit=limit)
+    except ParquetError as error:
+        error.locate(file=file.name)
+        raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.table import Batch
@@ -59,15 +60,22 @@ class RowGroupReader:
         self._columns = columns
         self._projection = projection
         self._predicate = predicate
-        self._needed = NeededColumns(file, predicate)
         self._within = within
-        self._by_entries = _tested_by_entries(predicate)
+        self.context = reading(file=file.name)
+        """A context in which errors name the file."""
         self.rows_of_groups: dict[int, int] = {}
         """Number of rows returned of each row group that was read."""
 
-    def context(self) -> located:
-        """A context in which errors name the file."""
-        return reading(file=self._file.name)
+    @cached_property
+    def _needed(self) -> NeededColumns:
+        return NeededColumns(self._file, self._predicate)
+
+    @cached_property
+    def _by_entries(self) -> set[int]:
+        """The columns whose values are looked up in a set or computed with. Comparing a number takes no longer than to
+        look up the answer for its entry of a dictionary."""
+        looked_up = {test.node.column for test in self._predicate.tests() if test.op in ("in", "not in")}
+        return looked_up.union(*(computed.columns() for computed in self._predicate.computed()))
 
     def filter_columns(self, selection: Selection) -> list[Wanted]:
         """The filter columns that are still needed, if any row is undecided. Those that are in the result too are read
@@ -91,7 +99,7 @@ class RowGroupReader:
     ) -> list[Batch]:
         """One batch per selection or for several small ones, with at most ``limit`` rows. If a page contradicts its
         index, the rows are read again without the index."""
-        with self.context():
+        with self.context:
             batches = self._run_or_fall_back(
                 selections, self._projection.outputs if outputs is None else outputs, limit
             )
@@ -180,10 +188,11 @@ class RowGroupReader:
         parts = joined_rows(self._columns, selections, self._predicate, self._projection, nodes, limit)
         if parts is None:
             return None
-        rows = {s.row_group: 0 for s in selections}
+        for s in selections:
+            self.rows_of_groups[s.row_group] = 0
         for part in parts:
-            rows |= {selections[k].row_group: n for k, n in zip(part.places, part.counts.tolist(), strict=True)}
-        self.rows_of_groups |= rows
+            for k, count in zip(part.places, part.counts.tolist(), strict=True):
+                self.rows_of_groups[selections[k].row_group] = count
         if self._columns.trace is not None:
             self._columns.trace.note_whole(selections, nodes)
         return [self._joined_batch(part, selections[part.places[0]], outputs) for part in parts]
@@ -298,13 +307,6 @@ class RowGroupReader:
         with located(row_group=selection.row_group, column=output.field.name):
             self._columns.account.take(8 * sum(leaf.num_levels for leaf in leaves.values()))
             return assemble(output.shape, output.stored, leaves, rows.count)
-
-
-def _tested_by_entries(predicate: Predicate) -> set[int]:
-    """The columns whose values are looked up in a set or computed with. Comparing a number takes no longer than to look
-    up the answer for its entry of a dictionary."""
-    looked_up = {test.node.column for test in predicate.tests() if test.op in ("in", "not in")}
-    return looked_up.union(*(computed.columns() for computed in predicate.computed()))
 
 
 def _within_limit(kept: Sequence[Rows], limit: int) -> list[Rows]:

@@ -157,7 +157,7 @@ class Scan(Convertible):
         """The matching rows with the numbers ``places``, counted from 0, in this order. Numbers may repeat."""
         batches = self._all_batches()
         if batches:
-            with self._groups.context():
+            with self._groups.context:
                 batches = [Batch([self._at(places, batches, k) for k in range(len(self.outputs))], len(places))]
         table = self._table(batches)
         return Table(pandas_key.at_places(table.schema, places), table.batches)
@@ -186,7 +186,7 @@ class Scan(Convertible):
 
     def _table(self, batches: list[Batch]) -> Table:
         self.rows_returned = sum(b.num_rows for b in batches)
-        with self._groups.context():
+        with self._groups.context:
             most = self.file.options.limits.max_column
             schema = restore_batches(batches, self.outputs, self.schema, most, self.reader.account)
         return Table(*widen_columns(schema, batches))
@@ -208,7 +208,7 @@ class Scan(Convertible):
         self.rows_returned = 0
         stream = Stream(self.outputs, self.schema, self.file.options.limits.max_column, self.reader.account)
         for batches, begin, end in self._by_row_group(apart=batch_size is None):
-            with self._groups.context():
+            with self._groups.context:
                 if batch_size is not None:
                     set_last_apart(batches, batch_size)
                 stream.fit(batches)
@@ -365,7 +365,7 @@ class Scan(Convertible):
 
     def plan(self) -> ScanPlan:
         """What the scan will read (:class:`pyparq.read.plan.scan_plan.ScanPlan`). It prunes, and reads no data."""
-        with self._groups.context():
+        with self._groups.context:
             # Dictionaries that pruning decoded are not part of the plan. The executor reads them again where it needs
             # them.
             parts = [self._all_wanted(replace(s, dictionaries={})) for s in self._prune()]
@@ -455,7 +455,7 @@ class Scan(Convertible):
         """The row groups in which a row can match. ``to_read``: their rows are read next. ``outputs``: the leaves to
         read for them, if not those of the result."""
         if self._selections is None:
-            with self._groups.context():
+            with self._groups.context:
                 if isinstance(self.predicate, Constant):
                     rows = all_rows(self.file, self.row_groups, self._within) if self.predicate.value else []
                     self._selections = rows

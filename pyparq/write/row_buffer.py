@@ -13,23 +13,28 @@ from pyparq.arrow.column_operations import list_items, slice_column, trimmed
 from pyparq.arrow.dictionary_column import SpelledColumn
 from pyparq.arrow.record_batch import RecordBatch
 
+_WIDTHS = dict.fromkeys("cC", 1) | dict.fromkeys("sSe", 2) | dict.fromkeys("iIf", 4) | dict.fromkeys("lLg", 8)
+"""Bytes of a value, for the most common formats."""
+
 
 def slice_batch(batch: RecordBatch, start: int, stop: int) -> RecordBatch:
     """Rows ``start`` to ``stop``, sharing memory."""
-    if start == 0 and stop == batch.num_rows:
+    if stop - start == batch.num_rows:
         return batch
     return RecordBatch([slice_column(c, start, stop) for c in batch.columns], stop - start)
 
 
 def batch_bytes(batch: RecordBatch, start: int, stop: int) -> int:
     """Approximate bytes in memory of the rows ``start`` to ``stop``: their own, not those of shared buffers."""
-    return sum(column_bytes(c, start, stop) for c in batch.columns)
+    return sum([column_bytes(c, start, stop) for c in batch.columns])
 
 
 def column_bytes(column: Column, start: int, stop: int) -> int:
     """Approximate bytes in memory of some rows of one column."""
     rows = stop - start
     type_ = column.type
+    if type_.format in _WIDTHS and type_.dictionary is None:
+        return rows * _WIDTHS[type_.format]
     if isinstance(column, ImportedColumn) and rows == column.length:
         return column.imported.num_bytes
     if type_.dictionary is not None and column.dictionary is not None:

@@ -14,12 +14,11 @@ import numpy as np
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError, ParquetError
-from pyparq.format.nesting import shapes
 from pyparq.option_values import SortKey
 from pyparq.options import WriteOptions
 from pyparq.runtime.threads import Task, cpu_count, stop_all
 from pyparq.write.encode.column_chunks import ChunkEncoder, StoredChunks
-from pyparq.write.encode.flat_columns import FlatData, code_parts, flat_parts, is_flat
+from pyparq.write.encode.flat_columns import FlatData, code_parts, flat_parts
 from pyparq.write.encode.reused_dictionary import KnownDictionaries
 from pyparq.write.encode.shred import LeafData, concat_leaf_data, shred_column
 from pyparq.write.file_layout import FileLayout
@@ -55,12 +54,11 @@ class RowGroupEncoder:
     def __init__(self, plan: WritePlan, layout: FileLayout, encryption: FileEncryption) -> None:
         self._plan = plan
         self._options: WriteOptions = plan.options
-        self._shapes = shapes(plan.tree.root)
+        self._tops = plan.tops
         self._layout = layout
         self._encrypts = encryption.encrypts
         self._choices = Choices(len(plan.columns))
         self._chunks = ChunkEncoder(plan, encryption, self._choices)
-        self._flat = [is_flat(shape) and self._chunks.takes_arrays(shape.node.column) for shape in self._shapes]
         self._dictionaries = KnownDictionaries()
         self._running: deque[_Running] = deque()
         self._submitted = 0
@@ -108,7 +106,7 @@ class RowGroupEncoder:
         assert sort is not None
         if not batches:
             return
-        tops = [self._shredded(batches, top, 0) for top in range(len(self._shapes))]
+        tops = [self._shredded(batches, top, 0) for top in range(len(self._tops))]
         order = sort_order(self._sort_leaves(tops.__getitem__, sort), [key for _, key in sort.keys])
         rows_of = [[Rows(data) for data in leaves] for leaves in tops]
         sizes = np.zeros(len(order), np.int64)
@@ -140,8 +138,8 @@ class RowGroupEncoder:
 
     def _leaves(self, batches: list[RecordBatch], top: int, first_row: int) -> Sequence[LeafData | FlatData]:
         """The leaves of a column, as they lie in memory if the kernels take them so."""
-        shape = self._shapes[top]
-        if not self._flat[top]:
+        shape, _, is_flat = self._tops[top]
+        if not is_flat:
             return self._shredded(batches, top, first_row)
         columns = [batch.columns[top] for batch in batches]
         num_rows = sum(batch.num_rows for batch in batches)
@@ -156,7 +154,7 @@ class RowGroupEncoder:
         return [FlatData(shape.node, num_rows, parts, known)]
 
     def _shredded(self, batches: list[RecordBatch], top: int, first_row: int) -> list[LeafData]:
-        shape, parts = self._shapes[top], []
+        shape, parts = self._tops[top].shape, []
         for batch in batches:
             leaves = shred_column(batch.columns[top], shape, batch.num_rows, first_row, encrypts=self._encrypts)
             parts.append(leaves)
@@ -166,7 +164,7 @@ class RowGroupEncoder:
     def _sort_leaves(self, leaves_of: Leaves, sort: SortPlan) -> list[LeafData]:
         found = []
         for node, _ in sort.keys:
-            top = max(k for k, shape in enumerate(self._shapes) if shape.node.column <= node.column)
+            top = next(k for k, top in enumerate(self._tops) if node.column in top.leaves)
             found += [d for d in leaves_of(top) if d.node.column == node.column]
         return found
 
@@ -179,7 +177,7 @@ class RowGroupEncoder:
 
         def again(column: int) -> LeafData:
             assert shredded is not None  # comes together with arrays
-            return shredded(next(k for k, shape in enumerate(self._shapes) if shape.node.column == column))[0]
+            return shredded(next(k for k, top in enumerate(self._tops) if column in top.leaves))[0]
 
         def encode(made: StoredChunks, tops: range) -> None:
             try:
@@ -188,14 +186,15 @@ class RowGroupEncoder:
                     try:
                         leaves += leaves_of(top)
                     except ParquetError as error:
-                        error.locate(row_group=ordinal, column=self._shapes[top].node.dotted)
+                        error.locate(row_group=ordinal, column=self._tops[top].shape.node.dotted)
                         raise
                 self._chunks.encode(made, leaves, again)
             finally:  # also after an error: other row groups wait for the encodings that this one chooses
                 self._choices.release(made.columns)
 
         slices = _together(sizes)
-        chunks = [StoredChunks(ordinal, self._columns(tops)) for tops in slices]
+        columns = [[leaf for top in tops for leaf in self._tops[top].leaves] for tops in slices]
+        chunks = [StoredChunks(ordinal, leaves) for leaves in columns]
         threaded = sum(sizes) >= _MIN_THREADED_BYTES and self._options.use_threads and cpu_count() > 1
         if threaded:
             self._store(keep=_IN_FLIGHT - 1)  # first, because encoded chunks stay in memory until they are stored
@@ -212,9 +211,6 @@ class RowGroupEncoder:
                 encode(made, tops)
             self._running.append(_Running(num_rows, chunks))
 
-    def _columns(self, tops: range) -> list[int]:
-        return [leaf.column for top in tops for leaf in self._shapes[top].node.leaves()]
-
     def _store(self, keep: int) -> None:
         """Wait for row groups and store them, until ``keep`` are left running."""
         while len(self._running) > keep:
@@ -225,7 +221,8 @@ class RowGroupEncoder:
 
 def _sizes(batches: list[RecordBatch]) -> list[int]:
     """Approximate bytes of each top-level column."""
-    return [sum(column_bytes(c, 0, len(c)) for c in same) for same in zip(*(b.columns for b in batches), strict=True)]
+    measured = [[column_bytes(column, 0, len(column)) for column in batch.columns] for batch in batches]
+    return measured[0] if len(measured) == 1 else [sum(same) for same in zip(*measured, strict=True)]
 
 
 def _together(sizes: list[int]) -> list[range]:

@@ -21,7 +21,7 @@ from slow_store import AsyncStore, LoopingStore, Request
 import pyparq
 from pyparq import ParquetFile, col
 from pyparq.errors import ChangedFileError, CorruptFileError
-from pyparq.read.plan import joint_requests as together
+from pyparq.read.plan import ahead as together
 
 require("fsspec")
 

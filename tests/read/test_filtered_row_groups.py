@@ -198,7 +198,12 @@ def test_text_is_tested_by_its_dictionaries(tmp_path: Path, kind: str, monkeypat
     made = pa.table({"s": words, "row": range(ROWS)})
     limit = 2000 if kind == "dictionary that ends" else 1 << 20
     refused = []
-    monkeypatch.setattr(joined, "NoCodesError", lambda: refused.append(1) or NoCodesError())
+
+    class Refused(NoCodesError):
+        def __init__(self) -> None:
+            refused.append(1)
+
+    monkeypatch.setattr(joined, "NoCodesError", Refused)
     pq.write_table(
         made, path, row_group_size=80, use_dictionary=kind != "no dictionary", dictionary_pagesize_limit=limit,
         data_page_size=500, write_batch_size=8,

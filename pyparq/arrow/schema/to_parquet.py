@@ -139,6 +139,8 @@ def _unsupported(field: Field, type_: DataType) -> UnsupportedError:
 def check_supported(field: Field) -> None:
     """Raise what :func:`leaf_of` raises for a type, however deep, that Parquet has no form for."""
     type_ = field.type if field.type.dictionary is None else field.type.dictionary
+    if type_.format in _SIMPLE and not field.metadata:
+        return
     if type_.format == "+s" or is_map(type_) or is_list(type_):
         for child in type_.children:
             try:

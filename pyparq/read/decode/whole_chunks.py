@@ -36,10 +36,11 @@ def decode_chunks(
 ) -> tuple[list[NativeLeaf | None], kernels.ChunkTotals]:
     """Decode whole chunks.
 
-    ``chunks``: as :meth:`ChunkTable.whole` describes them. ``runs``: how many row groups are joined, for each run of them. Columns come in the same order. ``read``: offsets in
-    the file, and the bytes there. ``wanted``: for each run a bitmap of the rows to decode, or ``None`` for all of them.
-    A row group without such rows need not be in ``read``. A leaf whose codes are asked for is ``None`` where a page has
-    no codes. Raises :class:`PieceError` without naming the chunk.
+    ``chunks``: as :meth:`ChunkTable.whole` describes them. ``runs``: how many row groups are joined, for each run of
+    them. Columns come in the same order. ``read``: offsets in the file, and the bytes there. ``wanted``: for each run a
+    bitmap of the rows to decode, or ``None`` for all of them. A row group without such rows need not be in ``read``. A
+    leaf whose codes are asked for is ``None`` where a page has no codes. Raises :class:`PieceError` without naming the
+    chunk.
     """
     num_rows, codec, num_values, has_dictionary, start, size = chunks
     lengths, described = np.array(runs, np.int64), _specs(leaves).leaves

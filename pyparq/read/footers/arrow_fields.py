@@ -96,6 +96,7 @@ class FileFields:
         self._hints = Hints(key_values, len(tree.root.children), options.use_arrow_schema)
         self._whole_variants = options.variants == "whole"
         self._places: dict[Node, int] | None = None
+        self._metadata: dict[bytes, bytes] | None = None
         self._dictionaries: dict[Node, frozenset[int]] = {}
         self._whole: dict[Node, Output] = {}
         self._shown: dict[Node, Field | None] = {}
@@ -119,7 +120,10 @@ class FileFields:
     def metadata(self) -> dict[bytes, bytes]:
         """The file's key-value metadata for tables. It leaves out the Arrow schema, which tables have as such, and
         Spark's notes on its calendar, which do not hold for the converted values of a table."""
-        return {key: value for key, value in without_hybrid(self._key_values).items() if key != ARROW_SCHEMA}
+        if self._metadata is None:
+            kept = without_hybrid(self._key_values)
+            self._metadata = {key: value for key, value in kept.items() if key != ARROW_SCHEMA}
+        return dict(self._metadata)
 
     @property
     def schema(self) -> Schema:

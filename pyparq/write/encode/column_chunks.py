@@ -108,9 +108,12 @@ class ChunkEncoder:
         self._choices = choices
         self._pages: dict[int, tuple[Known, DictionaryPage | None]] = {}
         """The last dictionary of each column that keeps its entries."""
-        rules = _file_rules(plan.options)
-        kinds: dict[tuple[int, int, int | None, Order], _Kind] = {}
-        self._rules = [_column_rules(column, rules, _kind(column, kinds)) for column in plan.columns]
+        threads = cpu_count() if plan.options.use_threads else 1
+        if plan.rules is None or plan.rules[0] != threads:
+            rules = _file_rules(plan.options, threads)
+            kinds: dict[tuple[int, int, int | None, Order], _Kind] = {}
+            plan.rules = threads, [_column_rules(column, rules, _kind(column, kinds)) for column in plan.columns]
+        self._rules: list[kernels.ColumnRules] = plan.rules[1]
 
     def encode(
         self, made: StoredChunks, leaves: Sequence[LeafData | FlatData], shredded: Callable[[int], LeafData]
@@ -144,11 +147,6 @@ class ChunkEncoder:
             raise
         for k, (data, crypto) in enumerate(zip(leaves, sealed, strict=True)):
             self._finish(made, k, data, crypto, row_group)
-
-    def takes_arrays(self, column: int) -> bool:
-        """Whether this column may come as :class:`FlatData`."""
-        plan = self._plan.columns[column]
-        return plan.bloom is None or plan.entries  # the filter needs the values again
 
     def keeps_entries(self, column: int) -> bool:
         """Whether this column comes back as a dictionary with the entries of the dictionary it comes from."""
@@ -213,7 +211,7 @@ def _to_filter(native: kernels.EncodedChunks, k: int, data: LeafData | FlatData)
     return data.values, None if places is None else value_dictionary.entries(data.values, places)
 
 
-def _file_rules(options: WriteOptions) -> kernels.FileRules:
+def _file_rules(options: WriteOptions, threads: int) -> kernels.FileRules:
     return kernels.FileRules(
         1 if str(options.data_page_version) == "1.0" else 2,
         options.max_rows_per_page,
@@ -229,7 +227,7 @@ def _file_rules(options: WriteOptions) -> kernels.FileRules:
         encoding_choice.MOST_OF_DICTIONARY,
         encoding_choice.KEY,
         _CRC if options.write_page_checksum else None,
-        cpu_count() if options.use_threads else 1,
+        threads,
     )
 
 

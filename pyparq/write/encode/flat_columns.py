@@ -13,7 +13,6 @@ from functools import lru_cache
 
 from pyparq.arrow.c_import import ImportedColumn
 from pyparq.arrow.column import Column
-from pyparq.format.nesting import Shape
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, LeafType, Physical
 from pyparq.kernels import FlatArray
@@ -73,11 +72,6 @@ def code_parts(columns: Sequence[Column], dictionary: Column) -> list[FlatArray]
         validity = column.validity if column.null_count else None
         parts.append(FlatArray(_CODES, column.length, 0, validity, column.codes, None))
     return parts
-
-
-def is_flat(shape: Shape) -> bool:
-    """Whether the kernels can make the chunk of a top-level column from Arrow's buffers."""
-    return shape.kind == "leaf" and shape.node.max_rep == 0 and shape.node.max_def <= 1
 
 
 @lru_cache(maxsize=4096)

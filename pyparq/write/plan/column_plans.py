@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyparq.arrow.schema.to_parquet import elements_from_schema
 from pyparq.encryption.aad import MAX_ORDINAL
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.format import compression, encodings
+from pyparq.format.nesting import Shape, shapes
 from pyparq.format.order import Order, has_order
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree, build_tree
@@ -64,9 +66,19 @@ class SortPlan:
     scope: str
 
 
-@dataclass(frozen=True, slots=True)
+class Top(NamedTuple):
+    """A top-level column."""
+
+    shape: Shape
+    leaves: list[int]
+    """Their numbers."""
+    is_flat: bool
+    """Whether the kernels can make its chunk from Arrow's buffers."""
+
+
+@dataclass(slots=True)
 class WritePlan:
-    """Options, schema, and everything derived from both."""
+    """Options, schema, and everything derived from both. Files share it, so nothing in it may be changed."""
 
     options: WriteOptions
     schema: Schema
@@ -76,6 +88,17 @@ class WritePlan:
     sort: SortPlan | None
     hint: Schema | None
     """What to store as ``ARROW:schema``."""
+    tops: list[Top]
+    """The top-level columns."""
+    rules: Any = None
+    """The columns as the kernels know them, kept by :class:`pyparq.write.encode.column_chunks.ChunkEncoder`."""
+
+
+MOST_PLANS = 8
+MOST_KEPT = 1000
+"""Plans that are kept, and the columns of each: the files of a folder, and those of a program that writes often, share
+one."""
+_kept: deque[tuple[WritePlan, Schema]] = deque(maxlen=MOST_PLANS)
 
 
 def make_plan(schema: Schema, options: WriteOptions, source: Schema | None = None) -> WritePlan:
@@ -85,12 +108,38 @@ def make_plan(schema: Schema, options: WriteOptions, source: Schema | None = Non
     Raises :class:`ColumnNotFoundError` for an option on a missing column, :class:`OptionError` for an option that does
     not fit its column, and :class:`UnsupportedError` for types that Parquet does not have.
     """
+    source = source or schema
+    for plan, of in list(_kept):
+        if _is_same(plan.schema, schema) and _is_same(of, source) and plan.options == options:
+            return plan
+    plan = _made(schema, options, source)
+    if len(schema) <= MOST_KEPT and options.encryption is None:
+        _kept.append((plan, source))
+    return plan
+
+
+def _is_same(known: Schema, schema: Schema) -> bool:
+    """Whether two schemas share their fields. Equal ones that do not are not looked for: that takes as long as a
+    plan."""
+    return known.fields is schema.fields and known.metadata == schema.metadata
+
+
+def _made(schema: Schema, options: WriteOptions, source: Schema) -> WritePlan:
     elements = elements_from_schema(schema)
     tree = build_tree(elements)
     apply_storage(tree, options, per_leaf)
-    hint = hint_for(source or schema, tree, options.store_schema)
+    hint = hint_for(source, tree, options.store_schema)
     columns = _columns(tree, options, dictionary_leaves(hint, tree))
-    return WritePlan(options, schema, elements, tree, columns, _sort_plan(tree, options), hint)
+    tops = [_top(shape, columns) for shape in shapes(tree.root)]
+    return WritePlan(options, schema, elements, tree, columns, _sort_plan(tree, options), hint, tops)
+
+
+def _top(shape: Shape, columns: list[ColumnPlan]) -> Top:
+    node = shape.node
+    plan = columns[node.column] if shape.kind == "leaf" and node.max_rep == 0 and node.max_def <= 1 else None
+    # A Bloom filter needs the values again, unless they are the entries of a dictionary.
+    is_flat = plan is not None and (plan.bloom is None or plan.entries)
+    return Top(shape, [leaf.column for leaf in node.leaves()], is_flat)
 
 
 def check_options(options: WriteOptions) -> None:
