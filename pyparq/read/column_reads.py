@@ -18,7 +18,7 @@ from pyparq.kernels import PieceFacts
 from pyparq.read.decode.arrow_columns import Kind
 from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
 from pyparq.read.decode.decoded_leaf import DecodedLeaf
-from pyparq.read.decode.decoder import Column, Piece, PieceError, decode
+from pyparq.read.decode.decoder import ColumnJob, Piece, PieceError, decode
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.decode.page_extents import Extents
 from pyparq.read.footers.open_file import OpenFile
@@ -264,7 +264,7 @@ class ColumnReader:
         self.count(len(facts), sum(fact.data_pages for fact in facts), sum(fact.dictionary_pages for fact in facts))
         return leaves
 
-    def _column(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> Column:
+    def _column(self, item: Wanted, read: ColumnRead, data: list[memoryview]) -> ColumnJob:
         chunk = self.file.chunk(read.row_group, item.node)
         rows: Any = None
         if item.mask is not None:
@@ -277,7 +277,7 @@ class ColumnReader:
         else:
             pages = read.pages if read.pages is not None else NO_PAGES
             piece = Piece(chunk, data, pages, read.dictionary is not None, rows, known)
-        return Column(item.node, self._kind(item), [piece])
+        return ColumnJob(item.node, self._kind(item), [piece])
 
     def _mend(self, piece: Piece, error: BaseException) -> None:
         """Read the chunk again if it continues behind its stated end. Otherwise raise ``error``."""

@@ -72,7 +72,7 @@ class Piece:
 
 
 @dataclass(slots=True)
-class Column:
+class ColumnJob:
     """One output column: pieces of one leaf, one after another."""
 
     node: Node
@@ -91,7 +91,7 @@ class PieceError(Exception):
 
 
 def decode(
-    columns: Sequence[Column], options: ReadOptions, account: Account
+    columns: Sequence[ColumnJob], options: ReadOptions, account: Account
 ) -> tuple[list[Decoded], list[kernels.PieceFacts]]:
     """Decode all ``columns``. The facts are those of all pieces, column by column.
 
@@ -105,7 +105,7 @@ def decode(
     for k, (column, result) in enumerate(zip(columns, results, strict=True)):
         decoded = None if result is None else _checked(result, columns, k, options, account)
         if decoded is None:  # not all pages use the dictionary
-            other = Column(column.node, "stored", column.pieces)
+            other = ColumnJob(column.node, "stored", column.pieces)
             try:
                 (decoded,), again = decode([other], options, account)
                 first = sum(len(c.pieces) for c in columns[:k])
@@ -118,7 +118,7 @@ def decode(
     return found, facts
 
 
-def _checked(result: Any, columns: Sequence[Column], k: int, options: ReadOptions, account: Account) -> Decoded:
+def _checked(result: Any, columns: Sequence[ColumnJob], k: int, options: ReadOptions, account: Account) -> Decoded:
     """Check the result of column ``k``. A value that does not fit its type in memory is an error of the piece that
     holds it."""
     column = columns[k]
@@ -132,7 +132,7 @@ def _checked(result: Any, columns: Sequence[Column], k: int, options: ReadOption
             raise PieceError(error, k, 0) from None
         for number, piece in enumerate(column.pieces):
             try:
-                decode([Column(column.node, column.kind, [piece])], options, account)
+                decode([ColumnJob(column.node, column.kind, [piece])], options, account)
             except PieceError as refused:
                 raise PieceError(refused.error, k, number) from None
         raise PieceError(error, k, 0) from None
@@ -167,7 +167,7 @@ def limits_of(options: ReadOptions) -> kernels.PageLimits:
     )  # fmt: skip
 
 
-def _refused(refusal: kernels.DecodeRefusal, columns: Sequence[Column], account: Account) -> PieceError:
+def _refused(refusal: kernels.DecodeRefusal, columns: Sequence[ColumnJob], account: Account) -> PieceError:
     error = refusal.error
     column = columns[refusal.column]
     if error is None:
