@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from pyparq.read.async_reads import run_async
     from pyparq.read.explain import Explanation
     from pyparq.read.file import ParquetFile
+    from pyparq.read.file_map import FileMap
     from pyparq.read.footers.metadata import FileMetaData
-    from pyparq.read.picture.file_map import FileMap
     from pyparq.read.plan.scan_plan import ScanPlan
     from pyparq.read.scan import Scan
     from pyparq.versions import show_versions
@@ -108,7 +108,7 @@ _LATER = {
     "WriteOptions": "pyparq.options",
     "Explanation": "pyparq.read.explain",
     "ParquetFile": "pyparq.read.file",
-    "FileMap": "pyparq.read.picture.file_map",
+    "FileMap": "pyparq.read.file_map",
     "FileMetaData": "pyparq.read.footers.metadata",
     "ScanPlan": "pyparq.read.plan.scan_plan",
     "Scan": "pyparq.read.scan",

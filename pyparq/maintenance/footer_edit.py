@@ -17,10 +17,10 @@ from pyparq.errors import CorruptFileError, DataError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
 from pyparq.format.thrift_tree import I16, I32, I64, STRUCT, ThriftList, ThriftStruct
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.footer_read import ENCRYPTED_MAGIC, MAGIC
-from pyparq.read.footers.known_schemas import to_bytes
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.footers.schemas import to_bytes
 
 FILE_VERSION, FILE_NUM_ROWS, FILE_ROW_GROUPS, FILE_KEY_VALUES, FILE_CREATED_BY, FILE_COLUMN_ORDERS = 1, 3, 4, 5, 6, 7
 _LAST_KNOWN_OF_FILE = 9

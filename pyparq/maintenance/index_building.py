@@ -19,7 +19,7 @@ from pyparq.maintenance.index_request import BLOOM, COLUMN_INDEX, KINDS, OFFSET_
 from pyparq.maintenance.page_statistics import PageFacts, Survey, Wanted, survey_chunk
 from pyparq.maintenance.report import ADDED, KEPT, LEFT, REMOVED, REPLACED
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import has_column_index, has_offset_index, sound_locations
 from pyparq.write.encode.bloom_filters import filter_of

@@ -27,7 +27,7 @@ from pyparq.maintenance.index_record import RECORD_KEY, updated_record
 from pyparq.maintenance.index_request import BLOOM, COLUMN_INDEX, KINDS, OFFSET_INDEX, Request
 from pyparq.maintenance.report import REMOVED, REPLACED, IndexedColumn, IndexedFile
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import claim_modules, has_column_index, has_offset_index
 from pyparq.runtime.threads import map_tasks

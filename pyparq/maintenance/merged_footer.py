@@ -17,8 +17,8 @@ from pyparq.format.types import DataType, Schema
 from pyparq.index.statistics import parse_created_by, writer_is_trusted
 from pyparq.maintenance.index_record import RECORD_KEY
 from pyparq.maintenance.merged_part import BOUNDS, OLD_BOUNDS, Part
-from pyparq.read.footers.known_schemas import to_bytes
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.footers.schemas import to_bytes
 from pyparq.write.file_layout import CREATED_BY
 from pyparq.write.plan.key_values import text_key, text_value
 

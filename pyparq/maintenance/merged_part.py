@@ -14,7 +14,7 @@ from pyparq.maintenance.footer_edit import (
     moved_offset_index,
 )
 from pyparq.maintenance.index_layout import Layout, free_ranges
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import check_own_index, has_column_index, has_offset_index
 

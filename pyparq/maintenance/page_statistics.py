@@ -16,11 +16,10 @@ from pyparq.format.leaf_values import Values, count_of
 from pyparq.format.order import Order
 from pyparq.index.bloom_filter import hash_values
 from pyparq.kernels import StoredPage
-from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
-from pyparq.read.decode.chunk_pages import WITHOUT_END, ChunkPages
+from pyparq.read.column_reads import beyond_its_size, check_end
+from pyparq.read.decode.chunk_pages import WITHOUT_END, ChunkPages, PageValues, take_values
 from pyparq.read.decode.memory_account import Account, Share
-from pyparq.read.decode.page_values import PageValues, take_values
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime.threads import check_stopped
 

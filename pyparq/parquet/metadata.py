@@ -19,9 +19,8 @@ from pyparq.parquet.geo_statistics import GeoStatistics
 from pyparq.parquet.schema import ParquetSchema
 from pyparq.parquet.sources import located
 from pyparq.parquet.statistics import Statistics
-from pyparq.read.footers.arrow_fields import FileFields
 from pyparq.read.footers.footer_read import MAGIC
-from pyparq.read.footers.known_schemas import to_bytes
+from pyparq.read.footers.schemas import FileFields, to_bytes
 from pyparq.runtime.safe_repr import printable
 
 

@@ -12,7 +12,7 @@ from pyparq.format.leaf_values import from_plain_bytes
 from pyparq.format.order import Order
 from pyparq.format.types import LeafType, Physical, arrow_type
 from pyparq.index.statistics import bounds_from_statistics
-from pyparq.read.decode.physical_values import fixed_buffer
+from pyparq.read.decode.arrow_columns import fixed_buffer
 from pyparq.runtime.safe_repr import printable
 
 _EXACT = Context(prec=100)

@@ -31,10 +31,16 @@ from pyparq.arrow.table import Batch
 from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import CorruptFileError, LimitError, located
 from pyparq.format.types import DataType, Schema
-from pyparq.read.category_notes import with_true_notes
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.footers.arrow_fields import Output
-from pyparq.read.hinted_types import HintMismatch, added_bytes, restore_all, too_many, with_int32_indices
+from pyparq.read.footers.schemas import Output
+from pyparq.read.hinted_types import (
+    HintMismatch,
+    added_bytes,
+    restore_all,
+    too_many,
+    with_int32_indices,
+    with_true_notes,
+)
 
 _SMALL = {"U": "u", "Z": "z", "+L": "+l"}
 _LARGE_VIEWS = {"+L": "+vL"}

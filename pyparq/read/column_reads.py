@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import threading
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.errors import ChecksumError, CorruptFileError, ParquetError, located
+from pyparq.errors import ChecksumError, CorruptFileError, LimitError, ParquetError, located
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask, Rows
@@ -16,20 +17,103 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
 from pyparq.kernels import PieceFacts
 from pyparq.read.decode.arrow_columns import Kind
-from pyparq.read.decode.chunk_ends import beyond_its_size, check_end
-from pyparq.read.decode.decoded_leaf import DecodedLeaf
+from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.decoder import ColumnJob, Piece, PieceError, decode
+from pyparq.read.decode.leaves import DecodedLeaf
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.decode.page_extents import Extents
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.ahead import TRIP, Prefetch, SpareBytes
 from pyparq.read.plan.candidates import Selection
 from pyparq.read.plan.page_indexes import read_locations
 from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
-from pyparq.read.plan.trace import Trace
+from pyparq.read.plan.prune import Trace
 from pyparq.runtime import fork_safety
 from pyparq.runtime.logs import debug_logger
 from pyparq.runtime.threads import map_tasks
+
+Key = tuple[int, int]
+"""(row group, leaf column)."""
+
+
+class Extents:
+    """For each column chunk, the first and the last byte that was read. The pages of a chunk are contiguous."""
+
+    def __init__(self) -> None:
+        self._of: dict[Key, tuple[int, int]] = {}
+        self._sorted: list[tuple[int, int, Key]] = []
+
+    def add(self, key: Key, start: int, end: int) -> None:
+        """Note that pages of a column chunk lie between ``start`` and ``end``. Raises :class:`CorruptFileError` if
+        pages of another chunk overlap them."""
+        if start >= end:
+            return
+        known = self._of.get(key)
+        if known is not None:
+            start, end = min(start, known[0]), max(end, known[1])
+            if known == (start, end):
+                return
+            self._sorted.remove((*known, key))
+        if self._sorted and start < self._sorted[-1][1]:
+            self._check(start, end, key)
+        insort(self._sorted, (start, end, key))
+        self._of[key] = start, end
+
+    def add_if_new(self, key: Key, start: int, end: int) -> None:
+        """:meth:`add` for a column chunk without an extent so far."""
+        if key not in self._of:
+            self.add(key, start, end)
+
+    def _check(self, start: int, end: int, key: Key) -> None:
+        at = bisect_left(self._sorted, (start, end, key))
+        for other in self._sorted[max(at - 1, 0) : at + 1]:
+            if other[0] < end and start < other[1]:
+                raise CorruptFileError(
+                    f"its pages (offset {start} to {end}) overlap those of column chunk {other[2][1]} in row group "
+                    f"{other[2][0]} (offset {other[0]} to {other[1]})"
+                )
+
+
+def beyond_its_size(file: OpenFile, chunk: Chunk, data: memoryview) -> Chunk | None:
+    """The chunk with the length of its pages, if these hold the stated number of values only behind the stated end.
+
+    ``None`` if they do not, or if ``data`` holds all of them. Encrypted chunks are not extended.
+    """
+    if chunk.crypto.encrypted or _end_of_pages(chunk, data, file) is not None:
+        return None
+    room = file.room_at(chunk.row_group, chunk.start)
+    if room <= len(data):
+        return None
+    (longer,) = file.fetcher.fetch([(chunk.start, room)])
+    end = _end_of_pages(chunk, longer, file)
+    return None if end is None else chunk.of_size(end)
+
+
+def _end_of_pages(chunk: Chunk, data: memoryview, file: OpenFile) -> int | None:
+    try:
+        pages = ChunkPages(data, chunk, file.options, Account(file.options.limits))
+        pages.check()
+    except (CorruptFileError, LimitError):
+        return None
+    return pages.size
+
+
+def check_end(file: OpenFile, chunk: Chunk, data: memoryview, at: int, ordinal: int) -> None:
+    """Raise :class:`CorruptFileError` if data page ``ordinal`` of the chunk follows at ``data[at]``, behind the pages
+    with the stated number of values. Its values would be lost silently."""
+    stated = min(len(data), chunk.numbers.total_compressed_size)
+    if at >= stated or chunk.crypto.encrypted or file.begins_at(chunk.row_group, chunk.start + at):
+        return
+    try:
+        pages = ChunkPages(data[at:], chunk, file.options, Account(file.options.limits)).pages
+    except LimitError:
+        return
+    if pages and pages[0].offset == chunk.start and pages[0].num_values:  # (otherwise it is padding)
+        raise CorruptFileError(
+            f"the column chunk declares {chunk.num_values} values, but another page of {pages[0].num_values} follows",
+            page=ordinal,
+        )
+
 
 TOGETHER = 1 << 20
 """Column reads of fewer bytes are fetched in one step with their neighbours."""

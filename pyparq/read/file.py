@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -12,9 +12,12 @@ import numpy as np
 
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
-from pyparq.errors import ChangedFileError, ParquetError, located
+from pyparq.errors import ChangedFileError, DataError, ParquetError, located
 from pyparq.filters.bind import value_of_literal
+from pyparq.filters.expression import Expression, col
 from pyparq.format.encodings import encoding_name
+from pyparq.format.int96 import UNIT_NS
+from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema, schema_view
 from pyparq.index.bloom_filter import BloomFilter
@@ -24,17 +27,17 @@ from pyparq.io.given_systems import located as on_system
 from pyparq.io.retry import may_pass
 from pyparq.io.source import begin
 from pyparq.option_help import READ, with_options
+from pyparq.option_values import Int96Unit
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, size_text, viewable
 from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.metadata import FileMetaData, find_leaf
 from pyparq.read.footers.open_file import OpenFile, open_file
-from pyparq.read.int96_unit import settled
 from pyparq.read.plan.bloom_probe import read_filter
 from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
 from pyparq.read.plan.scan_plan import ScanPlan
-from pyparq.read.row_numbers import random_rows, row_numbers
+from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.runtime.lazy_import import Later
 from pyparq.runtime.safe_repr import printable
@@ -44,10 +47,53 @@ if TYPE_CHECKING:
 
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
-    from pyparq.read.picture import file_map
-    from pyparq.read.picture.file_map import FileMap
+    from pyparq.read import file_map
+    from pyparq.read.file_map import FileMap
 else:  # few programs draw pictures
-    file_map = Later("pyparq.read.picture.file_map")
+    file_map = Later("pyparq.read.file_map")
+
+_LAST, _FIRST = (
+    np.datetime64(nanoseconds // UNIT_NS["us"], "us") for nanoseconds in ((1 << 63) - 1, -(1 << 63))
+)  # fmt: skip
+"""The microseconds in which 64 bits of nanoseconds end and begin."""
+
+
+def settled(file: OpenFile) -> OpenFile:
+    """The file with a unit in place of ``"auto"``."""
+    if file.options.coerce_int96_timestamp_unit != "auto":
+        return file
+    unit: Int96Unit = "us" if needs_microseconds(file) else "ns"
+    return file.with_options(replace(file.options, coerce_int96_timestamp_unit=unit))
+
+
+def needs_microseconds(file: OpenFile) -> bool:
+    """Whether nanoseconds do not hold every INT96 timestamp of the file.
+
+    Statistics and page indexes answer if the file has them in INT96's own order. Otherwise the values are read.
+    """
+    return any(leaf.type.kind == "int96" and _is_beyond(file, leaf) for leaf in file.tree.leaves)
+
+
+def _is_beyond(file: OpenFile, leaf: Node) -> bool:
+    try:
+        if leaf.max_rep == 0 and not Scan(_read_in(file, "us"), [], _far(leaf)).count():
+            return False
+        for _ in Scan(_read_in(file, "ns"), [leaf.path]).batches():
+            pass
+    except DataError:
+        return True
+    return False
+
+
+def _read_in(file: OpenFile, unit: Int96Unit) -> OpenFile:
+    options: ReadOptions = replace(file.options, coerce_int96_timestamp_unit=unit, out_of_range="raise")
+    return file.with_options(options)
+
+
+def _far(leaf: Node) -> Expression:
+    """True for all instants that nanoseconds do not hold, and for a few beside them."""
+    return (col(leaf.path) >= _LAST) | (col(leaf.path) <= _FIRST)
+
 
 T = TypeVar("T")
 

@@ -5,19 +5,125 @@ The hints come from ``ARROW:schema``: see :mod:`pyparq.arrow.schema.hints`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import as_views, list_items, null_column, pack_mask, take
+from pyparq.arrow.column_operations import as_views, fixed_column, list_items, null_column, pack_mask, take
 from pyparq.arrow.decimals import in_width
-from pyparq.format.types import DataType
-from pyparq.read import hinted_layouts
+from pyparq.arrow.schema.polars_categories import CATEGORIES, ENUM_VALUES, enum_values, most_categories
+from pyparq.format import value_dictionary
+from pyparq.format.leaf_values import BinaryValues
+from pyparq.format.types import DataType, Field, LeafType, Physical
+from pyparq.read import hinted_types as hinted_layouts
 from pyparq.read.variants import bytes_of_whole, is_shredded, unshredded
+
+_NO_LIMIT = (1 << 63) - 1
+_MS_PER_DAY = 86_400_000
+_NS_PER_MS = 1_000_000
+
+
+def seconds(column: Column, type_: DataType) -> Column | None:
+    """Milliseconds as seconds. ``None`` if one of them is not a whole second."""
+    mask = column.valid_mask()
+    values, rest = np.divmod(column.values(), np.array(1000, column.type.numpy_dtype))
+    wrong = rest != 0
+    if (wrong if mask is None else wrong & mask).any():
+        return None
+    return fixed_column(type_, values, mask)
+
+
+def days_in_ms(column: Column, type_: DataType) -> Column:
+    """Days as date64, which counts milliseconds."""
+    return fixed_column(type_, column.values().astype(np.int64) * _MS_PER_DAY, column.valid_mask())
+
+
+def intervals(column: Column, type_: DataType) -> Column | None:
+    """INTERVAL (unsigned months, days and milliseconds) as one of Arrow's interval types. ``None`` if a value does not
+    fit."""
+    parts = np.ascontiguousarray(column.values()).view("<u4").astype(np.int64).reshape(-1, 3)
+    mask = column.valid_mask()
+    if mask is not None:
+        parts[~mask] = 0
+    months, days, ms = parts[:, 0], parts[:, 1], parts[:, 2]
+    unused = {"tiM": (days, ms), "tiD": (months,), "tin": ()}[type_.format]
+    if any(part.any() for part in unused) or max(parts[:, :2].max(initial=0), 0) >= 1 << 31:
+        return None
+    if type_.format == "tiM":
+        made = months.astype("<i4").view(np.uint8)
+    elif type_.format == "tiD":
+        if ms.max(initial=0) >= 1 << 31:
+            return None
+        made = parts[:, 1:].astype("<i4").view(np.uint8)
+    else:
+        made = np.empty((column.length, 16), np.uint8)
+        made[:, :8] = parts[:, :2].astype("<i4").view(np.uint8).reshape(-1, 8)
+        made[:, 8:] = (ms * _NS_PER_MS).astype("<i8").view(np.uint8).reshape(-1, 8)
+    return fixed_column(type_, made.reshape(column.length, type_.byte_width), mask)
+
+
+def runs(column: Column, type_: DataType) -> Column:
+    """The same values, run-end encoded. Consecutive nulls form a run too."""
+    codes = _codes(column)
+    starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])) if len(codes) else np.empty(0, np.int64)
+    ends_type = type_.children[0].type
+    ends = np.append(starts[1:], len(codes)) if len(codes) else starts
+    values = take(column, starts.astype(np.int64))
+    parts = fixed_column(ends_type, ends.astype(ends_type.numpy_dtype)), values
+    return Column(type_, column.length, None, (), 0, parts)
+
+
+def _codes(column: Column) -> npt.NDArray[np.int64]:
+    """One number per element. Elements of equal bytes have equal numbers, and all nulls share one."""
+    if column.type.is_binary_like:
+        offsets = np.ascontiguousarray(column.offsets(), np.int64)
+        leaf = LeafType(Physical.BYTE_ARRAY, "binary")
+        found, _ = value_dictionary.build(BinaryValues(offsets, column.buffers[1].view(np.uint8)), leaf, _NO_LIMIT)
+    else:
+        raw = np.ascontiguousarray(column.values())
+        rows = raw.view(np.uint8).reshape(column.length, -1) if column.length else np.empty((0, 1), np.uint8)
+        leaf = LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "fixed", rows.shape[1])
+        found, _ = value_dictionary.build(rows, leaf, _NO_LIMIT)
+    codes, mask = found.astype(np.int64), column.valid_mask()
+    if mask is not None:
+        codes[~mask] = -1
+    return codes
+
+
+def with_true_notes(field: Field, columns: Sequence[Column]) -> Field:
+    """The field without the notes that the data in ``columns`` (the parts of the column) contradict."""
+    if field.type.dictionary is not None:
+        wrong = [key for key in (ENUM_VALUES, CATEGORIES) if key in field.metadata and not _holds(field, key, columns)]
+        return replace(field, metadata={k: v for k, v in field.metadata.items() if k not in wrong}) if wrong else field
+    if not field.type.children or field.type.format == "+r":
+        return field
+    below = [column.children if field.type.format == "+s" else (list_items(column)[1],) for column in columns]
+    checked = tuple(
+        with_true_notes(child, [parts[k] for parts in below]) for k, child in enumerate(field.type.children)
+    )
+    if all(a is b for a, b in zip(checked, field.type.children, strict=True)):
+        return field
+    return replace(field, type=replace(field.type, children=checked))
+
+
+def _holds(field: Field, key: bytes, columns: Sequence[Column]) -> bool:
+    entries = [column.dictionary for column in columns if column.dictionary is not None]
+    if key == CATEGORIES:
+        return all(len(column) <= most_categories(field.metadata[key]) for column in entries)
+    known = enum_values(field.metadata[key])
+    return known is not None and all(_texts(column) <= known for column in entries)
+
+
+def _texts(column: Column) -> set[bytes]:
+    offsets = column.offsets().tolist()
+    raw = column.buffers[1].tobytes()
+    return {raw[a:b] for a, b in pairwise(offsets)}
+
 
 _FREE = 64 << 20
 """Null lists of a fixed size need items that the file does not hold. They may take this many bytes without further

@@ -25,16 +25,12 @@ from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask, Words
 from pyparq.index.row_ranges import Int64Array, RowRanges
 from pyparq.read.column_reads import ColumnReader
-from pyparq.read.decode.decode_dictionary import spelled_out
-from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
-from pyparq.read.decode.decoder import PieceError
+from pyparq.read.decode.decoder import NativeLeaf, PieceError, columns_of, decode_chunks
+from pyparq.read.decode.leaves import DecodedLeaf, slot_level, spelled_out
 from pyparq.read.decode.memory_account import Account, Portion
-from pyparq.read.decode.whole_chunks import NativeLeaf, columns_of, decode_chunks
-from pyparq.read.footers.arrow_fields import Projection
-from pyparq.read.footers.chunk_table import ChunkTable
-from pyparq.read.footers.leaf_set import LeafSet
-from pyparq.read.plan.candidates import Selection
-from pyparq.read.variant_columns import asks_variants
+from pyparq.read.footers.chunks import ChunkTable, LeafSet
+from pyparq.read.footers.schemas import Projection
+from pyparq.read.plan.candidates import Selection, asks_variants
 from pyparq.runtime.threads import cpu_count, current_lane, map_tasks
 
 SMALL = 1 << 16

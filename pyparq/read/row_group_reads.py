@@ -15,16 +15,12 @@ from pyparq.format.schema_node import Node
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.column_reads import ColumnReader, Wanted
-from pyparq.read.decode.decode_dictionary import spelled_out
-from pyparq.read.decode.decoded_leaf import DecodedLeaf, slot_level
-from pyparq.read.decode.hybrid_calendar import gregorian_column
-from pyparq.read.decode.nesting import assemble
-from pyparq.read.footers.arrow_fields import Output, Projection
+from pyparq.read.decode.leaves import DecodedLeaf, assemble, gregorian_column, slot_level, spelled_out
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.footers.schemas import Output, Projection
 from pyparq.read.joined import COUNTED, JOINED, SMALL, Part, joined_rows, look_apart
 from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, pays
-from pyparq.read.plan.candidates import Selection
-from pyparq.read.variant_columns import NeededColumns
+from pyparq.read.plan.candidates import NeededColumns, Selection
 from pyparq.runtime.threads import map_tasks
 from pyparq.runtime.warn import warn_caller
 

@@ -29,26 +29,29 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
 from pyparq.kernels import arrow_stream
 from pyparq.pictures.tables import html_view, viewable
-from pyparq.read.arrow_stream import ScanStream
 from pyparq.read.async_reads import batches_async
-from pyparq.read.batch_slices import set_last_apart, slices
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
-from pyparq.read.conversions import Convertible
 from pyparq.read.explain import Explanation, count_pages
-from pyparq.read.footers.arrow_fields import Output
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.footers.schemas import Output
 from pyparq.read.plan.ahead import EarlyReads, SpareBytes
-from pyparq.read.plan.candidates import Selection, all_rows
+from pyparq.read.plan.candidates import Selection, all_rows, asks_variants
 from pyparq.read.plan.page_reads import with_pages
-from pyparq.read.plan.plan_check import check_reads, check_row_groups, check_state
-from pyparq.read.plan.prune import Pruner
-from pyparq.read.plan.scan_plan import NOT_PLANNED, PlanHeader, RowGroupPlan, ScanPlan, plan_options
-from pyparq.read.plan.trace import StageReport, Trace, log_stages
-from pyparq.read.projection import project
+from pyparq.read.plan.prune import Pruner, StageReport, Trace, log_stages
+from pyparq.read.plan.scan_plan import (
+    NOT_PLANNED,
+    PlanHeader,
+    RowGroupPlan,
+    ScanPlan,
+    check_reads,
+    check_row_groups,
+    check_state,
+    plan_options,
+)
+from pyparq.read.projection import Int64Array, project, ranges_by_group, row_numbers
 from pyparq.read.row_group_reads import RowGroupReader
-from pyparq.read.row_numbers import Int64Array, ranges_by_group, row_numbers
-from pyparq.read.variant_columns import asks_variants
+from pyparq.read.streams import Convertible, ScanStream, set_last_apart, slices
 from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from written import written
 
 import pyparq
 from pyparq.errors import UnsupportedError
-from pyparq.read.footers import known_schemas as schemas
+from pyparq.read.footers import schemas
 
 TABLE = pa.table({"t": pa.array([0, 1], pa.timestamp("us", tz="Europe/Paris")), "s": ["a", "b"]})
 

@@ -25,7 +25,7 @@ from pyparq.format.thrift_codec import (
 )
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
-from pyparq.read.footers.chunk_table import numbers_of
+from pyparq.read.footers.chunks import numbers_of
 from pyparq.read.footers.open_file import OpenFile, open_file
 
 ROWS = 1000

@@ -14,7 +14,7 @@ import pytest
 from pyparq import kernels
 from pyparq.api import read_table
 from pyparq.kernels import DecodedColumn, KernelError, LeafSpec
-from pyparq.read.decode import whole_chunks
+from pyparq.read.decode import decoder as whole_chunks
 
 ROWS = 500
 

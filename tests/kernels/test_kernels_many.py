@@ -17,7 +17,7 @@ from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.thrift_codec import column_chunks_of_footers, serialize
 from pyparq.index.bloom_filter import BloomFilter, serialize_filter
 from pyparq.kernels import KernelError
-from pyparq.read.footers.chunk_table import numbers_of
+from pyparq.read.footers.chunks import numbers_of
 from pyparq.write.file import write_table
 
 SCHEMA = {"id": "int32?", "x": "double?", "s": "string?", "st": "struct<k: int64?, v: list<string>?>?"}

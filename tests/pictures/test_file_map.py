@@ -22,7 +22,7 @@ from click.testing import CliRunner
 import pyparq
 from pyparq import col
 from pyparq.cli.app import app
-from pyparq.read.picture.fates import (
+from pyparq.read.page_fates import (
     BLOOM,
     DICTIONARY,
     NOT_ASKED,
@@ -33,8 +33,8 @@ from pyparq.read.picture.fates import (
     STATISTICS,
     VALUES,
     Fates,
+    placed_pages,
 )
-from pyparq.read.picture.placed_pages import placed_pages
 from pyparq.read.scan import traced
 
 ROWS = 6000
@@ -275,8 +275,8 @@ def test_the_page_needs_no_network(ours: Path) -> None:
 
 
 def test_many_pages_become_blocks(ours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyparq.read.picture.file_map.MOST_PAGES", 10)
-    monkeypatch.setattr("pyparq.read.picture.file_map.mapped_file.__defaults__", (10,))
+    monkeypatch.setattr("pyparq.read.file_map.MOST_PAGES", 10)
+    monkeypatch.setattr("pyparq.read.file_map.mapped_file.__defaults__", (10,))
     with pyparq.ParquetFile(ours) as file:
         document = file.map(filters=col("time") < 100).to_dict()
     assert document["chunks"]["listed"] == [1] * 12

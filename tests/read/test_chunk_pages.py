@@ -18,10 +18,9 @@ from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize, serialize
 from pyparq.limits import Limits
 from pyparq.options import ReadOptions
-from pyparq.read.decode.chunk_pages import WITHOUT_END, ChunkPages
+from pyparq.read.decode.chunk_pages import WITHOUT_END, ChunkPages, PageValues
 from pyparq.read.decode.memory_account import Account, Share
-from pyparq.read.decode.page_values import PageValues
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import open_file
 
 INT32 = kernels.LeafSpec(1, 4, 0, 0)

@@ -15,7 +15,7 @@ import pytest
 import pyparq
 from pyparq import col, kernels
 from pyparq.read import joined
-from pyparq.read.decode import whole_chunks
+from pyparq.read.decode import decoder as whole_chunks
 from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.joined import NoCodesError
 

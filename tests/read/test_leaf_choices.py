@@ -11,7 +11,7 @@ import pytest
 import pyparq
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.column_reads import CODES_FROM, Wanted, _by_codes
-from pyparq.read.decode.decoded_leaf import is_flat
+from pyparq.read.decode.leaves import is_flat
 from pyparq.read.plan.ahead import MOST, chosen
 
 

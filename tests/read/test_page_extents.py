@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyparq.errors import CorruptFileError
-from pyparq.read.decode.page_extents import Extents
+from pyparq.read.column_reads import Extents
 
 
 def test_a_chunk_that_is_read_in_parts_has_all_of_them() -> None:

@@ -18,9 +18,8 @@ from nested_tables import FILES, ROWS, TABLE, within_rows
 import pyparq
 from pyparq import col
 from pyparq.errors import CorruptIndexWarning, OptionError
-from pyparq.read.decode.chunk_pages import ChunkPages
+from pyparq.read.decode.chunk_pages import ChunkPages, PageValues
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.decode.page_values import PageValues
 
 COUNT = len(ROWS)
 

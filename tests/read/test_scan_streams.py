@@ -27,8 +27,8 @@ from counting import CountingFile
 import pyparq
 from pyparq import col
 from pyparq.errors import ChecksumError, OptionError
-from pyparq.read.arrow_stream import ScanStream
 from pyparq.read.column_reads import ColumnReader
+from pyparq.read.streams import ScanStream
 
 ROWS, GROUP = 5_000, 1_000
 FILTER = (col("id") >= 900) & (col("word") == "w3")

@@ -33,7 +33,7 @@ from pyparq.format import thrift_codec
 from pyparq.io import atomic_write, file_systems
 from pyparq.io.sink import FsspecSink
 from pyparq.kernels import buffers
-from pyparq.read.footers import known_schemas as schemas
+from pyparq.read.footers import schemas
 from pyparq.runtime import lazy_import, threads
 
 pytestmark = [

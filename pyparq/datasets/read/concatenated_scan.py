@@ -27,11 +27,9 @@ from pyparq.format.schema_node import Node
 from pyparq.index.row_ranges import Int64Array
 from pyparq.io.byte_ranges import Range
 from pyparq.io.fetch import Fetcher, IOCounts
-from pyparq.read.footers.chunk_table import ChunkTable
-from pyparq.read.footers.column_chunk import Chunk
-from pyparq.read.footers.known_schemas import FileSchema
-from pyparq.read.footers.leaf_set import LeafSet
+from pyparq.read.footers.chunks import Chunk, ChunkTable, LeafSet
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.footers.schemas import FileSchema
 
 APART = 40
 """Each file has this many bits of the joined offsets, so no request spans two files."""

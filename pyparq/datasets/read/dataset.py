@@ -32,11 +32,11 @@ from pyparq.io.retry import Retry
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import Cell, html_view, viewable
-from pyparq.read.conversions import Convertible
-from pyparq.read.int96_unit import needs_microseconds
-from pyparq.read.picture.file_map import FileMap
-from pyparq.read.row_numbers import random_rows
+from pyparq.read.file import needs_microseconds
+from pyparq.read.file_map import FileMap
+from pyparq.read.projection import random_rows
 from pyparq.read.scan import BATCH_ROWS
+from pyparq.read.streams import Convertible
 from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from pyparq.format.chunk_numbers import ChunkNumbers, stored_path
 from pyparq.format.schema_node import Node
 from pyparq.format.thrift_codec import column_chunks_of_footers
 from pyparq.index.row_ranges import Int64Array
-from pyparq.read.footers.chunk_table import Mask, check_numbers
-from pyparq.read.footers.leaf_set import LeafSet
+from pyparq.read.footers.chunks import LeafSet, Mask, check_numbers
 from pyparq.read.footers.open_file import OpenFile, omits_dictionary_header
 
 

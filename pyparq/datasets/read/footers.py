@@ -34,8 +34,8 @@ from pyparq.io.fetch import Fetcher
 from pyparq.io.source import begin
 from pyparq.options import ReadOptions
 from pyparq.read.footers.footer_read import MANY_REMOTE_TAIL, open_footer, stored_footer
-from pyparq.read.footers.known_schemas import FileSchema
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.footers.schemas import FileSchema
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import map_tasks
 

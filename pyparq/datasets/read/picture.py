@@ -9,8 +9,8 @@ from pyparq.datasets.read.explain import DatasetExplanation, explain_run
 from pyparq.datasets.read.file_reads import Run
 from pyparq.datasets.read.file_scans import FileScan
 from pyparq.datasets.read.scan import DatasetScan, file_scans_of
-from pyparq.read.picture.fates import PARTITION
-from pyparq.read.picture.file_map import MOST_PAGES, Asked, FileMap, MappedFile, document, mapped_file
+from pyparq.read.file_map import MOST_PAGES, Asked, FileMap, MappedFile, document, mapped_file
+from pyparq.read.page_fates import PARTITION
 
 
 def map_files(files: DatasetFiles, scan: DatasetScan | None, most_files: int) -> FileMap:

@@ -13,7 +13,7 @@ from pyparq.arrow import pandas_key
 from pyparq.arrow.column_operations import concat, take
 from pyparq.arrow.table import Batch, Table
 from pyparq.datasets.read.dataset_files import DatasetFiles
-from pyparq.read.row_numbers import row_numbers
+from pyparq.read.projection import row_numbers
 
 
 def count_rows(files: DatasetFiles) -> int:

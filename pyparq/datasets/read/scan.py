@@ -39,11 +39,10 @@ from pyparq.format.types import Field, Schema, schema_view
 from pyparq.kernels import arrow_stream
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, viewable
-from pyparq.read.arrow_stream import ScanStream
 from pyparq.read.async_reads import batches_async
-from pyparq.read.conversions import Convertible
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
 from pyparq.read.scan import BATCH_ROWS
+from pyparq.read.streams import Convertible, ScanStream
 from pyparq.runtime.logs import debug_logger
 from pyparq.runtime.safe_repr import printable
 

@@ -30,7 +30,7 @@ from pyparq.format.types import Schema
 from pyparq.io.fetch import Fetcher
 from pyparq.options import ReadOptions
 from pyparq.read.footers.footer_read import read_footer
-from pyparq.read.footers.known_schemas import schema_of
+from pyparq.read.footers.schemas import schema_of
 
 SUMMARY = "_metadata"
 SMALLEST = 12

@@ -17,8 +17,8 @@ from pyparq.io.fetch import Fetcher
 from pyparq.limits import Limits
 from pyparq.maintenance.verify.chunk_values import ChunkValues
 from pyparq.maintenance.verify.findings import Findings
-from pyparq.read.decode.page_values import take_values
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.decode.chunk_pages import take_values
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.plan.bloom_probe import HEADER, read_filter
 
 FILTER = "BloomFilter"

@@ -30,10 +30,10 @@ from pyparq.maintenance.verify.findings import Finding, Findings
 from pyparq.maintenance.verify.page_indexes import COLUMN, OFFSET, check_column_index, check_offset_index
 from pyparq.maintenance.verify.sorted_rows import spelled_out
 from pyparq.maintenance.verify.value_rules import check_range, check_text
-from pyparq.read.decode.chunk_ends import beyond_its_size
+from pyparq.read.column_reads import beyond_its_size
 from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account, Share
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.footer_read import TRAILER
 from pyparq.read.footers.open_file import OpenFile, omits_dictionary_header
 from pyparq.runtime.threads import check_stopped

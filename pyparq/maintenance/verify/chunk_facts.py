@@ -17,9 +17,8 @@ from pyparq.index.statistics import parse_created_by
 from pyparq.maintenance.verify.bounds import TrueBounds
 from pyparq.maintenance.verify.chunk_values import ChunkValues
 from pyparq.maintenance.verify.findings import Findings
-from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2, ChunkPages
-from pyparq.read.decode.page_values import take_values
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2, ChunkPages, take_values
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import omits_dictionary_header
 
 META, STATISTICS, SIZES, HEADER = "ColumnMetaData", "Statistics", "SizeStatistics", "PageHeader"

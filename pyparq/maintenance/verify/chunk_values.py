@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pyparq.format.leaf_values import size_of
-from pyparq.read.decode.chunk_pages import ChunkPages
-from pyparq.read.decode.page_values import PageRun, PageValues
+from pyparq.read.decode.chunk_pages import ChunkPages, PageRun, PageValues
 
 
 class ChunkValues(PageValues):

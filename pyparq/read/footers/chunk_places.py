@@ -17,9 +17,8 @@ import numpy.typing as npt
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.schema_node import Node
-from pyparq.read.footers.chunk_table import check_numbers
+from pyparq.read.footers.chunks import LeafSet, check_numbers
 from pyparq.read.footers.footer_read import MAGIC, TRAILER
-from pyparq.read.footers.leaf_set import LeafSet
 
 Int64Array = npt.NDArray[np.int64]
 Key = tuple[int, int]

@@ -14,9 +14,9 @@ from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.statistics import bounds_from_statistics
 from pyparq.pictures.tables import Cell, html_view, viewable
-from pyparq.read.footers.column_chunk import Chunk
-from pyparq.read.footers.known_schemas import to_bytes
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.footers.schemas import to_bytes
 from pyparq.runtime.safe_repr import printable
 
 

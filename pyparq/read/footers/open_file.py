@@ -24,11 +24,9 @@ from pyparq.io.source import LocalFile, open_source, set_requests
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.footers.chunk_places import ChunkPlaces, ModulePlaces, Neighbours, places_of
-from pyparq.read.footers.chunk_table import ChunkTable, Int64Array, check_numbers, numbers_of
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk, ChunkTable, Int64Array, LeafSet, check_numbers, numbers_of
 from pyparq.read.footers.footer_read import MAGIC, TRAILER, read_footer
-from pyparq.read.footers.known_schemas import FileSchema, schema_of
-from pyparq.read.footers.leaf_set import LeafSet
+from pyparq.read.footers.schemas import FileSchema, schema_of
 from pyparq.runtime.threads import cpu_count
 
 DICTIONARY_HEADER = 100

@@ -26,7 +26,7 @@ from pyparq.format.schema_node import Node
 from pyparq.io.byte_ranges import Range
 from pyparq.io.early_requests import EarlyRequests
 from pyparq.io.fetch import Fetcher
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.candidates import Selection
 from pyparq.read.plan.page_indexes import offset_index_range

@@ -21,7 +21,7 @@ from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.fetch import Fetcher
 from pyparq.io.source import LocalFile
 from pyparq.limits import Limits
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.plan.ahead import TRIP
 from pyparq.runtime.warn import warn_caller
 

@@ -5,22 +5,144 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from pyparq.filters.computed import Computed
-from pyparq.filters.predicate import And, Constant, Predicate, Test
+from pyparq.filters.computed import Computed, InVariant
+from pyparq.filters.predicate import FALSE, And, Constant, Or, Predicate, Test, conjunction, disjunction
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import Int64Array, RowRanges
-from pyparq.read.footers.chunk_table import ChunkTable, Mask
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.index.statistics import bounds_of_chunks
+from pyparq.read.footers.chunks import Chunk, ChunkTable, Mask
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_reads import ColumnRead
-from pyparq.read.plan.selectivity import USELESS, Shares
+
+
+def asks_variants(predicate: Predicate) -> bool:
+    """Whether a test asks for a path of a Variant."""
+    return any(isinstance(computed.test, InVariant) for computed in predicate.computed())
+
+
+class NeededColumns:
+    """The predicate of a file, for one row group after another."""
+
+    def __init__(self, file: OpenFile, predicate: Predicate) -> None:
+        self._file = file
+        self._predicate = predicate
+        self._asks = asks_variants(predicate)
+        self._known: dict[int, Predicate] = {}
+
+    def of(self, row_group: int) -> Predicate:
+        """The predicate without tests of columns that are all null in the row group."""
+        if not self._asks:
+            return self._predicate
+        found = self._known.get(row_group)
+        if found is None:
+            found = self._without(self._predicate, row_group)
+            # A constant would need no column at all, and row groups without a matching row are pruned before.
+            self._known[row_group] = found = self._predicate if isinstance(found, Constant) else found
+        return found
+
+    def _without(self, predicate: Predicate, row_group: int) -> Predicate:
+        if isinstance(predicate, (And, Or)):
+            join = conjunction if isinstance(predicate, And) else disjunction
+            return join([self._without(child, row_group) for child in predicate.children])
+        if isinstance(predicate, Constant):
+            return predicate
+        if isinstance(predicate, Test):
+            is_value = predicate.leaf.kind == "variant" and predicate.op in ("is_null", "is_not_null")
+            if is_value and not predicate.asks_levels and self._is_all_null(predicate.node, row_group):
+                return Constant(predicate.op == "is_null")
+            return predicate
+        test = predicate.test
+        if isinstance(test, InVariant) and self._is_all_null(test.value.node, row_group):
+            return FALSE
+        return predicate
+
+    def _is_all_null(self, node: Node, row_group: int) -> bool:
+        meta = self._file.chunk(row_group, node).meta
+        bounds = bounds_of_chunks(node.type, [meta], self._file.column_order(node), self._file.created_by)
+        return node.max_def > 0 and node.max_rep == 0 and bool(bounds.all_null[0])
+
+
+Shares = npt.NDArray[np.float64]
+
+USELESS = 0.95
+"""From this share on no index is read for a test."""
+
+UNKNOWN = 0.5
+
+
+def kept_shares(test: Test, bounds: Bounds) -> Shares:
+    """A share between 0 and 1 for each part of ``bounds`` (float64). Values are assumed to be spread evenly between
+    their bounds."""
+    if test.asks_levels:
+        return np.full(len(bounds), UNKNOWN)
+    if test.none:
+        return np.ones(len(bounds))  # few lists hold one given value
+    if test.op in ("==", "in", "is_nan"):
+        return np.zeros(len(bounds))
+    counts, nulls = bounds.counts, bounds.null_counts
+    known = (counts > 0) & (nulls >= 0)
+    null_shares = np.where(known, nulls / np.maximum(counts, 1), 0.0)
+    if test.op == "is_null":
+        return null_shares
+    present = 1.0 - null_shares
+    if test.op in ("!=", "not in", "not starts_with", "not intersects box", "is_not_null", "is_not_nan"):
+        return present
+    if test.op == "intersects box":
+        return np.full(len(bounds), UNKNOWN)
+    if test.op == "starts_with":
+        return np.where(bounds.has_bounds, UNKNOWN * present, UNKNOWN)
+    below = _positions(bounds, test.literal)
+    share = present * (below if test.op in ("<", "<=") else 1.0 - below)
+    return np.where(bounds.has_bounds, share, UNKNOWN)
+
+
+def _positions(bounds: Bounds, literal: Any) -> Shares:
+    """The position of a literal between the two bounds of each part: 0 at the lower bound, 1 at the upper."""
+    if bounds.mins.dtype == np.dtype(object):  # bytes, or integers of any length
+        found = [_position(low, high, literal) for low, high in zip(bounds.mins, bounds.maxs, strict=True)]
+        return np.array(found, np.float64)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        low, high = bounds.mins.astype(np.float64), bounds.maxs.astype(np.float64)
+        spread = high - low
+        places = (float(literal) - low) / spread
+    usable = (spread > 0) & np.isfinite(spread)
+    return np.where(usable, np.clip(np.where(usable, places, 0.0), 0.0, 1.0), UNKNOWN)
+
+
+def _position(low: Any, high: Any, literal: Any) -> float:
+    if isinstance(low, bytes):
+        low, high, literal = _as_numbers(low, high, literal)
+    try:
+        low, high, literal = float(low), float(high), float(literal)
+    except OverflowError:
+        return UNKNOWN
+    if not high > low or not isfinite(high - low):
+        return UNKNOWN
+    return min(max(float((literal - low) / (high - low)), 0.0), 1.0)
+
+
+def _as_numbers(low: bytes, high: bytes, literal: bytes) -> tuple[int, int, int]:
+    """The eight bytes behind the common prefix of both bounds, as numbers."""
+    common = 0
+    for a, b in zip(low, high, strict=False):
+        if a != b:
+            break
+        common += 1
+    if literal[:common] != low[:common]:
+        return 0, 1, 0 if literal < low else 1
+    part = slice(common, common + 8)
+    first, second, third = (int.from_bytes(x[part].ljust(8, b"\0"), "big") for x in (low, high, literal))
+    return first, second, third
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations, parse_column_index, parse_offset_index
 from pyparq.io.byte_ranges import Range
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime.warn import warn_caller
 

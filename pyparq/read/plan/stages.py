@@ -23,16 +23,14 @@ from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
 from pyparq.io.byte_ranges import Range
-from pyparq.read.decode.dictionary_entries import decode_dictionary
+from pyparq.read.decode.chunk_pages import decode_dictionary
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.footers.chunk_table import Mask
-from pyparq.read.footers.column_chunk import Chunk
+from pyparq.read.footers.chunks import Chunk, Mask
 from pyparq.read.plan.ahead import chosen, hold, pays
 from pyparq.read.plan.bloom_probe import ABSENT, UNUSABLE, Probe, Probing, probe_local
-from pyparq.read.plan.candidates import Candidates, Question, Selection
+from pyparq.read.plan.candidates import Candidates, Question, Selection, kept_shares
 from pyparq.read.plan.page_indexes import read_page_indexes
 from pyparq.read.plan.page_reads import plan_column
-from pyparq.read.plan.selectivity import kept_shares
 from pyparq.runtime.threads import map_tasks
 
 FEW_DICTIONARIES = 32

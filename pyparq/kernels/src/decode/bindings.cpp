@@ -72,7 +72,7 @@ words of 64. `dictionary`: where it is known, (entries, int64 offsets or None, b
 }
 
 void bind_results(nb::module_& m) {
-    nb::class_<DecodeRefusal>(m, "DecodeRefusal", R"(A fault in a file: a name with up to three numbers and a text, which pyparq/read/decode/refusals.py puts
+    nb::class_<DecodeRefusal>(m, "DecodeRefusal", R"(A fault in a file: a name with up to three numbers and a text, which pyparq/read/decode/decoder.py puts
 into words; the column and piece of the call; and the ordinal of the data page, -2 for the dictionary page,
 -1 for none.)")
         .def_ro("name", &DecodeRefusal::name)

@@ -9,7 +9,7 @@
 
 namespace pyparq {
 
-// What is wrong with a file, for Python to put into words (pyparq/read/decode/refusals.py): a name and its numbers.
+// What is wrong with a file, for Python to put into words (pyparq/read/decode/decoder.py): a name and its numbers.
 struct PageRefusal {
     const char* name;
     int64_t a = 0, b = 0, c = 0;

@@ -12,11 +12,10 @@ from pyparq.io.sink import open_sink
 from pyparq.pictures.map_page import framed, map_page
 from pyparq.pictures.tables import viewable
 from pyparq.read.explain import Explanation
+from pyparq.read.file_facts import FileFacts, ValueRanges, file_facts, value_ranges
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.picture.fates import Fates
-from pyparq.read.picture.file_facts import FileFacts, file_facts
-from pyparq.read.picture.value_ranges import ValueRanges, value_ranges
-from pyparq.read.plan.trace import Trace
+from pyparq.read.page_fates import Fates
+from pyparq.read.plan.prune import Trace
 from pyparq.read.scan import Scan, traced
 from pyparq.runtime.safe_repr import printable
 

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Protocol
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from pyparq.arrow.c_export import batch_capsule, schema_capsule
-from pyparq.arrow.table import Batch
+from pyparq.arrow.column_operations import take
+from pyparq.arrow.table import Batch, Table
 from pyparq.errors import CorruptFileError
 from pyparq.format.types import Schema
 from pyparq.read.hinted_types import depends_on_data
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
 
 
 class Streamed(Protocol):
@@ -82,3 +90,54 @@ class ScanStream:
         """Release the batch that was read and the file."""
         self._batches.close()
         self.__dict__.clear()
+
+
+def set_last_apart(batches: list[Batch], size: int) -> None:
+    """Copy the last rows (``size`` at most) into a batch with its own memory.
+
+    A consumer may keep the last batch of one row group while the next row group is decoded. Without the copy it would
+    keep the whole row group in memory.
+    """
+    if not batches or batches[-1].num_rows <= size:
+        return
+    batch = batches.pop()
+    first = (batch.num_rows - 1) // size * size
+    last = np.arange(first, batch.num_rows)
+    batches += [batch.slice(0, first), Batch([take(column, last) for column in batch.columns], len(last))]
+
+
+def slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:
+    """The batches cut to ``size`` rows. The list is emptied on the way, so that memory is released early."""
+    while batches:
+        batch = batches.pop(0)
+        step = size or max(batch.num_rows, 1)
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, min(step, batch.num_rows - start))
+
+
+class Convertible:
+    """Something with ``to_table`` and ``batches``."""
+
+    def to_table(self) -> Table:
+        """All (matching) rows as a table."""
+        raise NotImplementedError
+
+    def batches(self) -> Generator[Batch]:
+        """All (matching) rows in batches."""
+        raise NotImplementedError
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """All (matching) rows as a pandas DataFrame: see :meth:`pyparq.Table.to_pandas`."""
+        return self.to_table().to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """All (matching) rows as a polars DataFrame: see :meth:`pyparq.Table.to_polars`."""
+        return self.to_table().to_polars()
+
+    def to_arrow(self) -> pyarrow.Table:
+        """All (matching) rows as a ``pyarrow.Table``: see :meth:`pyparq.Table.to_arrow`."""
+        return self.to_table().to_arrow()
+
+    def __iter__(self) -> Iterator[Batch]:
+        """All (matching) rows in batches, as :meth:`batches` gives them."""
+        return self.batches()
