@@ -48,6 +48,8 @@ class LazyFileMetaData:
         "_row_groups",
         "end",
         "meta",
+        "num_row_groups",
+        "rows",
         "schema_bytes",
     )
 
@@ -71,6 +73,9 @@ class LazyFileMetaData:
         self._data = view
         self.end = end
         self._groups = groups.reshape(-1, 5)
+        self.rows: Int64Array = self._groups[:, 4]
+        """The number of rows that each row group states. It must not be changed."""
+        self.num_row_groups = len(first_chunk) - 1
         self._first_chunk = first_chunk
         self._chunk_starts = chunk_starts
         self._row_groups: dict[int, RowGroup] = {}
@@ -90,10 +95,6 @@ class LazyFileMetaData:
         found: list[SchemaElement] = deserialize(FileMetaData, before + self.schema_bytes + after)[0].schema
         return found
 
-    @property
-    def num_row_groups(self) -> int:
-        return len(self._first_chunk) - 1
-
     def num_columns(self, row_group: int) -> int:
         """Number of column chunks that the row group lists."""
         self._require(row_group)
@@ -103,11 +104,6 @@ class LazyFileMetaData:
         """The number of rows that the row group states. Nothing else of it is decoded."""
         self._require(row_group)
         return int(self._groups[row_group, 4])
-
-    @property
-    def rows(self) -> Int64Array:
-        """The number of rows that each row group states. It must not be changed."""
-        return self._groups[:, 4]
 
     def chunk_numbers(self, row_groups: Int64Array, columns: Int64Array, paths: list[bytes], leaves: int) -> Int64Array:
         """The numbers of the chunks of these columns in these row groups. Nothing is kept.

@@ -15,9 +15,14 @@ class Node:
     """A schema node. ``max_def`` and ``max_rep`` are the levels at this node (README.md, Nested Encoding)."""
 
     __slots__ = (
-        "_dotted", "_type", "children", "column", "element", "max_def", "max_rep", "name", "num_leaves", "parent",
-        "repetition",
+        "children", "column", "dotted", "element", "is_leaf", "max_def", "max_rep", "name", "num_leaves", "parent",
+        "repetition", "type",
     )  # fmt: skip
+
+    dotted: str
+    """The names from below the root down to here, with dots between them."""
+    type: LeafType
+    """Physical type and annotation of a leaf. Set another one to read or write the same stored values otherwise."""
 
     def __init__(self, element: Any, parent: Node | None, column: int) -> None:
         self.element = element
@@ -31,12 +36,20 @@ class Node:
         self.column = column
         """Ordinal of this leaf (of the first leaf below, for a group): its place in ``RowGroup.columns``."""
         self.num_leaves = 1
-        self._type: LeafType | None = None
-        self._dotted: str | None = None
+        self.is_leaf: bool = element.num_children is None or (element.num_children == 0 and element.type is not None)
 
-    @property
-    def is_leaf(self) -> bool:
-        return self.element.num_children is None or (self.element.num_children == 0 and self.element.type is not None)
+    def __getattr__(self, name: str) -> Any:
+        # Most of the thousands of nodes of a wide file are never asked.
+        if name == "type":
+            found = leaf_type(self.element)
+            if found.kind == "binary" and self.name != "typed_value" and self.in_variant():
+                found = replace(found, kind="variant")
+            self.type = found
+            return found
+        if name == "dotted":
+            self.dotted = ".".join(self.path)
+            return self.dotted
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -49,27 +62,6 @@ class Node:
             names.append(node.name)
             node = node.parent
         return tuple(reversed(names))
-
-    @property
-    def dotted(self) -> str:
-        if self._dotted is None:
-            self._dotted = ".".join(self.path)
-        return self._dotted
-
-    @property
-    def type(self) -> LeafType:
-        """Physical type and annotation of a leaf; resolved once."""
-        if self._type is None:
-            found = leaf_type(self.element)
-            if found.kind == "binary" and self.name != "typed_value" and self.in_variant():
-                found = replace(found, kind="variant")
-            self._type = found
-        return self._type
-
-    @type.setter
-    def type(self, leaf: LeafType) -> None:
-        """Change the type in which the leaf is read or written. The stored values stay the same."""
-        self._type = leaf
 
     def in_variant(self) -> bool:
         """Whether the node lies below a group annotated with VARIANT. Its columns ``metadata`` and ``value`` have no

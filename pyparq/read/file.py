@@ -58,7 +58,7 @@ _LAST, _FIRST = (
 """The microseconds in which 64 bits of nanoseconds end and begin."""
 
 
-def settled(file: OpenFile) -> OpenFile:
+def with_int96_unit(file: OpenFile) -> OpenFile:
     """The file with a unit in place of ``"auto"``."""
     if file.options.coerce_int96_timestamp_unit != "auto":
         return file
@@ -144,7 +144,7 @@ class ParquetFile:
 
     def _take(self, opened: OpenFile) -> None:
         try:
-            self._file: OpenFile = settled(opened)
+            self._file: OpenFile = with_int96_unit(opened)
         except BaseException:
             opened.close()
             raise

@@ -138,7 +138,7 @@ def _may_join(
     return True
 
 
-def look_apart(reader: ColumnReader, selections: Sequence[Selection], projection: Projection) -> None:
+def check_overlaps(reader: ColumnReader, selections: Sequence[Selection], projection: Projection) -> None:
     """Check all row groups for column chunks that overlap, once the first of several was read.
 
     If any seem to overlap, no further row group is read whole. Its pages are then compared with those that were read

@@ -18,8 +18,8 @@ from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.decode.leaves import DecodedLeaf, assemble, gregorian_column, slot_level, spelled_out
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import Output, Projection
-from pyparq.read.joined import COUNTED, JOINED, SMALL, Part, joined_rows, look_apart
-from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, pays
+from pyparq.read.joined import COUNTED, JOINED, SMALL, Part, check_overlaps, joined_rows
+from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, is_slow_to_ask
 from pyparq.read.plan.candidates import NeededColumns, Selection
 from pyparq.runtime.threads import map_tasks
 from pyparq.runtime.warn import warn_caller
@@ -132,11 +132,11 @@ class RowGroupReader:
         plain.locations = {leaf.column: None for leaf in self._file.tree.leaves}
         return plain
 
-    def look_apart(self, selections: Sequence[Selection]) -> None:
-        """Called before the second of several row groups that are read one by one: see :func:`look_apart`."""
-        look_apart(self._columns, selections, self._projection)
+    def check_overlaps(self, selections: Sequence[Selection]) -> None:
+        """Called before the second of several row groups that are read one by one: see :func:`check_overlaps`."""
+        check_overlaps(self._columns, selections, self._projection)
 
-    def together(
+    def in_groups(
         self, selections: list[Selection], apart: bool = False, counted: bool = False
     ) -> Iterator[list[Selection]]:
         """The row groups one by one, or small ones together unless ``apart``. The first few come alone, and then more
@@ -239,7 +239,7 @@ class RowGroupReader:
         self, selections: list[Selection], first: list[Wanted], outputs: list[Output], limit: int | None
     ) -> EarlyReads | None:
         """Request what the other columns will need while the filter columns are read."""
-        if not first or not self._file.options.use_threads or not pays(self._file.fetcher):
+        if not first or not self._file.options.use_threads or not is_slow_to_ask(self._file.fetcher):
             return None
         read = {w.node.column for w in first}
         nodes = [leaf for output in outputs for leaf in output.leaves if leaf.column not in read]

@@ -261,11 +261,11 @@ class Scan(Convertible):
         try:
             self.begin()
             refused = list[Selection]()
-            for k, part in enumerate(_then_alone(self._groups.together(selections, apart), refused)):
+            for k, part in enumerate(_with_refused(self._groups.in_groups(selections, apart), refused)):
                 if left == 0:
                     return
                 if k == 1:
-                    self._groups.look_apart(selections)
+                    self._groups.check_overlaps(selections)
                 self.reader.account.restart(alive)
                 # The memory of pruning is used again. The memory of decoding these row groups is released with them.
                 fresh = [replace(s, dictionaries=dict(s.dictionaries), locations=dict(s.locations)) for s in part]
@@ -355,7 +355,7 @@ class Scan(Convertible):
         try:
             self._request_ahead(selections, [])
             refused = list[Selection]()
-            for part in _then_alone(self._groups.together(selections, counted=self.limit is None), refused):
+            for part in _with_refused(self._groups.in_groups(selections, counted=self.limit is None), refused):
                 wanted = None if self.limit is None else self.limit - total
                 if wanted == 0:
                     break
@@ -523,7 +523,7 @@ def prune(scan: Scan) -> None:
     scan._prune()
 
 
-def _then_alone(parts: Iterator[list[Selection]], refused: list[Selection]) -> Iterator[list[Selection]]:
+def _with_refused(parts: Iterator[list[Selection]], refused: list[Selection]) -> Iterator[list[Selection]]:
     """All ``parts``. Behind each follow the row groups that were put into ``refused`` meanwhile, one by one."""
     for part in parts:
         yield part

@@ -70,7 +70,10 @@ def _assert_same(file: OpenFile) -> int:
             alone = OpenFile.chunk(open_again(file), i, leaf)
             found = table.numbers_at(i, j)
             assert (table.start[i, j], table.size[i, j]) == (alone.start, alone.size)
-            assert (table.num_values[i, j], table.codec[i, j]) == (alone.meta.num_values, alone.meta.codec)
+            assert (table.numbers.num_values[i, j], table.numbers.codec[i, j]) == (
+                alone.meta.num_values,
+                alone.meta.codec,
+            )
             assert table.first_page[i, j] == (-1 if alone.first_page == "dictionary" else 0)
             if table.odd[i, j]:
                 continue

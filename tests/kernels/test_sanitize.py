@@ -14,7 +14,8 @@ SCRIPT = Path(__file__).parents[1] / "support" / "sanitize.py"
 @pytest.mark.slow
 @pytest.mark.sanitize
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("flavour", [[], ["--portable"], ["--threads"]], ids=["simd", "portable", "threads"])
+@pytest.mark.parametrize("flavour", [[], ["--portable"], ["--own-maps"], ["--threads"]],
+                         ids=["simd", "portable", "own maps", "threads"])  # fmt: skip
 def test_kernels_under_sanitizers(flavour: list[str], request: pytest.FixtureRequest) -> None:
     if "sanitize" not in request.config.getoption("-m"):
         pytest.skip("builds the kernels anew: run with -m sanitize")

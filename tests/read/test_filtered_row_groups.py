@@ -15,7 +15,6 @@ import pytest
 import pyparq
 from pyparq import col, kernels
 from pyparq.read import joined
-from pyparq.read.decode import decoder as whole_chunks
 from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.joined import NoCodesError
 
@@ -101,15 +100,13 @@ def shared(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of row groups in each call of the decoder of many chunks."""
     made: list[int] = []
+    decode = kernels.decode_chunks
 
     def noted(leaves: Any, runs: Any, *others: Any) -> Any:
         made.append(int(runs.sum()))
-        return kernels.decode_chunks(leaves, runs, *others)
+        return decode(leaves, runs, *others)
 
-    class Noting:
-        decode_chunks = staticmethod(noted)
-
-    monkeypatch.setattr(whole_chunks, "kernels", Noting)
+    monkeypatch.setattr(kernels, "decode_chunks", noted)
     return made
 
 

@@ -1,10 +1,13 @@
 """Builds the kernels under sanitizers and runs their tests on them.
 
     python tests/support/sanitize.py [--portable] [--whole] [--build-dir DIR] [pytest arguments]
+    python tests/support/sanitize.py --own-maps [--build-dir DIR] [pytest arguments]
     python tests/support/sanitize.py --threads [--build-dir DIR] [pytest arguments]
 
-The first finds wrong accesses (AddressSanitizer, UndefinedBehaviorSanitizer), the second threads that disturb each
-other (ThreadSanitizer): it runs the tests with many threads, and thread_stress.py.
+The first finds wrong accesses (AddressSanitizer, UndefinedBehaviorSanitizer). The second does so for code that keeps
+memory of its own and moves its pages (base/memory.cpp): a sanitizer otherwise replaces it by malloc, to see where each
+block ends. The third finds threads that disturb each other (ThreadSanitizer): it runs the tests with many threads, and
+thread_stress.py.
 
 Needs GCC or clang with libasan. The build goes to a temporary directory (or the given one, to build only
 once), never into the tree. The package is laid over it by links, with an empty `pyparq/__init__.py`, so that
@@ -51,10 +54,16 @@ TESTS_OF_THREADS = ("kernels/test_kernels_workers.py", "runtime/test_threads.py"
                     "read/test_decoder.py", "write/test_write_streaming.py")  # fmt: skip
 
 
-def memory(portable: bool, whole: bool) -> Flavour:
+TESTS_OF_MEMORY = ("kernels/test_buffers.py", "kernels/test_kernels_many.py", "read/test_decoder.py",
+                   "read/test_read_shapes.py")  # fmt: skip
+
+
+def memory(portable: bool, whole: bool, own_maps: bool) -> Flavour:
     # Python itself leaks at exit; allocator_may_return_null lets MemoryError be MemoryError.
     settings = {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:abort_on_error=0",
                 "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}  # fmt: skip
+    if own_maps:
+        settings["PYPARQ_OWN_MAPS"] = "1"
     return Flavour("address,undefined", ("libasan.so", "libubsan.so"), portable, whole, settings)
 
 
@@ -159,6 +168,7 @@ def main() -> int:
     parser.add_argument("--build-dir", type=Path, help="keep the build here and use it again")
     parser.add_argument("--portable", action="store_true", help="without the code for x86-64 only")
     parser.add_argument("--whole", action="store_true", help="the whole package, for tests beyond those of the kernels")
+    parser.add_argument("--own-maps", action="store_true", help="with the memory that the kernels keep for themselves")
     parser.add_argument("--threads", action="store_true", help="look for threads that disturb each other")
     options, rest = parser.parse_known_args()
     with ExitStack() as stack:
@@ -167,8 +177,10 @@ def main() -> int:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pyparq-sanitize-")))
         if options.threads:
             return run_threads(directory.resolve(), rest)
-        tests = rest or [str(p) for p in sorted((ROOT / "tests").rglob("test_kernels*.py"))]
-        return run(directory.resolve(), memory(options.portable, options.whole), pytest(tests))
+        own = [ROOT / "tests" / name for name in TESTS_OF_MEMORY] if options.own_maps else []
+        tests = rest or [str(path) for path in own or sorted((ROOT / "tests").rglob("test_kernels*.py"))]
+        flavour = memory(options.portable, options.whole or options.own_maps, options.own_maps)
+        return run(directory.resolve(), flavour, pytest(tests))
 
 
 if __name__ == "__main__":

@@ -95,6 +95,7 @@ class OpenFile:
         self._closed = [False]  # shared by all forks
         shared = schema_of(footer, options) if shared is None else shared
         self.tree: SchemaTree = shared.tree
+        self.created_by: str | None = footer.meta.created_by
         self.key_values = dict(shared.key_values)
         """Key-value metadata of the file."""
         self.fields = shared.fields
@@ -125,11 +126,6 @@ class OpenFile:
     @property
     def num_row_groups(self) -> int:
         return self.footer.num_row_groups
-
-    @property
-    def created_by(self) -> str | None:
-        value = self.footer.meta.created_by
-        return None if value is None else str(value)
 
     def column_order(self, node: Node) -> Order:
         """The order of a leaf by the footer's ColumnOrder."""
@@ -172,7 +168,7 @@ class OpenFile:
             if chunk is None:
                 with located(file=self.name, row_group=row_group, column=node.dotted):
                     chunk = self._chunk(row_group, node)
-            chunk = self._chunks[key] = self._apart(chunk)
+            chunk = self._chunks[key] = self._bounded(chunk)
         return chunk
 
     def _listed(self, row_group: int, node: Node) -> Chunk | None:
@@ -190,7 +186,7 @@ class OpenFile:
         leaves = nodes
         if not isinstance(leaves, LeafSet):
             leaves = self.fields.leaf_set(tuple([node.column for node in leaves]))
-        table = self._glance(np.asarray(row_groups, np.int64), leaves)
+        table = self._chunks_at_once(np.asarray(row_groups, np.int64), leaves)
         for i, j in np.argwhere(table.odd).tolist() if table.odd.any() else ():
             chunk = self.chunk(int(table.row_groups[i]), leaves.nodes[j])
             table.put(i, j, chunk.start, chunk.size, chunk.numbers, chunk.crypto.encrypted)
@@ -202,7 +198,7 @@ class OpenFile:
         groups = np.asarray(row_groups, np.int64)
         missing = [node for node in dict.fromkeys(nodes) if not self._knows(groups, node)]
         if len(groups) * len(missing) >= WORTH_A_TABLE:
-            self._glance(groups, LeafSet(missing))
+            self._chunks_at_once(groups, LeafSet(missing))
 
     def _knows(self, row_groups: Int64Array, node: Node) -> bool:
         table, _ = self._table_of(node)
@@ -210,7 +206,7 @@ class OpenFile:
             return False
         return len(table.row_groups) == self.num_row_groups or bool(np.isin(row_groups, table.row_groups).all())
 
-    def _glance(self, row_groups: Int64Array, leaves: LeafSet) -> ChunkTable:
+    def _chunks_at_once(self, row_groups: Int64Array, leaves: LeafSet) -> ChunkTable:
         """The table of some chunks. It marks the unusual ones; their numbers may not be used."""
         num_rows = self.rows_of(row_groups)
         columns = leaves.columns
@@ -219,7 +215,8 @@ class OpenFile:
         if self.decryption.info is not None or omits_dictionary_header(self.created_by):
             odd[:] = True
         table = ChunkTable(row_groups, columns, num_rows, stack, start, size, odd)
-        self._list_latest()
+        if self._latest:
+            self._list_latest()
         self._latest.append(table)
         return table
 
@@ -371,7 +368,7 @@ class OpenFile:
         if shared is not None:
             self.chunk(shared[0], self.tree.leaves[shared[1]])
 
-    def _apart(self, chunk: Chunk) -> Chunk:
+    def _bounded(self, chunk: Chunk) -> Chunk:
         """The chunk, ended where the next one begins. Raises :class:`CorruptFileError` if an earlier chunk begins at
         the same place."""
         if self._placed is None or chunk.size == 0 or chunk.start >= STEP:

@@ -50,7 +50,7 @@ FEW_FILTERS = 4
 each chunk is a request."""
 
 
-def pays(fetcher: Fetcher) -> bool:
+def is_slow_to_ask(fetcher: Fetcher) -> bool:
     """Whether requests to this file take so long that asking for more at once pays."""
     return not fetcher.source.is_local
 

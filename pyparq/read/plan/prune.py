@@ -22,7 +22,7 @@ from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, chosen, chunks_to_locate, hold, pays
+from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, chosen, chunks_to_locate, hold, is_slow_to_ask
 from pyparq.read.plan.bloom_probe import HEADER
 from pyparq.read.plan.candidates import Candidates, Selection
 from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges, read_locations
@@ -138,7 +138,7 @@ class Pruner:
             self._rows.select()
         if not self._rows.selections:
             return []
-        if not pays(self.file.fetcher):
+        if not is_slow_to_ask(self.file.fetcher):
             self._by_indexes()
         else:
             with self._asked_together():

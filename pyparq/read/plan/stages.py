@@ -26,7 +26,7 @@ from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.chunk_pages import decode_dictionary
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk, Mask
-from pyparq.read.plan.ahead import chosen, hold, pays
+from pyparq.read.plan.ahead import chosen, hold, is_slow_to_ask
 from pyparq.read.plan.bloom_probe import ABSENT, UNUSABLE, Probe, Probing, probe_local
 from pyparq.read.plan.candidates import Candidates, Question, Selection, kept_shares
 from pyparq.read.plan.page_indexes import read_page_indexes
@@ -192,7 +192,7 @@ class DictionaryStage:
             elif (test.node.column in selection.dictionaries) or chunk.size < 2 * size:
                 continue  # asked already, or nearly the whole chunk
             asked.append((test, selection, chunk))
-        if len(asked) > FEW_DICTIONARIES and not pays(self._rows.file.fetcher):
+        if len(asked) > FEW_DICTIONARIES and not is_slow_to_ask(self._rows.file.fetcher):
             # Decoding many small chunks takes less time than asking their dictionaries. In a store, bytes count more.
             return [] if sum(chunk.size for _, _, chunk in asked) <= SMALL_CHUNK * len(asked) else asked
         return asked
@@ -212,7 +212,7 @@ class DictionaryStage:
         if not asked:
             return
         self._rows.note([chunk for _, _, chunk in asked])
-        if not before_index and pays(self._rows.file.fetcher):
+        if not before_index and is_slow_to_ask(self._rows.file.fetcher):
             # Held while the scan runs: these pages are read next, unless the dictionaries rule them out.
             pages = self._filter_pages([selection for _, selection, _ in asked])
             hold(self._rows.file.fetcher, chosen([_ranges(asked), pages]))

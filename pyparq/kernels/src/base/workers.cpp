@@ -118,11 +118,11 @@ void help(Pool& pool) {
 void ask_for_help(Job& job, size_t helpers) {
     const std::lock_guard guard(pool->lock);
     if (pool->closed) return;
-    for (size_t i = 0; i < helpers; ++i) pool->wanted.push_back(&job);
     try {
+        for (size_t i = 0; i < helpers; ++i) pool->wanted.push_back(&job);
         while (pool->idle < pool->wanted.size() && pool->threads.size() < std::min(helpers, MOST_THREADS))
             pool->threads.emplace_back(help, std::ref(*pool));
-    } catch (const std::system_error&) {  // the system has no more: it goes without
+    } catch (const std::exception&) {  // no thread or no memory: it goes without. wait_for_helpers() takes the job out
     }
     pool->work.notify_all();
 }
