@@ -1,4 +1,4 @@
-"""Options: frozen, and checked when they are made. :mod:`pyparq.write.plan.column_plans` applies them to a schema."""
+"""Options: frozen, and checked when they are made. :mod:`pyparq.write.column_plans` applies them to a schema."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pyparq.filters.expression import Expression
 from pyparq.filters.polars_expressions import as_filters
 from pyparq.option_help import READ, with_options
 from pyparq.read.scan import BATCH_ROWS
-from pyparq.runtime.install_hints import requirement
+from pyparq.runtime.messages import requirement
 
 if TYPE_CHECKING:
     from typing import Unpack

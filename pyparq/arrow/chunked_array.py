@@ -16,7 +16,7 @@ from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.errors import OptionError
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.runtime.lazy_import import Later
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from pyparq.arrow import equality, preview, to_python

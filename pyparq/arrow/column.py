@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pyparq.format.types import DataType, Field
 from pyparq.kernels import ArrowField, DecodedColumn, arrow_array
 from pyparq.runtime.lazy_import import provided
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 Buffer = npt.NDArray[Any]
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, ranges, slice_column, struct_child, take
-from pyparq.arrow.plain_layouts import normalize
+from pyparq.arrow.layouts import normalize
 from pyparq.errors import UnsupportedError
 from pyparq.format.types import DataType, Field, Schema
 

@@ -16,7 +16,7 @@ import numpy as np
 from pyparq.errors import DroppedMetadataWarning
 from pyparq.format.types import DataType, Schema
 from pyparq.runtime.lazy_import import Later
-from pyparq.runtime.warn import warn_caller
+from pyparq.runtime.messages import warn_caller
 
 if TYPE_CHECKING:
     import json

@@ -20,8 +20,8 @@ from pyparq.arrow.tabular import Part, Tabular, check_columns, for_anybody, join
 from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.format.types import Schema
-from pyparq.runtime.install_hints import requirement
 from pyparq.runtime.lazy_import import Later
+from pyparq.runtime.messages import requirement
 
 if TYPE_CHECKING:
     import pandas

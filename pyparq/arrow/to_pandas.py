@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.arrow.column import Column
+from pyparq.arrow.layouts import normal_type, normalize
 from pyparq.arrow.pandas_types import PandasMetadata, nullable, of_extension
-from pyparq.arrow.plain_layouts import normal_type, normalize
 from pyparq.arrow.tabular import Tabular
 from pyparq.arrow.to_python import chunks_to_numpy, column_to_pylist, without_mask
 from pyparq.format.types import DataType, Field, Schema

@@ -16,7 +16,7 @@ from pyparq import kernels
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column, struct_child
 from pyparq.arrow.decimals import unscaled
-from pyparq.arrow.plain_layouts import normalize
+from pyparq.arrow.layouts import normalize
 from pyparq.arrow.schema.extensions import EXTENSION_NAME, VARIANT
 from pyparq.arrow.variant_values import decode
 from pyparq.errors import DataError, UnsupportedError

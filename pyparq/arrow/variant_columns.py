@@ -2,16 +2,142 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import fixed_column, pack_mask, struct_child
-from pyparq.arrow.plain_layouts import normalize
-from pyparq.errors import DataError
+from pyparq.arrow.column_operations import fixed_column, holding, list_items, pack_mask, slice_column, struct_child
+from pyparq.arrow.layouts import normalize
+from pyparq.arrow.schema.extensions import EXTENSION_NAME, LOGICAL_TYPE, UUID, VARIANT
+from pyparq.errors import DataError, UnsupportedError
 from pyparq.format.types import DataType, Field
 from pyparq.kernels import variant_shred
+
+PARTS = ("metadata", "value")
+WHOLE = DataType("+s", tuple(Field(name, DataType("z"), False) for name in PARTS))
+"""The type of a Variant that is not shredded."""
+
+OBJECT, LIST = 100, 101
+"""What the kernels know objects and arrays by, beside the numbers of the primitive types."""
+BYTE_ARRAYS = (15, 16)
+"""Binary and string."""
+
+_PRIMITIVES = {"b": 1, "c": 3, "s": 4, "i": 5, "l": 6, "g": 7, "tdD": 11, "f": 14, "z": 15, "Z": 15, "u": 16, "U": 16}
+"""Numbers of the primitive types in VariantEncoding.md, by Arrow's formats."""
+_TIMES = {("tsu:", True): 12, ("tsu:", False): 13, ("ttu", False): 17, ("tsn:", True): 18, ("tsn:", False): 19}
+"""The same by unit, and by whether they are in UTC."""
+
+
+def is_whole(type_: DataType) -> bool:
+    """Whether this is the type of a Variant that is not shredded."""
+    return type_.format == "+s" and tuple(child.name for child in type_.children) == PARTS
+
+
+def primitive_kind(type_: DataType, field: Field) -> int:
+    """The number of the primitive type in VariantEncoding.md that is shredded to columns of this type.
+
+    Raises :class:`UnsupportedError` where there is none.
+    """
+    form, logical = type_.format, field.metadata.get(LOGICAL_TYPE)
+    if form in _PRIMITIVES:
+        return _PRIMITIVES[form]
+    if form == "w:16" and field.metadata.get(EXTENSION_NAME) == UUID:
+        return 20
+    if type_.kind == "decimal" and type_.decimal[0] <= 38:
+        digits = type_.decimal[0]
+        return 8 if digits <= 9 else 9 if digits <= 18 else 10
+    found = _TIMES.get(
+        (form[:4] if form.startswith("ts") else form, bool(type_.kind == "timestamp" and type_.timezone))
+    )
+    if found is None or logical is not None:
+        raise UnsupportedError(f"no Variant is shredded to columns of the type {type_}")
+    return found
+
+
+Place = tuple[int, ...]
+"""The number of a column, and those of the fields on the way down. The items of a list are its field 0, and so are the
+entries of a map, whose values are field 1."""
+Fields = tuple[Field, ...]
+Mask = np.ndarray[Any, np.dtype[np.bool_]] | None
+"""Which elements are there. ``None``: all."""
+
+
+def all_variants(fields: Sequence[Field]) -> dict[tuple[str, ...], Place]:
+    """Where the Variants are, by their paths in a file."""
+    found: dict[tuple[str, ...], Place] = {}
+    for k, field in enumerate(fields):
+        _add_variants(field, (k,), (field.name,), found)
+    return found
+
+
+def _add_variants(field: Field, place: Place, path: tuple[str, ...], found: dict[tuple[str, ...], Place]) -> None:
+    type_ = field.type
+    if field.metadata.get(EXTENSION_NAME) == VARIANT and is_whole(type_):
+        found[path] = place
+    elif type_.format == "+s":
+        for k, child in enumerate(type_.children):
+            _add_variants(child, (*place, k), (*path, child.name), found)
+    elif type_.format == "+m":
+        _, values = type_.children[0].type.children
+        _add_variants(values, (*place, 0, 1), (*path, "key_value", "value"), found)
+    elif type_.is_nested and len(type_.children) == 1:
+        _add_variants(type_.children[0], (*place, 0), (*path, "list", "element"), found)
+
+
+def field_at(fields: Fields, place: Place) -> Field:
+    field = fields[place[0]]
+    return field if len(place) == 1 else field_at(field.type.children, place[1:])
+
+
+def with_field(fields: Fields, place: Place, made: Field) -> Fields:
+    """The fields with another one at ``place``."""
+    k, field = place[0], fields[place[0]]
+    if len(place) > 1:
+        made = replace(field, type=replace(field.type, children=with_field(field.type.children, place[1:], made)))
+    return (*fields[:k], made, *fields[k + 1 :])
+
+
+def column_at(columns: Sequence[Column], place: Place) -> Column:
+    """The values at ``place``, those in null structs and lists too."""
+    column = columns[place[0]]
+    for k in place[1:]:
+        column = struct_child(column, k) if column.type.format == "+s" else _items(column)[1]
+    return column
+
+
+def with_column(
+    column: Column, type_: DataType, place: Place, make: Callable[[Column, Mask], Column], mask: Mask = None
+) -> Column:
+    """The column with what ``make`` gives for the Variants at ``place`` below it, as ``type_``.
+
+    ``make`` is told which of them are not in a null struct or list: the others may be any bytes. The column must have
+    its plain layout.
+    """
+    if not place:
+        return make(column, mask)
+    own, below = column.valid_mask(), type_.children[place[0]].type
+    mask = own if mask is None else mask if own is None else own & mask
+    if type_.format == "+s":
+        children = [struct_child(column, k) for k in range(len(column.children))]
+        children[place[0]] = with_column(children[place[0]], below, place[1:], make, mask)
+        validity, nulls = pack_mask(own)
+        return Column(holding(type_, children), column.length, validity, (), nulls, tuple(children))
+    offsets, items = _items(column)
+    within = None if mask is None else np.repeat(mask, np.diff(offsets))
+    items = with_column(items, below, place[1:], make, within)
+    validity, nulls = pack_mask(own)
+    buffers = () if type_.format.startswith("+w:") else (offsets - offsets[0],)
+    return Column(holding(type_, [items]), column.length, validity, buffers, nulls, (items,))
+
+
+def _items(column: Column) -> tuple[Any, Column]:
+    """The offsets of a list or map, and the items from the first one to the last."""
+    offsets, items = list_items(column)
+    return offsets, slice_column(items, int(offsets[0]), int(offsets[-1]))
+
 
 Terms = tuple[Any, ...] | None
 """What Variants are shredded to, as the kernels take it. ``None``: no column ``typed_value``."""

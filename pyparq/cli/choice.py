@@ -8,9 +8,9 @@ from typing import Any
 from pyparq.cli.common import file_of
 from pyparq.cli.text import count
 from pyparq.errors import ParquetError
-from pyparq.format.encodings import encoding_name
+from pyparq.format.compression import encoding_name
 from pyparq.read.page_headers import PageFacts
-from pyparq.write.plan.encoding_choice import KEY, MIN_VALUES, parse_record
+from pyparq.write.encoding_choice import KEY, MIN_VALUES, parse_record
 
 
 def measured(parquet: Any, chunk: Any) -> tuple[int, dict[str, float]] | None:

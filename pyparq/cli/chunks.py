@@ -14,8 +14,7 @@ from pyparq.cli.text import count, one_line
 from pyparq.cli.values import bound_json, bound_text
 from pyparq.errors import MissingKeyError, ParquetError, SchemaError
 from pyparq.filters.literal import describe as describe_type
-from pyparq.format.compression import codec_name
-from pyparq.format.encodings import encoding_name
+from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.index.bounds import gregorian
 from pyparq.index.statistics import bounds_of_chunks

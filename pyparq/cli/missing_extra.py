@@ -3,7 +3,7 @@ packages."""
 
 from __future__ import annotations
 
-from pyparq.runtime import install_hints
+from pyparq.runtime import messages as install_hints
 
 EXTRA = ("click", "rich", "sqlglot")
 OTHERS = {

@@ -1,9 +1,9 @@
-"""Text for a terminal: that of :mod:`pyparq.runtime.terminal_text`, measured by rich, and counts."""
+"""Text for a terminal: that of :mod:`pyparq.runtime.text`, measured by rich, and counts."""
 
 from __future__ import annotations
 
-from pyparq.runtime import terminal_text
-from pyparq.runtime.terminal_text import visible
+from pyparq.runtime import text as terminal_text
+from pyparq.runtime.text import visible
 
 __all__ = ["count", "cut", "one_line", "visible", "width"]
 

@@ -20,7 +20,7 @@ from pyparq.errors import ManagedTableWarning, OptionError, UnfinishedWriteWarni
 from pyparq.io.retry import Retry
 from pyparq.io.table_formats import SPARK_STREAM, format_of, tables_of, warning_of
 from pyparq.io.url import check_storage_options, is_local_system, is_url, local_path, name_on, open_file_parts
-from pyparq.runtime.warn import warn_caller
+from pyparq.runtime.messages import warn_caller
 
 
 def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None) -> SourceFiles:

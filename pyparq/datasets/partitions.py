@@ -20,7 +20,7 @@ from pyparq.datasets.folder_names import NULL, unescaped
 from pyparq.datasets.partition_values import declared_column
 from pyparq.errors import OptionError
 from pyparq.format.types import DataType, Field
-from pyparq.runtime.terminal_text import visible
+from pyparq.runtime.text import visible
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 

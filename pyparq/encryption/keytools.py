@@ -18,7 +18,6 @@ from urllib.parse import quote
 from pyparq.column_names import ColumnName, is_name
 from pyparq.encryption import material as km
 from pyparq.encryption.cipher import DataKey, check_key
-from pyparq.encryption.columns import Find, assign, find_among
 from pyparq.encryption.kms import KmsClient, KmsConnectionConfig, decode_base64
 from pyparq.encryption.material import KeyMaterial
 from pyparq.encryption.properties import (
@@ -26,8 +25,11 @@ from pyparq.encryption.properties import (
     DecryptionProperties,
     EncryptionProperties,
     FileKeys,
+    Find,
     HeldKey,
     ReadSibling,
+    assign,
+    find_among,
 )
 from pyparq.errors import EncryptionError, OptionError, ParquetError, near_matches
 from pyparq.runtime import fork_safety

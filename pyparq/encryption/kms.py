@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.encryption.material import DEFAULT_KMS, short
 from pyparq.errors import EncryptionError, OptionError
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 
 class KmsClient(Protocol):

@@ -10,11 +10,20 @@ import threading
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from pyparq.encryption.aad import IS_PAGE, ChunkAad, Module, footer_aad
-from pyparq.encryption.cipher import GCM_OVERHEAD, LENGTH, SIGNATURE, DataKey, module_end, stated_length
-from pyparq.encryption.columns import find_in, nearest
+from pyparq.encryption.cipher import (
+    GCM_OVERHEAD,
+    IS_PAGE,
+    LENGTH,
+    SIGNATURE,
+    ChunkAad,
+    DataKey,
+    Module,
+    footer_aad,
+    module_end,
+    stated_length,
+)
 from pyparq.encryption.material import describe, short
-from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionProperties
+from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionProperties, find_in, nearest
 from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning
 from pyparq.format import ttypes as tt
 from pyparq.format.schema_node import Node
@@ -22,7 +31,7 @@ from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import deserialize
 from pyparq.kernels import PageCipher
 from pyparq.runtime import fork_safety
-from pyparq.runtime.warn import warn_caller
+from pyparq.runtime.messages import warn_caller
 
 T = TypeVar("T")
 

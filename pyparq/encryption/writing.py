@@ -10,10 +10,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from pyparq.encryption.aad import IS_PAGE, MAX_ORDINAL, ChunkAad, Module, footer_aad
-from pyparq.encryption.cipher import DataKey, PageSeal
-from pyparq.encryption.columns import Find, find_in
-from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties
+from pyparq.encryption.cipher import IS_PAGE, MAX_ORDINAL, ChunkAad, DataKey, Module, PageSeal, footer_aad
+from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, Find, find_in
 from pyparq.errors import DataError, OptionError
 from pyparq.format import ttypes as tt
 from pyparq.format.schema_tree import SchemaTree

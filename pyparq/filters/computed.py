@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from pyparq.format.schema_node import Node
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 NUMBER, TEXT, BINARY, UUID, BOOL = "number", "text", "binary", "uuid", "bool"
 LOCAL, INSTANT, MOMENT, TIME, DURATION = "local time", "instant", "moment", "time of day", "duration"

@@ -29,7 +29,7 @@ from pyparq.filters.logic import (
 from pyparq.filters.value_array import ValueArray, value_array
 from pyparq.filters.value_expressions import CompareValues, Value, ValueTest
 from pyparq.option_checks import is_number
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 __all__ = [
     "NARROW_FLOATS",

@@ -9,8 +9,8 @@ from pyparq.errors import FilterError
 from pyparq.filters.expression import Expression
 from pyparq.filters.tuple_filters import parse_filters
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.runtime.install_hints import requirement
 from pyparq.runtime.lazy_import import Later
+from pyparq.runtime.messages import requirement
 
 if TYPE_CHECKING:
     from pyparq.arrow.table import Table

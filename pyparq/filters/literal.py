@@ -28,7 +28,7 @@ from pyparq.filters.arrow_times import exact_scalar
 from pyparq.filters.expression import NARROW_FLOATS
 from pyparq.filters.temporal import UNIT_NS, date_ns, duration_ns, time_ns, timestamp_ns
 from pyparq.format.types import LeafType
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 
 class Place(NamedTuple):

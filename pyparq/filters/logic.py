@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 _NULL_TYPES = frozenset(("NoneType", "NAType", "NaTType"))
 

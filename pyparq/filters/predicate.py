@@ -21,7 +21,7 @@ from pyparq.format.order import bound_dtype
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
 from pyparq.kernels import NumberSet
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 VALUE_OPS = (
     "==",

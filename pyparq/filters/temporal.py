@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 _EPOCH_ORDINAL = 719_163  # date(1970, 1, 1).toordinal()
 _DAY_NS = 86_400_000_000_000

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyparq.errors import FilterError
 from pyparq.filters.logic import AllOf, AnyOf, Expression, Known, Not, Path, is_null_literal
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 Change = Callable[[Path], Path]
 

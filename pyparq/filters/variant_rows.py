@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.arrow.plain_layouts import normalize
-from pyparq.arrow.variant_columns import Terms, byte_arrays, shredded, typed_column
-from pyparq.arrow.variant_types import OBJECT
+from pyparq.arrow.layouts import normalize
+from pyparq.arrow.variant_columns import OBJECT, Terms, byte_arrays, shredded, typed_column
 from pyparq.errors import CorruptFileError
 from pyparq.filters.computed import InVariant
 from pyparq.filters.variant_kinds import DECIMALS, Kind, kind_of, type_of

@@ -8,10 +8,8 @@ DOOR = (
     "annotation",
     "chunk_numbers",
     "compression",
-    "encodings",
     "hybrid_calendar",
     "int96",
-    "java_zones",
     "lazy_footer",
     "leaf_values",
     "nesting",
@@ -23,6 +21,5 @@ DOOR = (
     "thrift_tree",
     "total_order",
     "types",
-    "value_dictionary",
 )
 """Modules of this package that other packages may use."""

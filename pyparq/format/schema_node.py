@@ -8,7 +8,7 @@ from typing import Any
 
 from pyparq.format.annotation import leaf_type
 from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, DataType, LeafType, arrow_type
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 
 class Node:

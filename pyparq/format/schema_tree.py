@@ -15,7 +15,7 @@ from pyparq.format.nesting import parts_of
 from pyparq.format.schema_node import Node
 from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, Physical
 from pyparq.pictures.tables import Cell, html_view, viewable
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 _PHYSICAL_NAMES = {int(p): p.name for p in Physical}
 _REPETITIONS = {REQUIRED: "required", OPTIONAL: "optional", REPEATED: "repeated"}

@@ -17,7 +17,7 @@ import numpy as np
 from pyparq.errors import ColumnNotFoundError, SchemaError, near_matches
 from pyparq.kernels import ArrowField
 from pyparq.pictures.tables import Cell, html_view, viewable
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 
 class Physical(IntEnum):

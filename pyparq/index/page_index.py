@@ -35,8 +35,7 @@ from pyparq.format.order import (
 from pyparq.format.thrift_codec import deserialize_column_index, deserialize_lists
 from pyparq.format.types import LeafType
 from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, BoolArray, Bounds, Int64Array
-from pyparq.index.statistics import writer_is_trusted
-from pyparq.index.truncated_bounds import DEFAULT_TRUNCATE
+from pyparq.index.statistics import DEFAULT_TRUNCATE, writer_is_trusted
 from pyparq.kernels import check_page_locations
 from pyparq.limits import DEFAULT_LIMITS, Limits
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.index.row_ranges import Int64Array, RowRanges
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 Words = npt.NDArray[np.uint64]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 Int64Array = npt.NDArray[np.int64]
 

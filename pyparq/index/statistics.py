@@ -17,6 +17,7 @@ from pyparq.format.order import (
     FLOAT_KINDS,
     Order,
     bound_dtype,
+    can_truncate,
     decode_bound_pairs,
     domain,
     has_order,
@@ -26,7 +27,22 @@ from pyparq.format.order import (
 from pyparq.format.thrift_codec import deserialize
 from pyparq.format.types import LeafType, Physical
 from pyparq.index.bounds import BoolArray, Bounds
-from pyparq.index.truncated_bounds import DEFAULT_TRUNCATE
+
+__all__ = ["DEFAULT_TRUNCATE", "can_truncate", "truncate_max", "truncate_min"]
+
+DEFAULT_TRUNCATE = 64
+"""Bytes that a bound is cut to, as most writers do."""
+
+
+def truncate_min(leaf: LeafType, value: bytes, length: int | None) -> bytes:
+    """A lower bound of ``value`` with at most ``length`` bytes (``None``: the whole value)."""
+    return kernels.shorter_min(native_order(leaf), value, -1 if length is None else length)
+
+
+def truncate_max(leaf: LeafType, value: bytes, length: int | None) -> bytes:
+    """An upper bound of ``value`` with at most ``length`` bytes. The whole value if there is none."""
+    return kernels.shorter_max(native_order(leaf), value, -1 if length is None else length)
+
 
 Int64Array = npt.NDArray[np.int64]
 

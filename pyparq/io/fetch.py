@@ -22,7 +22,7 @@ from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.early_requests import EarlyRequests
 from pyparq.io.kept_files import KeptFile
 from pyparq.runtime import fork_safety
-from pyparq.runtime.logs import debug_logger
+from pyparq.runtime.messages import debug_logger
 
 LOCAL_GAP = 4 << 10
 """A page of the page cache: reading it costs less than one more call."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from pyparq.errors import ChangedMeanwhile, WriteConflictError
 from pyparq.runtime import fork_safety
-from pyparq.runtime.terminal_text import visible
+from pyparq.runtime.text import visible
 
 try:
     import fcntl

@@ -14,7 +14,7 @@ from pyparq.errors import OptionError, UnsupportedError
 from pyparq.io.object_system import ObjectSystem
 from pyparq.io.roads import ROADS, Chosen
 from pyparq.io.url import is_local_system
-from pyparq.runtime.install_hints import requirement
+from pyparq.runtime.messages import requirement
 
 _SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
 

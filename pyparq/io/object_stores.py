@@ -17,7 +17,7 @@ from pyparq.io.object_threads import are_lost, note_use
 from pyparq.io.retry import Retry
 from pyparq.io.uploads import Upload
 from pyparq.io.url import say_tries
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 from pyparq.runtime.threads import MANY_REQUESTS, map_requests
 
 T = TypeVar("T")

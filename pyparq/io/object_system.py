@@ -18,7 +18,7 @@ from pyparq.io.object_errors import CHANGED, plainly
 from pyparq.io.object_requests import get_object, head_object, interruptibly, list_folder, list_objects
 from pyparq.io.object_threads import are_lost, note_use
 from pyparq.io.url import shown
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pyparq.errors import ParquetError
 from pyparq.io.url import cause_of, told
-from pyparq.runtime.logs import debug_logger
+from pyparq.runtime.messages import debug_logger
 from pyparq.runtime.threads import check_stopped, current_lane, patiently
 
 T = TypeVar("T")

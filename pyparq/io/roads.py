@@ -18,8 +18,7 @@ from pyparq.io.object_threads import are_lost
 from pyparq.io.store_options import NotForObstore
 from pyparq.io.store_urls import open_store
 from pyparq.io.url import forget_context, fsspec_system, shown, small_protocols, without_secrets
-from pyparq.runtime.install_hints import requirement
-from pyparq.runtime.logs import debug_logger
+from pyparq.runtime.messages import debug_logger, requirement
 
 ROADS = ("obstore", "fsspec")
 VARIABLE = "PYPARQ_FILESYSTEM"

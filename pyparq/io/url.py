@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, UnsupportedError
-from pyparq.runtime.install_hints import requirement
+from pyparq.runtime.messages import requirement
 
 _USER_IS_A_PLACE = {"abfs", "abfss", "az", "adl", "wasb", "wasbs", "github"}
 """Protocols in which a container, or a repository, stands where others have a user."""

@@ -650,7 +650,7 @@ class ColumnRules:
 
 class FlatArray:
     """
-    One array of a column that is a leaf itself. pyparq.write.encode.flat_columns has the forms.
+    One array of a column that is a leaf itself. pyparq.write.flat_columns has the forms.
     """
 
     @overload

@@ -12,8 +12,7 @@ import numpy as np
 
 from pyparq.arrow.table import Table
 from pyparq.filters.expression import col
-from pyparq.format.compression import codec_name
-from pyparq.format.encodings import encoding_name
+from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.types import Physical
 from pyparq.read.file import ParquetFile, file_of
 from pyparq.write.file import write_table

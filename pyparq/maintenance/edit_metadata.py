@@ -15,7 +15,7 @@ from pyparq.maintenance.footer_edit import FooterTree
 from pyparq.maintenance.sources import jobs_of
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.write.plan.key_values import text_key, text_value
+from pyparq.write.schema_hint import text_key, text_value
 
 if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
-from pyparq.arrow.schema.stored_keys import keys_of, with_keys
-from pyparq.encryption.aad import MAX_ORDINAL, Module
+from pyparq.arrow.schema.keys import keys_of, with_keys
+from pyparq.encryption.cipher import MAX_ORDINAL, Module
 from pyparq.errors import CorruptFileError, DataError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize

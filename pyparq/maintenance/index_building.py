@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.encryption.aad import Module
+from pyparq.encryption.cipher import Module
 from pyparq.errors import MissingKeyError, UnsupportedError
 from pyparq.format.order import FLOAT_KINDS, Order, has_order
 from pyparq.format.schema_node import Node
@@ -22,7 +22,7 @@ from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import has_column_index, has_offset_index, sound_locations
-from pyparq.write.encode.bloom_filters import filter_of
+from pyparq.write.column_chunks import filter_of
 
 
 @dataclass(slots=True)

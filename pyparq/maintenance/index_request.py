@@ -10,7 +10,7 @@ from pyparq.errors import OptionError, near_matches
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.option_values import BloomOptions
 from pyparq.options import WriteOptions
-from pyparq.write.plan.column_plans import bloom_plan, per_leaf
+from pyparq.write.column_plans import bloom_plan, per_leaf
 
 BLOOM, COLUMN_INDEX, OFFSET_INDEX = "bloom_filter", "column_index", "offset_index"
 KINDS = (BLOOM, COLUMN_INDEX, OFFSET_INDEX)

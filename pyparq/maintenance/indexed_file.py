@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.encryption.aad import Module
+from pyparq.encryption.cipher import Module
 from pyparq.errors import UnsupportedError
 from pyparq.format.thrift_codec import serialize
 from pyparq.index.page_index import OffsetIndexBuilder

@@ -23,7 +23,7 @@ from pyparq.maintenance.sources import check_no_table, opened_table
 from pyparq.maintenance.stale_sidecars import remove_stale
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, viewable
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 
 @dataclass(frozen=True, slots=True, repr=False)

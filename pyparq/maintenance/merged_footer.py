@@ -8,7 +8,7 @@ from typing import Any
 
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.ipc_write import stored_schema
-from pyparq.arrow.schema.stored_keys import keys_of
+from pyparq.arrow.schema.keys import keys_of
 from pyparq.datasets.read.joint_keys import joint_keys
 from pyparq.datasets.read.one_schema import unify
 from pyparq.errors import SchemaError, UnsupportedError
@@ -20,7 +20,7 @@ from pyparq.maintenance.merged_part import BOUNDS, OLD_BOUNDS, Part
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import to_bytes
 from pyparq.write.file_layout import CREATED_BY
-from pyparq.write.plan.key_values import text_key, text_value
+from pyparq.write.schema_hint import text_key, text_value
 
 MOST_ROWS = (1 << 63) - 1
 """``FileMetaData.num_rows`` has 64 bits."""

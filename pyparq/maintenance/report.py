@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pyparq.pictures.tables import Cell, html_view, viewable
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 ADDED, KEPT, REPLACED, REMOVED, LEFT = "added", "kept", "replaced", "removed", "left"
 CHANGES = (ADDED, REPLACED, REMOVED)

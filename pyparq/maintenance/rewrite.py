@@ -44,10 +44,10 @@ from pyparq.maintenance.stale_sidecars import remove_stale
 from pyparq.option_help import WRITE, with_options
 from pyparq.option_values import SortKey, sort_keys
 from pyparq.options import WriteOptions
+from pyparq.write.column_plans import check_options, make_plan
 from pyparq.write.external_sort import ExternalSorter
 from pyparq.write.file import ParquetWriter
-from pyparq.write.plan.column_plans import check_options, make_plan
-from pyparq.write.row_buffer import batch_bytes
+from pyparq.write.row_groups import batch_bytes
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -7,8 +7,7 @@ from copy import copy, deepcopy
 from typing import Any, NamedTuple
 
 from pyparq.format import ttypes as tt
-from pyparq.format.compression import codec_name
-from pyparq.format.encodings import encoding_name
+from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.order import Order, order_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree, build_tree
@@ -21,7 +20,7 @@ from pyparq.parquet.sources import located
 from pyparq.parquet.statistics import Statistics
 from pyparq.read.footers.footer_read import MAGIC
 from pyparq.read.footers.schemas import FileFields, to_bytes
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 
 class SortingColumn(NamedTuple):

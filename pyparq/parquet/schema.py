@@ -11,7 +11,7 @@ from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Physical
 from pyparq.parquet.arrow import schema_of
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 
 class ParquetLogicalType:

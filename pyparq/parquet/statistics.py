@@ -13,7 +13,7 @@ from pyparq.format.order import Order
 from pyparq.format.types import LeafType, Physical, arrow_type
 from pyparq.index.statistics import bounds_from_statistics
 from pyparq.read.decode.arrow_columns import fixed_buffer
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 _EXACT = Context(prec=100)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from pyparq.runtime.terminal_text import cut, visible
+from pyparq.runtime.text import cut, visible
 
 MOST_ROWS = 60
 """Rows that a table shows. The line below it says how many there are."""

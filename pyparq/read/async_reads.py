@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq.errors import UnsupportedError
-from pyparq.runtime.install_hints import requirement
+from pyparq.runtime.messages import requirement
 
 if TYPE_CHECKING:
     from pyparq.arrow.table import Batch

@@ -29,7 +29,7 @@ from pyparq.read.plan.page_indexes import read_locations
 from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
 from pyparq.read.plan.prune import Trace
 from pyparq.runtime import fork_safety
-from pyparq.runtime.logs import debug_logger
+from pyparq.runtime.messages import debug_logger
 from pyparq.runtime.threads import map_tasks
 
 Key = tuple[int, int]

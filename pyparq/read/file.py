@@ -15,7 +15,7 @@ from pyparq.column_names import ColumnName
 from pyparq.errors import ChangedFileError, DataError, ParquetError, located
 from pyparq.filters.bind import value_of_literal
 from pyparq.filters.expression import Expression, col
-from pyparq.format.encodings import encoding_name
+from pyparq.format.compression import encoding_name
 from pyparq.format.int96 import UNIT_NS
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -40,7 +40,7 @@ from pyparq.read.plan.scan_plan import ScanPlan
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.runtime.lazy_import import Later
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -12,8 +12,7 @@ import numpy as np
 from pyparq.errors import ParquetError, SchemaError
 from pyparq.filters.literal import describe
 from pyparq.filters.predicate import format_literal
-from pyparq.format.compression import codec_name
-from pyparq.format.encodings import encoding_name
+from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
@@ -24,7 +23,7 @@ from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.footer_read import TRAILER
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.page_fates import NO_QUERY, Fates, PlacedPages, as_block, data_start, placed_pages
-from pyparq.runtime.terminal_text import cut, visible
+from pyparq.runtime.text import cut, visible
 
 STEPS = 1000
 """Positions of ranges are from 0 to this."""

@@ -17,7 +17,7 @@ from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.page_fates import Fates
 from pyparq.read.plan.prune import Trace
 from pyparq.read.scan import Scan, traced
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 VERSION = 1
 """Of the document."""

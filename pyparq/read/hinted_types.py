@@ -16,8 +16,8 @@ import numpy.typing as npt
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import as_views, fixed_column, list_items, null_column, pack_mask, take
 from pyparq.arrow.decimals import in_width
-from pyparq.arrow.schema.polars_categories import CATEGORIES, ENUM_VALUES, enum_values, most_categories
-from pyparq.format import value_dictionary
+from pyparq.arrow.schema.keys import CATEGORIES, ENUM_VALUES, enum_values, most_categories
+from pyparq.format import leaf_values as value_dictionary
 from pyparq.format.leaf_values import BinaryValues
 from pyparq.format.types import DataType, Field, LeafType, Physical
 from pyparq.read import hinted_types as hinted_layouts

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyparq.encryption.aad import Module
-from pyparq.encryption.cipher import LENGTH, stated_length
+from pyparq.encryption.cipher import LENGTH, Module, stated_length
 from pyparq.errors import CorruptFileError, LimitError, located
 from pyparq.format import ttypes as tt
-from pyparq.format.encodings import encoding_name
+from pyparq.format.compression import encoding_name
 from pyparq.format.thrift_codec import ThriftDecodeError, ThriftTruncatedError
 from pyparq.kernels import KernelError
 

@@ -21,8 +21,8 @@ from pyparq.read.footers.schemas import Output, Projection
 from pyparq.read.joined import COUNTED, JOINED, SMALL, Part, check_overlaps, joined_rows
 from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, is_slow_to_ask
 from pyparq.read.plan.candidates import NeededColumns, Selection
+from pyparq.runtime.messages import warn_caller
 from pyparq.runtime.threads import map_tasks
-from pyparq.runtime.warn import warn_caller
 
 MASKED_FROM = 1 << 13
 """From this many tested rows on, the matching rows may be a bitmap. Below, they are ranges."""

@@ -52,7 +52,7 @@ from pyparq.read.plan.scan_plan import (
 from pyparq.read.projection import Int64Array, project, ranges_by_group, row_numbers
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.streams import Convertible, ScanStream, set_last_apart, slices
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters

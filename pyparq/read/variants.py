@@ -13,9 +13,9 @@ import numpy as np
 
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import list_items, pack_mask, struct_child
-from pyparq.arrow.plain_layouts import normalize
+from pyparq.arrow.layouts import normalize
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, LOGICAL_TYPE, VARIANT
-from pyparq.arrow.variant_types import BYTE_ARRAYS, LIST, OBJECT, PARTS, WHOLE, is_whole, primitive_kind
+from pyparq.arrow.variant_columns import BYTE_ARRAYS, LIST, OBJECT, PARTS, WHOLE, is_whole, primitive_kind
 from pyparq.errors import CorruptFileError, UnsupportedError
 from pyparq.format.nesting import Shape
 from pyparq.format.types import DataType, Field

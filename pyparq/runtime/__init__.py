@@ -1,4 +1,4 @@
 """Services for the running program: threads, safe forks, lazy imports, text for terminals."""
 
-DOOR = ("fork_safety", "install_hints", "lanes", "lazy_import", "logs", "safe_repr", "terminal_text", "threads", "warn")
+DOOR = ("fork_safety", "messages", "lanes", "lazy_import", "messages", "text", "text", "threads", "messages")
 """Modules of this package that other packages may use."""

@@ -39,7 +39,7 @@ from pyparq.spark.settings import obeyed, of_session
 from pyparq.spark.work import ask, replies
 from pyparq.spark.write_tasks import TaskReply, WriteJob
 from pyparq.spark.writing import check_target, committer_of
-from pyparq.write.plan.column_plans import make_plan
+from pyparq.write.column_plans import make_plan
 
 REPORT = (
     "partition string, files_before long, files_after long, rows long, bytes_before long, bytes_after long, "

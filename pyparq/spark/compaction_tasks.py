@@ -22,8 +22,8 @@ from pyparq.options import WriteOptions
 from pyparq.spark.keys import keys_of
 from pyparq.spark.ordering import Numbers, Order
 from pyparq.spark.write_tasks import TaskReply, WriteJob
+from pyparq.write.column_plans import make_plan
 from pyparq.write.external_sort import ExternalSorter
-from pyparq.write.plan.column_plans import make_plan
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from pyparq.datasets.read.scan import DatasetPlan, DatasetScan, planner_of
 from pyparq.datasets.read.schema_survey import Surveyed
 from pyparq.errors import CorruptIndexWarning
 from pyparq.format.types import Schema
-from pyparq.runtime.warn import warn_caller
+from pyparq.runtime.messages import warn_caller
 from pyparq.spark.files import PER_SLOT
 from pyparq.spark.planning_tasks import ShareReply
 from pyparq.spark.question import (

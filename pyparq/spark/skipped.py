@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pyparq.errors import SkippedFileWarning
 from pyparq.io.sink import open_sink
-from pyparq.runtime.warn import warn_caller
+from pyparq.runtime.messages import warn_caller
 
 
 class LeftOut(NamedTuple):

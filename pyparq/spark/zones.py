@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.errors import OptionError
-from pyparq.format.java_zones import java_zone
+from pyparq.format.hybrid_calendar import java_zone
 
 _CYCLE_YEARS = 400
 _CYCLE_SECONDS = 146_097 * 86_400

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.ingest import in_pieces, ingest, ingest_later, stays_the_same
+from pyparq.arrow.layouts import normal_schema
 from pyparq.arrow.pandas_key import in_other_order
-from pyparq.arrow.plain_layouts import normal_schema
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.ipc_write import stored_schema
-from pyparq.arrow.variants_within import Place
+from pyparq.arrow.variant_columns import Place
 from pyparq.encryption.material import sibling_name
 from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
@@ -37,15 +37,12 @@ from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
 from pyparq.runtime import fork_safety
 from pyparq.write import unclosed
-from pyparq.write.encode.shred_variants import shredded_batch
+from pyparq.write.column_plans import WritePlan, check_options, within_ordinals
 from pyparq.write.external_sort import RUN_SHARE, ExternalSorter
 from pyparq.write.file_layout import FileLayout
-from pyparq.write.plan.arrow_schema_hint import without_notes, without_order
-from pyparq.write.plan.column_plans import WritePlan, check_options, within_ordinals
-from pyparq.write.plan.key_values import text_key, text_value
-from pyparq.write.plan.shredding import Shredded, needs_rows, plan_with_shredding
-from pyparq.write.row_buffer import RowBuffer
-from pyparq.write.row_groups import RowGroupEncoder
+from pyparq.write.row_groups import RowBuffer, RowGroupEncoder
+from pyparq.write.schema_hint import text_key, text_value, without_notes, without_order
+from pyparq.write.shredding import Shredded, needs_rows, plan_with_shredding, shredded_batch
 
 if TYPE_CHECKING:
     from typing import Unpack

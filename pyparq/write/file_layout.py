@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pyparq import _version
-from pyparq.encryption.aad import MAX_ORDINAL
+from pyparq.encryption.cipher import MAX_ORDINAL
 from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
@@ -18,8 +18,8 @@ from pyparq.format.order import Order
 from pyparq.format.thrift_codec import serialize_row_group
 from pyparq.io.sink import Sink
 from pyparq.option_values import SortKey
-from pyparq.write.encode.column_chunks import StoredChunks
-from pyparq.write.plan.column_plans import WritePlan
+from pyparq.write.column_chunks import StoredChunks
+from pyparq.write.column_plans import WritePlan
 
 CREATED_BY = f"pyparq version {_version.__version__} (build {_version.__version__})"
 """``<application> version <version> (build <hash>)``, the form that readers parse; a release is its own build."""

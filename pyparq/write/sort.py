@@ -20,7 +20,7 @@ from pyparq.format.order import domain, stored_dtype
 from pyparq.option_values import SortKey
 
 if TYPE_CHECKING:
-    from pyparq.write.encode.shred import LeafData
+    from pyparq.write.shred import LeafData
 
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

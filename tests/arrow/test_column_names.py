@@ -25,7 +25,7 @@ from pyparq.encryption import (
 )
 from pyparq.errors import ColumnNotFoundError, FilterError, OptionError
 from pyparq.options import WriteOptions
-from pyparq.write.plan.column_plans import make_plan
+from pyparq.write.column_plans import make_plan
 
 ROWS = 6
 TABLE = pa.table(

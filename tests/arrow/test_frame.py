@@ -17,7 +17,7 @@ import pytest
 
 import pyparq
 from pyparq.arrow.to_pandas import frame_of
-from pyparq.runtime.install_hints import requirement
+from pyparq.runtime.messages import requirement
 
 DATE, TIME = dt.date(2020, 2, 29), dt.datetime(2020, 2, 29, 12, 30, 1)
 

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 
 import pyparq
-from pyparq.arrow import cell_text, preview
+from pyparq.arrow import preview
+from pyparq.arrow import preview as cell_text
 from pyparq.arrow.column import Column
 from pyparq.arrow.table import Batch, Table
 from pyparq.format.types import DataType, Field, Schema
-from pyparq.runtime.terminal_text import cut, visible, width
+from pyparq.runtime.text import cut, visible, width
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from encryption_by_hand import open_ctr, open_gcm
 
 from pyparq.encryption import EncryptionProperties, cipher, package_ciphers
-from pyparq.encryption.aad import ChunkAad, Module, footer_aad
-from pyparq.encryption.cipher import DataKey
+from pyparq.encryption.cipher import ChunkAad, DataKey, Module, footer_aad
 from pyparq.errors import EncryptionError, OptionError
 
 FILE = b"prefix" + bytes.fromhex("0102030405060708")

@@ -207,7 +207,7 @@ FORKING = """
 import io, os, sys
 import numpy as np, pyparq
 from pyparq.encryption import EncryptionProperties
-from pyparq.write.encode import column_chunks
+from pyparq.write import column_chunks
 
 forked = []
 

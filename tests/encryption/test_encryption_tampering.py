@@ -20,7 +20,7 @@ from encryption_tools import FOOTER, OTHER, read, stored, table, written
 import pyparq
 from pyparq import col
 from pyparq.encryption import DecryptionProperties, EncryptionProperties, writing
-from pyparq.encryption.aad import Module
+from pyparq.encryption.cipher import Module
 from pyparq.errors import ChecksumError, CorruptIndexWarning, EncryptionError, ParquetError, UnverifiedFooterWarning
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import deserialize, serialize

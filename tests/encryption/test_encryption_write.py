@@ -24,7 +24,7 @@ from pyparq.encryption import DecryptionProperties, EncryptionKey, EncryptionPro
 from pyparq.errors import ColumnNotFoundError, DataError, EncryptionError, OptionError
 from pyparq.kernels import aes_is_native
 from pyparq.options import WriteOptions
-from pyparq.write.plan.column_plans import within_ordinals
+from pyparq.write.column_plans import within_ordinals
 
 ALGORITHMS = ["AES_GCM_V1", "AES_GCM_CTR_V1"]
 COLUMNS: dict[str, dict[str, bytes] | None] = {
@@ -468,7 +468,7 @@ def test_too_many_pages_is_no_matter() -> None:
 
 
 def test_too_many_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyparq.encryption import aad
+    from pyparq.encryption import cipher as aad
 
     monkeypatch.setattr(aad, "MAX_ORDINAL", 6)  # the columns fit
     options: dict[str, Any] = {"row_group_size": 1, "bloom_filters": False, "column_encoding": None}

@@ -20,7 +20,7 @@ import pytest
 
 import pyparq
 from pyparq import FilterError, col
-from pyparq.runtime.install_hints import requirement
+from pyparq.runtime.messages import requirement
 
 NAN = float("nan")
 TABLE = pa.table(

@@ -9,8 +9,7 @@ from fuzz_input import check, number, own, refused, split
 from fuzz_pages import Question
 
 from pyparq import kernels
-from pyparq.encryption.aad import ChunkAad, Module
-from pyparq.encryption.cipher import DataKey
+from pyparq.encryption.cipher import ChunkAad, DataKey, Module
 from pyparq.encryption.reading import _Encrypted as EncryptedChunk
 from pyparq.errors import ParquetError
 from pyparq.format import ttypes as tt

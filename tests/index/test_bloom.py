@@ -28,6 +28,7 @@ from pyparq.index.bloom_filter import (
     bitset_bytes,
     block_index,
     block_mask,
+    bytes_for,
     can_prune,
     check_block,
     hash_literal,
@@ -36,7 +37,6 @@ from pyparq.index.bloom_filter import (
     parse_header,
     serialize_filter,
 )
-from pyparq.index.bloom_sizing import bytes_for
 from pyparq.limits import Limits
 
 P = Physical

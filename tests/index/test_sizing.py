@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pyparq.index.bloom_filter import BloomFilter
-from pyparq.index.bloom_sizing import (
+from pyparq.index.bloom_filter import (
     MAX_BYTES,
+    BloomFilter,
     bytes_for,
     false_positive_rate,
     fit_bytes,

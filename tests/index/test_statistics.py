@@ -27,10 +27,12 @@ from pyparq.index.statistics import (
     bounds_from_statistics,
     bounds_of_chunks,
     build_statistics,
+    can_truncate,
     parse_created_by,
+    truncate_max,
+    truncate_min,
     writer_is_trusted,
 )
-from pyparq.index.truncated_bounds import can_truncate, truncate_max, truncate_min
 
 P = Physical
 INT32 = LeafType(P.INT32, "int", bits=32)

@@ -26,7 +26,7 @@ from hostile_files import sample_table
 import pyparq
 from pyparq import col
 from pyparq.errors import CorruptFileError, OptionError, UnsupportedError
-from pyparq.runtime.install_hints import requirement
+from pyparq.runtime.messages import requirement
 
 FILTER = (col("sorted") > 300) & (col("small") < 3)
 

@@ -18,8 +18,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.chunk_numbers import ODD, BoundPlaces, ChunkNumbers
 from pyparq.format.thrift_codec import deserialize, deserialize_column_index, serialize
 from pyparq.format.types import LeafType, Physical
-from pyparq.index.bloom_filter import BloomFilter, serialize_filter
-from pyparq.index.bloom_sizing import BLOCK_BYTES
+from pyparq.index.bloom_filter import BLOCK_BYTES, BloomFilter, serialize_filter
 from pyparq.index.statistics import bounds_of_numbers, bounds_of_stored
 from pyparq.kernels import ColumnIndexArrays, KernelError
 

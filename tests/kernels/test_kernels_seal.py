@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 from encryption_by_hand import open_ctr, open_gcm
 
-from pyparq.encryption.aad import OF_PAGES, ChunkAad, Module
+from pyparq.encryption.cipher import OF_PAGES, ChunkAad, Module
 from pyparq.kernels import AesKey, KernelError, NativeSealer, Nonces, Sealer, aes_is_native
 
 KEY = bytes(range(16))

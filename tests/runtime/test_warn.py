@@ -14,8 +14,8 @@ import pytest
 import pyparq
 import pyparq.parquet
 from pyparq import col
+from pyparq.runtime.messages import warn_caller
 from pyparq.runtime.threads import map_tasks
-from pyparq.runtime.warn import warn_caller
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from written import Page, Written
 
 import pyparq
 from pyparq.format import ttypes as tt
-from pyparq.format.encodings import PLAIN
+from pyparq.format.compression import PLAIN
 from pyparq.format.leaf_values import BinaryValues, Values, concat_values, from_plain_bytes, plain_bytes, slice_of
 from pyparq.format.thrift_codec import serialize
 from pyparq.format.types import LeafType

@@ -6,7 +6,7 @@ import pytest
 
 from pyparq.format import compression
 from pyparq.format.types import LeafType, Physical
-from pyparq.write.plan.encoding_choice import BYTE_STREAM_SPLIT, candidates_of
+from pyparq.write.encoding_choice import BYTE_STREAM_SPLIT, candidates_of
 
 
 @pytest.mark.parametrize(

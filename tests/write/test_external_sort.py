@@ -20,8 +20,8 @@ from pyparq.arrow.ingest import ingest
 from pyparq.arrow.table import Batch, Table
 from pyparq.options import WriteOptions
 from pyparq.write import external_sort
+from pyparq.write.column_plans import make_plan
 from pyparq.write.external_sort import ExternalSorter
-from pyparq.write.plan.column_plans import make_plan
 
 
 def table(rows: int = 6000) -> pa.Table:

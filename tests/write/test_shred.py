@@ -24,7 +24,7 @@ from pyparq.errors import DataError
 from pyparq.format.leaf_values import BinaryValues
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import Schema
-from pyparq.write.encode.shred import LeafData, concat_leaf_data, shred_batch
+from pyparq.write.shred import LeafData, concat_leaf_data, shred_batch
 
 
 def shred(data: Any, schema: Schema | None = None) -> tuple[SchemaTree, list[LeafData]]:

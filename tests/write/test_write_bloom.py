@@ -12,7 +12,7 @@ import xxhash
 from written import Written, write
 
 from pyparq.errors import ColumnNotFoundError, OptionError
-from pyparq.index.bloom_sizing import false_positive_rate
+from pyparq.index.bloom_filter import false_positive_rate
 
 N = 3_000
 RNG = np.random.default_rng(19)

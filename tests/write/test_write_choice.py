@@ -16,10 +16,10 @@ from written import Written, write
 
 import pyparq
 from pyparq.errors import DataError
-from pyparq.format import encodings
-from pyparq.format.encodings import ENCODING_NAMES
+from pyparq.format import compression as encodings
+from pyparq.format.compression import ENCODING_NAMES
 from pyparq.format.types import Physical
-from pyparq.write.plan.encoding_choice import CANDIDATES, KEY, MIN_VALUES, MOST
+from pyparq.write.encoding_choice import CANDIDATES, KEY, MIN_VALUES, MOST
 
 pytest_plugins = ("spark_session",)
 

@@ -16,7 +16,7 @@ import pytest
 
 import pyparq
 from pyparq.arrow.column_operations import binary_column, slice_column, take, trimmed
-from pyparq.arrow.dictionary_column import SpelledColumn
+from pyparq.arrow.layouts import SpelledColumn
 from pyparq.arrow.to_python import column_to_pylist
 from pyparq.errors import DataError
 from pyparq.format.types import DataType

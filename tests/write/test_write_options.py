@@ -14,7 +14,7 @@ from pyparq.arrow.schema.from_text import schema
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.option_values import SortKey, sort_keys
 from pyparq.options import WriteOptions
-from pyparq.write.plan.column_plans import make_plan
+from pyparq.write.column_plans import make_plan
 
 SCHEMA = schema({"id": "int64", "name": "string?", "flag": "bool", "x": "double?"})
 

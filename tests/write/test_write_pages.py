@@ -19,8 +19,8 @@ from pyparq.format.compression import codec_number
 from pyparq.format.leaf_values import BinaryValues
 from pyparq.format.nesting import shapes
 from pyparq.format.types import Schema
-from pyparq.write.encode.shred import LeafData, shred_column
-from pyparq.write.plan.column_plans import make_plan
+from pyparq.write.column_plans import make_plan
+from pyparq.write.shred import LeafData, shred_column
 
 RLE_DICTIONARY, PLAIN = tt.Encoding.RLE_DICTIONARY, tt.Encoding.PLAIN
 

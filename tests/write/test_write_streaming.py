@@ -28,7 +28,7 @@ CODECS = ["none", "snappy", "zstd"]
 def _processors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several, whatever this machine has."""
     monkeypatch.setattr("pyparq.write.row_groups.cpu_count", lambda: 4)
-    monkeypatch.setattr("pyparq.write.encode.column_chunks.cpu_count", lambda: 4)
+    monkeypatch.setattr("pyparq.write.column_chunks.cpu_count", lambda: 4)
 
 
 def long_text(rows: int, size: int = 120) -> pa.Array:

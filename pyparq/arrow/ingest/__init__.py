@@ -20,10 +20,10 @@ from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_arrow import chunks_from_arrow
 from pyparq.arrow.ingest.from_iterables import Rows, are_rows, is_run, pieces
 from pyparq.arrow.ingest.from_numpy import column_from_numpy
+from pyparq.arrow.ingest.from_pandas import pandas_metadata as metadata_of_frame
 from pyparq.arrow.ingest.from_polars import refuse_objects
 from pyparq.arrow.ingest.from_python import column_from_list
-from pyparq.arrow.ingest.pandas_metadata import pandas_metadata as metadata_of_frame
-from pyparq.arrow.plain_layouts import normal_field, normal_schema, normal_type, normalize
+from pyparq.arrow.layouts import normal_field, normal_schema, normal_type, normalize
 from pyparq.arrow.record_batch import RecordBatch, batches_from_arrow
 from pyparq.arrow.schema.to_parquet import check_supported
 from pyparq.arrow.tabular import Tabular

@@ -21,8 +21,18 @@ from pyparq.arrow.column_operations import (
 )
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_numpy import column_from_numpy
-from pyparq.arrow.ingest.given_values import Given, fixed_values, kind_of, sorted_out
-from pyparq.arrow.ingest.python_times import dates, datetimes, decimals, durations, numpy_times, times
+from pyparq.arrow.ingest.python_values import (
+    Given,
+    dates,
+    datetimes,
+    decimals,
+    durations,
+    fixed_values,
+    kind_of,
+    numpy_times,
+    sorted_out,
+    times,
+)
 from pyparq.arrow.schema.to_parquet import is_list, is_map
 from pyparq.arrow.variant_values import encode
 from pyparq.errors import DataError, UnsupportedError, near_matches

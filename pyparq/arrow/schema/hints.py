@@ -26,8 +26,7 @@ from pyparq.arrow.schema.extensions import (
     UUID,
 )
 from pyparq.arrow.schema.ipc_read import HintError, HintField, HintSchema, PlainHint
-from pyparq.arrow.schema.loss import USUAL_NAMES
-from pyparq.arrow.schema.polars_categories import is_polars_note
+from pyparq.arrow.schema.keys import USUAL_NAMES, is_polars_note
 from pyparq.format.nesting import Shape
 from pyparq.format.shown_types import values_of
 from pyparq.format.types import DataType, Field

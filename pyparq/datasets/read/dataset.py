@@ -37,7 +37,7 @@ from pyparq.read.file_map import FileMap
 from pyparq.read.projection import random_rows
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.read.streams import Convertible
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from typing import Unpack

@@ -31,8 +31,8 @@ from pyparq.io.object_stores import ObjectFile
 from pyparq.io.source import begin
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.runtime.messages import warn_caller
 from pyparq.runtime.threads import REQUESTS, cpu_count, map_requests, map_tasks, most_requests
-from pyparq.runtime.warn import warn_caller
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -10,7 +10,7 @@ from pyparq.datasets.read.file_reads import Run, numbers_of
 from pyparq.pictures.tables import html_view, size_text, viewable
 from pyparq.read.explain import Explanation, stage_table, stage_view
 from pyparq.read.plan.prune import StageReport
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 
 @dataclass(frozen=True, slots=True, repr=False)

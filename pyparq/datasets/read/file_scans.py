@@ -26,8 +26,8 @@ from pyparq.filters.predicate import Constant
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.prune import StageReport
 from pyparq.read.scan import Scan, same_question
-from pyparq.runtime.terminal_text import visible
-from pyparq.runtime.warn import warn_caller
+from pyparq.runtime.messages import warn_caller
+from pyparq.runtime.text import visible
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.ingest.cast import cast
-from pyparq.arrow.plain_layouts import normalize
+from pyparq.arrow.layouts import normalize
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.read.column_matching import Matching, of_nodes
 from pyparq.datasets.read.projection import Projection

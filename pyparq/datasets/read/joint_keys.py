@@ -14,7 +14,7 @@ from pyparq.arrow import pandas_key
 from pyparq.datasets.read.evolution import COMPACTION
 from pyparq.errors import DroppedMetadataWarning
 from pyparq.format.types import Schema
-from pyparq.runtime.warn import warn_caller
+from pyparq.runtime.messages import warn_caller
 
 GEO = b"geo"
 SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"

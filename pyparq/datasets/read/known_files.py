@@ -29,7 +29,7 @@ from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression, Known
 from pyparq.io.retry import Retry
 from pyparq.options import ReadOptions
-from pyparq.runtime.warn import warn_caller
+from pyparq.runtime.messages import warn_caller
 
 Int64Array = npt.NDArray[np.int64]
 

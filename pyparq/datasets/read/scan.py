@@ -43,8 +43,8 @@ from pyparq.read.async_reads import batches_async
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.read.streams import Convertible, ScanStream
-from pyparq.runtime.logs import debug_logger
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.messages import debug_logger
+from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters

@@ -23,9 +23,9 @@ from pyparq.arrow.column_operations import (
     take,
 )
 from pyparq.arrow.ingest.cast import cast
-from pyparq.arrow.plain_layouts import normalize
+from pyparq.arrow.layouts import normalize
 from pyparq.arrow.schema.to_parquet import is_list
-from pyparq.arrow.variant_types import is_whole
+from pyparq.arrow.variant_columns import is_whole
 from pyparq.datasets.read.column_matching import BY_NAME, Matching, of_fields, of_nodes
 from pyparq.errors import DataError, ParquetError, SchemaError, located
 from pyparq.format.nesting import Shape, shape_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyparq.arrow.plain_layouts import normal_field
+from pyparq.arrow.layouts import normal_field
 from pyparq.arrow.schema.to_parquet import elements_from_schema
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import Field, Schema

@@ -46,7 +46,7 @@ from pyparq.io.given_systems import located as on_system
 from pyparq.io.renames import rename_new
 from pyparq.io.table_formats import check_folder
 from pyparq.io.url import is_url, local_path
-from pyparq.runtime.warn import warn_caller
+from pyparq.runtime.messages import warn_caller
 
 NOT_EMPTY = 'the folder is not empty. Give mode="append", "overwrite" or "overwrite_partitions"'
 FILLED = "another program has written to the folder meanwhile"

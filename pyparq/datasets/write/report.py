@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyparq.pictures.tables import Cell, html_view, viewable
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 
 @dataclass(frozen=True, slots=True)

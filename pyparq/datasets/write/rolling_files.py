@@ -18,7 +18,7 @@ from pyparq.format.types import Schema
 from pyparq.io.sink import Sink
 from pyparq.options import WriteOptions
 from pyparq.write.file import ParquetWriter
-from pyparq.write.row_buffer import RowBuffer
+from pyparq.write.row_groups import RowBuffer
 
 Folders = tuple[str, ...]
 _NEARLY_FULL = 0.95

@@ -28,8 +28,8 @@ from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
-from pyparq.write.plan.column_plans import check_options
-from pyparq.write.plan.shredding import plan_with_shredding
+from pyparq.write.column_plans import check_options
+from pyparq.write.shredding import plan_with_shredding
 
 if TYPE_CHECKING:
     from typing import Unpack

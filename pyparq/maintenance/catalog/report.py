@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyparq.encryption.aad import Module
+from pyparq.encryption.cipher import Module
 from pyparq.errors import MissingKeyError, ParquetError, reading
 from pyparq.format import ttypes as tt
 from pyparq.format.order import Order, domain
@@ -37,7 +37,7 @@ from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.footer_read import TRAILER
 from pyparq.read.footers.open_file import OpenFile, omits_dictionary_header
 from pyparq.runtime.threads import check_stopped
-from pyparq.write.encode.shred import LeafData
+from pyparq.write.shred import LeafData
 
 PAGES = "pages"
 ROW_KEY = 64

@@ -9,7 +9,7 @@ import numpy as np
 
 from pyparq import kernels
 from pyparq.format import ttypes as tt
-from pyparq.format.encodings import encoding_name
+from pyparq.format.compression import encoding_name
 from pyparq.format.leaf_values import BinaryValues, count_of
 from pyparq.format.order import FLOAT_KINDS, decode_bounds, segment_minmax
 from pyparq.format.schema_node import Node

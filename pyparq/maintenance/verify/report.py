@@ -9,8 +9,7 @@ from typing import Any
 from pyparq.maintenance.verify.chunk_check import ChunkResult
 from pyparq.maintenance.verify.findings import Finding
 from pyparq.pictures.tables import Cell, html_view, viewable
-from pyparq.runtime.safe_repr import printable
-from pyparq.runtime.terminal_text import visible
+from pyparq.runtime.text import printable, visible
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from pyparq.format.schema_node import Node
 from pyparq.maintenance.verify.chunk_values import ChunkValues
 from pyparq.maintenance.verify.findings import Findings
 from pyparq.option_values import SortKey
-from pyparq.write.encode.shred import LeafData
+from pyparq.write.shred import LeafData
 from pyparq.write.sort import first_unsorted
 
 

@@ -13,7 +13,8 @@ from pyparq.arrow.column import Column, NativeColumn
 from pyparq.arrow.column_operations import binary_column, pack_mask, take
 from pyparq.arrow.decimals import beyond_digits
 from pyparq.errors import CorruptFileError, DataError
-from pyparq.format import int96, value_dictionary
+from pyparq.format import int96
+from pyparq.format import leaf_values as value_dictionary
 from pyparq.format.leaf_values import BinaryValues, Values, count_of, empty_values, from_plain_bytes
 from pyparq.format.types import DataType, LeafType, Physical, arrow_type
 from pyparq.kernels import DecodedColumn, LeafSpec

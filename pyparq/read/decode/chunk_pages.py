@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, ParquetError, located
-from pyparq.format.encodings import DELTA_BYTE_ARRAY, DICTIONARY_ENCODINGS
+from pyparq.format.compression import DELTA_BYTE_ARRAY, DICTIONARY_ENCODINGS
 from pyparq.format.leaf_values import (
     BinaryValues,
     Values,

@@ -18,8 +18,7 @@ import numpy as np
 from pyparq import kernels
 from pyparq.arrow.column import Column, NativeColumn
 from pyparq.errors import ChecksumError, CorruptFileError, DataError, LimitError, ParquetError, UnsupportedError
-from pyparq.format.compression import codec_name, library_decoder, unreadable
-from pyparq.format.encodings import encoding_name
+from pyparq.format.compression import codec_name, encoding_name, library_decoder, unreadable
 from pyparq.format.leaf_values import BinaryValues, Values, count_of
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Physical

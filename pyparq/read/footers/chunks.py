@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.encryption.reading import CLEAR, ChunkDecryption
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, HAS_STATISTICS, ChunkNumbers, stored_path
-from pyparq.format.encodings import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
+from pyparq.format.compression import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.schema_node import Node
 

@@ -8,8 +8,7 @@ from typing import Any
 from pyparq.column_names import ColumnName
 from pyparq.encryption.reading import ColumnEncryptionInfo, FileEncryptionInfo, column_encryption
 from pyparq.errors import OptionError
-from pyparq.format.compression import codec_name
-from pyparq.format.encodings import encoding_name
+from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.statistics import bounds_from_statistics
@@ -17,7 +16,7 @@ from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import to_bytes
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 
 class FileMetaData:

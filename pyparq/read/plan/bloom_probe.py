@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.encryption.aad import Module
-from pyparq.encryption.cipher import GCM_OVERHEAD, module_end
+from pyparq.encryption.cipher import GCM_OVERHEAD, Module, module_end
 from pyparq.errors import CorruptFileError, CorruptIndexWarning, EncryptionError, ParquetError
 from pyparq.index import bloom_filter
 from pyparq.io.byte_ranges import Range, Source
@@ -23,7 +22,7 @@ from pyparq.io.source import LocalFile
 from pyparq.limits import Limits
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.plan.ahead import TRIP
-from pyparq.runtime.warn import warn_caller
+from pyparq.runtime.messages import warn_caller
 
 T = TypeVar("T")
 Bytes = bytes | memoryview

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pyparq.encryption.aad import Module
+from pyparq.encryption.cipher import Module
 from pyparq.errors import CorruptFileError, CorruptIndexWarning, ParquetError
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
@@ -18,7 +18,7 @@ from pyparq.index.page_index import PageLocations, parse_column_index, parse_off
 from pyparq.io.byte_ranges import Range
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.runtime.warn import warn_caller
+from pyparq.runtime.messages import warn_caller
 
 Key = tuple[int, int]
 """(row group, leaf column)."""

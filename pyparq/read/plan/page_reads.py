@@ -15,7 +15,7 @@ from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import Int64Array, RowRanges, read_along
 from pyparq.io.byte_ranges import Range
 from pyparq.read.footers.chunks import Chunk
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 Packed = int | bytes
 """One number if all are equal. Otherwise bytes: the width of the numbers, then the numbers."""

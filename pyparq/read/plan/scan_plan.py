@@ -20,7 +20,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import FileState, OpenFile
 from pyparq.read.plan.page_reads import ColumnRead, Pages, pack_ranges, unpack_ranges
-from pyparq.runtime.safe_repr import printable
+from pyparq.runtime.text import printable
 
 PLAN_VERSION = 1
 """Must grow with every change in the contents or the meaning of a pickled plan."""

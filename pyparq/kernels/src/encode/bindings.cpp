@@ -35,7 +35,7 @@ structs.)")
 }
 
 void bind_given(nb::module_& m) {
-    nb::class_<FlatArray>(m, "FlatArray", R"(One array of a column that is a leaf itself. pyparq.write.encode.flat_columns has the forms.)")
+    nb::class_<FlatArray>(m, "FlatArray", R"(One array of a column that is a leaf itself. pyparq.write.flat_columns has the forms.)")
         .def(nb::init<int, int64_t, int64_t, nb::object, nb::object, nb::object>(), "form"_a, "length"_a, "offset"_a, "validity"_a.none(),
              "values"_a.none(), "bytes"_a.none(),
              nb::sig("def __init__(self, form: int, length: int, offset: int, validity: Any, values: Any, bytes: Any) -> None"),

@@ -14,7 +14,7 @@ namespace pyparq {
 
 constexpr int kUncompressed = 0;
 
-// What holds for all columns of a file: pyparq.WriteOptions, and the thresholds of pyparq.write.plan.encoding_choice.
+// What holds for all columns of a file: pyparq.WriteOptions, and the thresholds of pyparq.write.encoding_choice.
 struct FileRules {
     int64_t version = 1, max_rows = 0, page_size = 0, dictionary_limit = 0, statistics_truncate = -1, index_truncate = -1,
             longest_bound = 0, min_values = 0, threads = 1;

@@ -1,4 +1,4 @@
-// Dictionary or not, and which encoding otherwise; pyparq.write.plan.encoding_choice says why, and has the thresholds.
+// Dictionary or not, and which encoding otherwise; pyparq.write.encoding_choice says why, and has the thresholds.
 #include "encode/column.hpp"
 
 #include "values/checks.hpp"

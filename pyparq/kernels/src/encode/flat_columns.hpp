@@ -8,7 +8,7 @@
 
 namespace pyparq {
 
-// How an array's values become physical ones; pyparq.write.encode.flat_columns has the same numbers.
+// How an array's values become physical ones; pyparq.write.flat_columns has the same numbers.
 enum FlatForm : int {
     kSame = 0,  // of the width that the leaf has
     kBits,

@@ -8,18 +8,25 @@ large list, fixed-size list, struct or map.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import binary_column, list_column, null_column, pack_mask, ranges, take
-from pyparq.arrow.dictionary_column import SpelledColumn
-from pyparq.arrow.intervals import intervals
+from pyparq.arrow.column_operations import (
+    binary_column,
+    fixed_column,
+    list_column,
+    null_column,
+    pack_mask,
+    ranges,
+    take,
+)
 from pyparq.arrow.schema.extensions import FIELD_ID, LOGICAL_TYPE
 from pyparq.errors import DataError
 from pyparq.format.types import DataType, Field, Schema
-from pyparq.kernels import KernelError, lay_out_views
+from pyparq.kernels import KernelError, lay_out_views, tally_codes
 
 _PLAIN = frozenset("nbcCsSiIlLefguUzZ") | {"tdD", "tdm", "tts", "ttm", "ttu", "ttn"}
 """Formats of types that are plain as they are (not all such)."""
@@ -191,3 +198,105 @@ def _from_views(column: Column, target: DataType, name: str) -> Column:
     except KernelError as error:
         raise DataError(str(error), column=name) from None
     return binary_column(target, offsets, data, mask)
+
+
+_NS_PER_MS = 1_000_000
+_MOST = (1 << 32) - 1
+
+
+def intervals(column: Column, target: DataType, name: str) -> Column:
+    """A column of 12-byte intervals from one of months, of days and milliseconds, or of months, days and nanoseconds.
+
+    Raises :class:`DataError` with the row for what INTERVAL cannot hold: negative parts, and times of day that are not
+    whole milliseconds or beyond 49 days.
+    """
+    raw = np.ascontiguousarray(column.values())
+    count, mask = column.length, column.valid_mask()
+    months: npt.NDArray[Any] = np.zeros(count, np.int64)
+    days: npt.NDArray[Any] = months
+    ms: npt.NDArray[Any] = months
+    exact = np.ones(count, np.bool_)
+    words = raw.reshape(-1).view("<i4").reshape(count, column.type.byte_width // 4)
+    if column.type.format == "tiM":
+        months = words[:, 0]
+    elif column.type.format == "tiD":
+        days, ms = words[:, 0], words[:, 1]
+    else:
+        months, days = words[:, 0], words[:, 1]
+        ns = raw.reshape(-1).view("<i8").reshape(count, 2)[:, 1]
+        ms, rest = np.divmod(ns, _NS_PER_MS)
+        exact = rest == 0
+    ok = exact & (months >= 0) & (days >= 0) & (ms >= 0) & (ms <= _MOST)
+    bad = ~ok if mask is None else ~ok & mask
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise DataError(
+            f"row {row}: a Parquet INTERVAL has no negative parts and is exact to the millisecond only "
+            f"({months[row]} months, {days[row]} days, {ms[row]} ms"
+            f"{'' if exact[row] else ' and a fraction of a millisecond'})",
+            column=name,
+        )
+    out = np.zeros((count, 3), "<u4")
+    for k, part in enumerate((months, days, ms)):
+        out[:, k] = part if mask is None else np.where(mask, part, 0)
+    return fixed_column(target, out.view(np.uint8).reshape(count, 12), mask)
+
+
+Codes = npt.NDArray[np.int32]
+
+
+class SpelledColumn(Column):
+    """A column of a plain type whose values are entries of ``dictionary``.
+
+    ``codes`` has the entry of each element (0 where ``mask`` is false, for nulls). ``buffers`` are made when they are
+    accessed.
+    """
+
+    __slots__ = ("_entries", "_mask", "codes")
+
+    codes: Codes  # type: ignore[misc]
+
+    def __init__(self, type: DataType, dictionary: Column, codes: Codes, mask: npt.NDArray[np.bool_] | None) -> None:
+        self.type = type
+        self.length = len(codes)
+        self.validity, self.null_count = pack_mask(mask)
+        self.children = ()
+        self.dictionary = self._entries = dictionary  # some take the former away, who want nothing kept
+        self.offset = 0
+        self.codes = codes
+        self._mask = mask
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "buffers":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        taken = take(self._entries, self.codes.astype(np.int64))
+        if self.type.is_binary_like:
+            taken = binary_column(self.type, taken.offsets(), taken.buffers[1])
+        self.buffers = taken.buffers
+        return self.buffers
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Column, (
+            self.type, self.length, self.validity, self.buffers, self.null_count, (), self.dictionary, 0
+        )  # fmt: skip
+
+    def part(self, start: int, stop: int) -> SpelledColumn:
+        """Elements ``start`` to ``stop``."""
+        mask = None if self._mask is None else self._mask[start:stop]
+        return self._of(self.codes[start:stop], mask)
+
+    def taken(self, rows: npt.NDArray[np.int64]) -> SpelledColumn:
+        """The elements at ``rows``, which must exist."""
+        mask = None if self._mask is None else self._mask[rows]
+        return self._of(self.codes[rows], mask)
+
+    def _of(self, codes: Codes, mask: npt.NDArray[np.bool_] | None) -> SpelledColumn:
+        made = SpelledColumn(self.type, self._entries, codes, mask)
+        made.dictionary = self.dictionary
+        return made
+
+    def text_bytes(self, start: int, stop: int) -> int:
+        """Bytes of the strings of these elements."""
+        lengths = np.diff(self._entries.offsets()).astype(np.int32)
+        edges = np.array([0, stop - start], np.int64)
+        return int(tally_codes(self.codes[start:stop], edges, len(lengths), lengths)[2][0])

@@ -1,9 +1,4 @@
-"""Encodes column chunks: tells the native writer about columns, and takes what it returns for several of them.
-
-Everything that happens per page and per value happens in the kernels (``kernels/src/encode/``): dictionary and
-encoding, page boundaries, levels, statistics, indexes, compression, checksums and headers. The reasons are described
-there.
-"""
+"""The Bloom filter of one column chunk: the hashes of its distinct values in a bitset of the right size."""
 
 from __future__ import annotations
 
@@ -13,28 +8,89 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.encryption.aad import Module
+from pyparq.encryption.cipher import Module
 from pyparq.encryption.writing import ChunkEncryption, FileEncryption
 from pyparq.errors import DataError, ParquetError, located
-from pyparq.format import compression, encodings, value_dictionary
+from pyparq.format import compression
+from pyparq.format import compression as encodings
+from pyparq.format import leaf_values as value_dictionary
 from pyparq.format import ttypes as tt
 from pyparq.format.leaf_values import BinaryValues, Values, count_of, plain_bytes
 from pyparq.format.order import Order, native_order
 from pyparq.format.thrift_codec import serialize
+from pyparq.format.types import LeafType
+from pyparq.index.bloom_filter import BloomFilter, bytes_for, hash_values, serialize_filter
 from pyparq.index.page_index import MAX_WHOLE_BOUND
+from pyparq.option_values import BloomOptions
 from pyparq.options import WriteOptions
 from pyparq.runtime.threads import Task, check_stopped, cpu_count, within_task
-from pyparq.write.encode.bloom_filters import build_filter, stored_filter
-from pyparq.write.encode.flat_columns import FlatData
-from pyparq.write.encode.reused_dictionary import DictionaryPage, dictionary_page, known_dictionary
-from pyparq.write.plan import encoding_choice
-from pyparq.write.plan.column_plans import ColumnPlan, WritePlan
-from pyparq.write.plan.encoding_choice import Choices, candidates_of
+from pyparq.write import encoding_choice
+from pyparq.write.column_plans import ColumnPlan, WritePlan
+from pyparq.write.encoding_choice import Choices, candidates_of
+from pyparq.write.flat_columns import DictionaryPage, FlatData, dictionary_page, known_dictionary
 
 if TYPE_CHECKING:
-    from pyparq.write.encode.shred import Known, LeafData
+    from pyparq.write.shred import Known, LeafData
+
+
+def build_filter(
+    values: Values, entries: Values | None, leaf: LeafType, options: BloomOptions
+) -> npt.NDArray[np.uint8] | None:
+    """The bitset over a chunk's values, nulls left out. ``None`` if the option ``auto`` finds that a filter adds
+    nothing.
+
+    ``entries``: the entries of a dictionary that holds every value of the chunk once. Only these are hashed then.
+    """
+    if entries is not None:
+        if options.auto:
+            return None
+        values = entries
+    return filter_of(hash_values(values, leaf), options)
+
+
+def filter_of(hashes: npt.NDArray[np.uint64], options: BloomOptions) -> npt.NDArray[np.uint8]:
+    """The bitset with these hashes, in the size that ``options`` ask for."""
+    bloom = BloomFilter(np.zeros(_size(hashes, options), np.uint8))
+    bloom.insert_hashes(hashes)
+    return bloom.bitset
+
+
+def _size(hashes: npt.NDArray[np.uint64], options: BloomOptions) -> int:
+    if options.bytes is not None:
+        return options.bytes
+    if options.ndv is not None:
+        return bytes_for(options.ndv, options.fpp, options.power_of_two, options.max_bytes)
+    most = bytes_for(len(hashes), options.fpp, options.power_of_two, options.max_bytes)
+    return most if most <= 32 else _size_counted(hashes, options)
+
+
+_COUNT_FROM, _ERROR = 1 << 16, 0.02
+"""From this many hashes on, their number is estimated first. The error of the estimate is smaller than this (by 14
+standard deviations)."""
+
+
+def _size_counted(hashes: npt.NDArray[np.uint64], options: BloomOptions) -> int:
+    """The size for the exact number of distinct hashes. They are not counted if the estimate allows only one size."""
+    if len(hashes) >= _COUNT_FROM and options.power_of_two:
+        about = kernels.estimate_distinct_u64(hashes)
+        sizes = {_size_for(int(about * factor), options) for factor in (1 - _ERROR, 1 + _ERROR)}
+        if len(sizes) == 1:
+            return sizes.pop()
+    return _size_for(kernels.count_distinct_u64(hashes), options)
+
+
+def _size_for(distinct: int, options: BloomOptions) -> int:
+    return bytes_for(distinct, options.fpp, options.power_of_two, options.max_bytes)
+
+
+def stored_filter(bitset: npt.NDArray[np.uint8], crypto: ChunkEncryption) -> list[Any]:
+    """The two stored modules of a filter: header and bitset."""
+    header, bits = serialize_filter(bitset)
+    return crypto.seal(Module.BLOOM_FILTER_HEADER, [header]) + crypto.seal(Module.BLOOM_FILTER_BITSET, [bits])
+
 
 _CRC = kernels.Crc32(zlib.crc32)
 _MOST_OF_PAGE = (1 << 31) - 1

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from threading import Condition, Lock
 
 from pyparq.format import compression
-from pyparq.format.encodings import (
+from pyparq.format.compression import (
     BYTE_STREAM_SPLIT,
     DELTA_BINARY_PACKED,
     DELTA_BYTE_ARRAY,

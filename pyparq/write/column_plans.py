@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pyparq.arrow.schema.to_parquet import elements_from_schema
-from pyparq.encryption.aad import MAX_ORDINAL
+from pyparq.encryption.cipher import MAX_ORDINAL
 from pyparq.errors import OptionError, ParquetError, located
-from pyparq.format import compression, encodings
+from pyparq.format import compression
+from pyparq.format import compression as encodings
 from pyparq.format.nesting import Shape, shapes
 from pyparq.format.order import Order, has_order
 from pyparq.format.schema_node import Node
@@ -19,9 +20,15 @@ from pyparq.format.types import LeafType, Schema
 from pyparq.index.bloom_filter import can_prune
 from pyparq.option_values import BloomOptions, SortKey, bloom_options, sort_keys
 from pyparq.options import WriteOptions
-from pyparq.write.plan.arrow_schema_hint import dictionary_leaves, hint_for
-from pyparq.write.plan.key_values import text_key, text_value
-from pyparq.write.plan.storage import apply_storage, by_node, order_of_leaf
+from pyparq.write.schema_hint import (
+    apply_storage,
+    by_node,
+    dictionary_leaves,
+    hint_for,
+    order_of_leaf,
+    text_key,
+    text_value,
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +46,7 @@ class ColumnPlan:
     """Keep it also where it does not pay."""
     encoding: int | None
     """Encoding of data pages without a dictionary. ``None``: chosen by measuring
-    (:mod:`pyparq.write.plan.encoding_choice`)."""
+    (:mod:`pyparq.write.encoding_choice`)."""
     statistics: bool
     bloom: BloomOptions | None
     order: Order
@@ -91,7 +98,7 @@ class WritePlan:
     tops: list[Top]
     """The top-level columns."""
     rules: Any = None
-    """The columns as the kernels know them, kept by :class:`pyparq.write.encode.column_chunks.ChunkEncoder`."""
+    """The columns as the kernels know them, kept by :class:`pyparq.write.column_chunks.ChunkEncoder`."""
 
 
 MOST_PLANS = 8

@@ -24,8 +24,8 @@ from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import LeafType, Schema
 from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots, take_memory
-from pyparq.write.encode.file_references import file_fault
-from pyparq.write.encode.physical_values import Misfit, fits, leaf_values, misfit_error
+from pyparq.write.file_references import file_fault
+from pyparq.write.physical_values import Misfit, fits, leaf_values, misfit_error
 
 Levels = npt.NDArray[np.uint8]
 Int64Array = npt.NDArray[np.int64]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 
 def visible(text: str) -> str:
@@ -46,3 +48,18 @@ def cut(text: str, limit: int, measure: Callable[[str], int] = width) -> str:
             break
         kept.append(char)
     return "".join(kept) + "…"
+
+
+def printable(method: Callable[[Any], str]) -> Callable[[Any], str]:
+    """The result of ``method``, or a shorter text for an object that is only half built."""
+
+    @wraps(method)
+    def print_it(self: Any) -> str:
+        try:
+            return method(self)
+        except AttributeError:
+            return f"<{type(self).__name__}, not complete>"
+        except Exception as error:
+            return f"<{type(self).__name__}, unreadable: {type(error).__name__}>"
+
+    return print_it

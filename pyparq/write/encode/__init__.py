@@ -1,1 +1,0 @@
-"""From columns in memory to encoded column chunks."""

@@ -1,1 +1,0 @@
-"""Decisions before any row is written: options, types and storage of each column."""
