@@ -19,7 +19,7 @@ DOOR = (
     "page_headers",
     "plan.bloom_probe",
     "plan.page_indexes",
-    "plan.prune",
+    "plan.candidates",
     "plan.scan_plan",
     "projection",
     "scan",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.table import Batch
@@ -57,21 +56,27 @@ class RowGroupReader:
         self._projection = projection
         self._predicate = predicate
         self._within = within
+        self._needed_columns: NeededColumns | None = None
+        self._looked_up: set[int] | None = None
         self.context = reading(file=file.name)
         """A context in which errors name the file."""
         self.rows_of_groups: dict[int, int] = {}
         """Number of rows returned of each row group that was read."""
 
-    @cached_property
+    @property
     def _needed(self) -> NeededColumns:
-        return NeededColumns(self._file, self._predicate)
+        if self._needed_columns is None:
+            self._needed_columns = NeededColumns(self._file, self._predicate)
+        return self._needed_columns
 
-    @cached_property
+    @property
     def _by_entries(self) -> set[int]:
         """The columns whose values are looked up in a set or computed with. Comparing a number takes no longer than to
         look up the answer for its entry of a dictionary."""
-        looked_up = {test.node.column for test in self._predicate.tests() if test.op in ("in", "not in")}
-        return looked_up.union(*(computed.columns() for computed in self._predicate.computed()))
+        if self._looked_up is None:
+            looked_up = {test.node.column for test in self._predicate.tests() if test.op in ("in", "not in")}
+            self._looked_up = looked_up.union(*(computed.columns() for computed in self._predicate.computed()))
+        return self._looked_up
 
     def filter_columns(self, selection: Selection) -> list[Wanted]:
         """The filter columns that are still needed, if any row is undecided. Those that are in the result too are read

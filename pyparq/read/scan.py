@@ -36,9 +36,9 @@ from pyparq.read.explain import Explanation, count_pages
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import Output
 from pyparq.read.plan.ahead import EarlyReads, SpareBytes
-from pyparq.read.plan.candidates import Selection, all_rows, asks_variants
+from pyparq.read.plan.candidates import Selection, StageReport, Trace, all_rows, asks_variants, log_stages
 from pyparq.read.plan.page_reads import with_pages
-from pyparq.read.plan.prune import Pruner, StageReport, Trace, log_stages
+from pyparq.read.plan.prune import Pruner
 from pyparq.read.plan.scan_plan import (
     NOT_PLANNED,
     PlanHeader,

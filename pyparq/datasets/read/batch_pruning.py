@@ -27,7 +27,7 @@ from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_of_numbers
 from pyparq.io.fetch import Fetcher
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.prune import StageReport
+from pyparq.read.plan.candidates import StageReport
 from pyparq.runtime.threads import map_tasks
 
 ABSENT, UNUSABLE = 0, 2

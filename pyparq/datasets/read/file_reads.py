@@ -18,7 +18,7 @@ from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.stored_footer import AT_A_TIME
 from pyparq.errors import ParquetError
 from pyparq.filters.expression import Known
-from pyparq.read.plan.prune import StageReport
+from pyparq.read.plan.candidates import StageReport
 from pyparq.read.scan import prune
 
 

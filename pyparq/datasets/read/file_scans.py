@@ -24,7 +24,7 @@ from pyparq.errors import LeftOutColumnsWarning, ParquetError, located
 from pyparq.filters.expression import Expression, Known
 from pyparq.filters.predicate import Constant
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.prune import StageReport
+from pyparq.read.plan.candidates import StageReport
 from pyparq.read.scan import Scan, same_question
 from pyparq.runtime.messages import warn_caller
 from pyparq.runtime.text import visible

@@ -3,10 +3,10 @@ the rows that can still match."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +20,13 @@ from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import Int64Array, RowRanges
 from pyparq.index.statistics import bounds_of_chunks
+from pyparq.io.byte_ranges import Range
 from pyparq.read.footers.chunks import Chunk, ChunkTable, Mask
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_reads import ColumnRead
+
+if TYPE_CHECKING:
+    from logging import Logger
 
 
 def asks_variants(predicate: Predicate) -> bool:
@@ -417,3 +421,65 @@ class Candidates:
             else:
                 maybe, sure = maybe | other_maybe, sure | other_sure
         return maybe, sure
+
+
+# ---- what a scan notes of itself
+
+
+@dataclass(slots=True)
+class StageReport:
+    """The effect and the cost of one stage: row groups, rows and pages before and after, requests and bytes."""
+
+    name: str
+    asked: int
+    """Indexes asked (chunks)."""
+    row_groups_before: int
+    row_groups_after: int
+    rows_before: int
+    rows_after: int
+    pages_before: int
+    pages_after: int
+    requests: int
+    bytes: int
+
+
+def log_stages(logger: Logger, source: str, reports: Sequence[StageReport]) -> None:
+    """Write a debug line for each stage."""
+    for stage in reports:
+        logger.debug(
+            "%s: pruned by %s: row groups %d -> %d, rows %d -> %d, %d indexes asked, %d requests, %d bytes",
+            source, stage.name, stage.row_groups_before, stage.row_groups_after, stage.rows_before, stage.rows_after,
+            stage.asked, stage.requests, stage.bytes,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class StageTrace:
+    """One stage of pruning."""
+
+    name: str
+    asked: frozenset[tuple[int, int]]
+    """(row group, leaf column) of the indexes that were asked. Statistics cost nothing, and are not listed."""
+    left: dict[int, RowRanges]
+    """The rows that can still match, by row group. Row groups that are ruled out are missing."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """Everything that a scan notes of itself."""
+
+    stages: list[StageTrace] = field(default_factory=list)
+    reads: list[ColumnRead] = field(default_factory=list)
+    """The column chunks, or pages of them, that were decoded."""
+    whole: set[tuple[int, int]] = field(default_factory=set)
+    """(row group, leaf column) of further chunks that were decoded in full."""
+    requests: list[Range] = field(default_factory=list)
+    """All requests to the source, without those that opened the file."""
+
+    def note_stage(self, name: str, asked: Set[tuple[int, int]], selections: Sequence[Selection]) -> None:
+        """Note the rows that a stage has left."""
+        self.stages.append(StageTrace(name, frozenset(asked), {s.row_group: s.maybe for s in selections}))
+
+    def note_whole(self, selections: Sequence[Selection], nodes: Iterable[Node]) -> None:
+        """Note row groups of which all pages of some columns are decoded."""
+        self.whole |= {(s.row_group, node.column) for s in selections for node in nodes}
