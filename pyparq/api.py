@@ -9,8 +9,7 @@ from pyparq.datasets.several import names_many
 from pyparq.errors import OptionError
 from pyparq.io.first_request import begun
 from pyparq.io.given_systems import located as on_system
-from pyparq.option_help import READ, with_options
-from pyparq.options import ReadOptions
+from pyparq.options import ReadOptions, with_options
 from pyparq.read.async_reads import run_async
 from pyparq.runtime.lazy_import import Later
 
@@ -169,4 +168,4 @@ def read_metadata(
 
 
 for _function in (read_table, read_table_async, read_schema, read_metadata):
-    _function.__doc__ = with_options(_function.__doc__, READ)
+    _function.__doc__ = with_options(_function.__doc__, ReadOptions)

@@ -135,6 +135,11 @@ def sort_keys(given: Any) -> tuple[SortKey, ...]:
     return keys
 
 
+def check_sort_order(name: str, value: Any) -> None:
+    """Raise :class:`OptionError` for what is no sort order."""
+    sort_keys(value)
+
+
 _DIRECTIONS = ("ascending", "descending", "asc", "desc")
 """Second items of a sort key that mean a direction, not the second name of a path."""
 

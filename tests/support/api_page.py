@@ -1,12 +1,11 @@
-"""Makes ``docs/api.md`` and the help texts of options from the sources.
+"""Makes ``docs/api.md`` and the types of keyword arguments from the sources.
 
-    python tests/support/api_page.py            writes the three files
+    python tests/support/api_page.py            writes both files
     python tests/support/api_page.py --check    names those that are out of date
 
-Each option is described once, under its field in ``pyparq/options.py`` and ``pyparq/option_values.py``
-(``pyparq/limits.py`` for limits). This script copies the description into ``docs/api.md``, into ``help()``
-(``pyparq/option_help.py``) and into the classes that tell type checkers and editors the keyword arguments
-(``pyparq/arguments.py``).
+Each option is described once, with its field in ``pyparq/options.py`` (under its field in ``pyparq/option_values.py``
+and ``pyparq/limits.py``). This script copies the description into ``docs/api.md``, and the types of the options into
+the classes that tell type checkers and editors the keyword arguments (``pyparq/arguments.py``).
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from pyparq.options import _ALIASES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "api.md"
-HELP = ROOT / "pyparq" / "option_help.py"
 ARGUMENTS = ROOT / "pyparq" / "arguments.py"
 TYPES = (ROOT / "pyparq" / "column_names.py", ROOT / "pyparq" / "option_values.py", ARGUMENTS)
 """The modules of the type names that signatures use, in the order of the page."""
@@ -93,20 +91,21 @@ def options_of(cls: str) -> list[Option]:
     found = []
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            said = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
-            found.append(Option(node.target.id, ast.unparse(node.annotation), _default(node), _one_line(said)))
+            value, said = node.value, after.value if isinstance(after, ast.Expr) else None
+            if isinstance(value, ast.Call) and ast.unparse(value.func) == "option":
+                value, said = value.args[0], next(k.value for k in value.keywords if k.arg == "help")
+            meaning = said.value if isinstance(said, ast.Constant) else ""
+            found.append(Option(node.target.id, ast.unparse(node.annotation), _default(value), _one_line(meaning)))
     return found
 
 
-def _default(node: ast.AnnAssign) -> str:
+def _default(node: ast.expr | None) -> str:
     """What a field is when nothing is given, as Python would write it; empty where it must be given."""
-    if node.value is None:
+    if node is None:
         return ""
-    text = ast.unparse(node.value)
-    if text.startswith("field(default_factory="):
-        return {"dict": "{}", "list": "[]"}[text[len("field(default_factory=") : -1]]
-    if text == "DEFAULT_LIMITS":
-        return "Limits()"
+    text = ast.unparse(node)
+    if text in ("dict", "DEFAULT_LIMITS"):
+        return {"dict": "{}", "DEFAULT_LIMITS": "Limits()"}[text]
     value = eval(text)
     return f"{value:_}" if isinstance(value, int) and not isinstance(value, bool) else re.sub("'", '"', repr(value))
 
@@ -295,29 +294,6 @@ def _shown_default(value: Any) -> str:
     return f"{value:_}" if type(value) is int else repr(value)
 
 
-# ---- pyparq/option_help.py
-
-
-def help_module() -> str:
-    return (
-        '"""What ``help()`` says of options. Made from the classes of options by ``tests/support/api_page.py``."""\n\n'
-        "from __future__ import annotations\n\nfrom inspect import cleandoc\n\n\n"
-        "def with_options(doc: str | None, options: str) -> str | None:\n"
-        '    """A docstring and the options that go with it; ``None`` where Python leaves docstrings out."""\n'
-        '    return None if doc is None else f"{cleandoc(doc)}\\n\\n{options}"\n\n\n'
-        f'READ = """\\\n{_help("ReadOptions")}"""\n\nWRITE = """\\\n{_help("WriteOptions")}"""\n'
-    )
-
-
-def _help(cls: str) -> str:
-    lines = ["Options, each with its default:", ""]
-    for option in options_of(cls):
-        lines.append(f"{option.name} = {option.default}")
-        lines += textwrap.wrap(plain(option.meaning).replace("`", ""), 100, initial_indent="    ",
-                               subsequent_indent="    ", break_on_hyphens=False)  # fmt: skip
-    return "\n".join(lines).replace("\\", "\\\\") + "\n"
-
-
 # ---- pyparq/arguments.py
 
 
@@ -330,18 +306,15 @@ def arguments_module() -> str:
     ):
         lines = [f"\n\nclass {name}(TypedDict, total=False):", f'    """{what}"""', ""]
         for option in options_of(cls):
-            lines.append(f"    {option.name}: {option.type}".replace("'", '"'))
-            lines += textwrap.wrap(f'"""{option.meaning}"""', 116, initial_indent="    ", subsequent_indent="    ",
-                                   break_on_hyphens=False)  # fmt: skip
-            for alias in (a for a, real in _ALIASES.items() if real == option.name and cls == "WriteOptions"):
-                lines.append(f"    {alias}: {option.type}".replace("'", '"'))
+            aliases = [a for a, real in _ALIASES.items() if real == option.name and cls == "WriteOptions"]
+            lines += [f"    {known}: {option.type}".replace("'", '"') for known in (option.name, *aliases)]
         parts.append("\n".join(lines) + "\n")
     return "".join(parts)
 
 
 def wanted() -> dict[Path, str]:
     """Each file that is made, and what has to stand in it."""
-    return {PAGE: page(), HELP: help_module(), ARGUMENTS: arguments_module()}
+    return {PAGE: page(), ARGUMENTS: arguments_module()}
 
 
 def stale() -> list[str]:
@@ -354,7 +327,7 @@ def main() -> int:
         found = stale()
         print(f"out of date: {', '.join(found)}. Run python tests/support/api_page.py" if found else "up to date")
         return bool(found)
-    for make, path in ((help_module, HELP), (arguments_module, ARGUMENTS), (page, PAGE)):
+    for make, path in ((arguments_module, ARGUMENTS), (page, PAGE)):
         path.write_text(make())
     return 0
 
