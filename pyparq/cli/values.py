@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from pyparq.arrow.to_python import is_variant
-from pyparq.cli.text import cut, visible
+from pyparq.cli.output import cut
 from pyparq.filters.predicate import format_literal
 from pyparq.format.order import FLOAT_KINDS, Order
 from pyparq.format.types import DataType, Field, LeafType
+from pyparq.runtime.terminal_text import visible
 
 Format = Callable[[Any], str]
 

@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from cli_files import ok, plain, refused, run, shell, terminal, write_sample
 
-from pyparq.cli.missing_extra import missing_extra, requirement
+from pyparq.cli import missing_extra, requirement
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import fit, folded
-from pyparq.cli.text import cut, visible, width
+from pyparq.cli.output import cut, width
+from pyparq.runtime.terminal_text import visible
 
 
 @pytest.fixture(scope="module")
