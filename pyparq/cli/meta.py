@@ -231,7 +231,7 @@ def _summary(parquet: Any, leaf: Any, groups: Sequence[int], problems: list[str]
         except ParquetError as error:
             problems.append(one_line(str(error)))
     if not known:
-        return ["-", "-", None, None, None, "-", "-", "-", "-", "", key]
+        return ["-", "-", None, None, None, "-", "-", "-", "-", "-", key]
     metas = [chunk.meta for chunk in known]
     compressed, uncompressed = sum(chunk.size for chunk in known), sum(m.total_uncompressed_size for m in metas)
     order = file.column_order(leaf)
@@ -246,7 +246,7 @@ def _summary(parquet: Any, leaf: Any, groups: Sequence[int], problems: list[str]
         sum(m.num_values for m in metas),
         int(bounds.null_counts.sum()) if bool((bounds.null_counts >= 0).all()) else None,
         compressed, ratio(compressed, uncompressed), minimum, maximum, _page_index(known),
-        sum(m.bloom_filter_length or 0 for m in metas if m.bloom_filter_offset) or "", key,
+        sum(m.bloom_filter_length or 0 for m in metas if m.bloom_filter_offset) or None, key,
     ]  # fmt: skip
 
 

@@ -138,7 +138,7 @@ def _sort_order(ctx: click.Context, param: click.Parameter, given: Sequence[str]
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
-class Size(click.ParamType):
+class Size(click.ParamType):  # type: ignore[type-arg]
     """Bytes: ``1000000``, ``256M`` or ``1G``."""
 
     name = "size"

@@ -18,8 +18,7 @@ import pytest
 from cli_files import as_json, ok, refused, run, sample, write_sample
 
 from pyparq.arrow.to_python import column_to_pylist
-from pyparq.cli.cells import csv_cell
-from pyparq.cli.cells import csv_lines, json_lines
+from pyparq.cli.cells import csv_cell, csv_lines, json_lines
 from pyparq.cli.values import cell_format, field_json
 from pyparq.read.file import ParquetFile
 
