@@ -8,13 +8,26 @@ from typing import Any
 
 from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.errors import FilterError
-from pyparq.parquet.arrow import arrow_errors, has_pyarrow, schema_of, table_of
+from pyparq.parquet.arguments import (
+    check_source,
+    check_tuning,
+    checked,
+    is_expression,
+    is_folder,
+    located,
+    read_options,
+)
+from pyparq.parquet.arrow import (
+    arrow_errors,
+    asked_of,
+    has_pyarrow,
+    index_columns,
+    schema_of,
+    table_of,
+    with_asked_types,
+    with_types,
+)
 from pyparq.parquet.file import ParquetFile, known_columns, text_columns
-from pyparq.parquet.filters import checked, is_expression
-from pyparq.parquet.options import TUNING_OF_READS, read_options
-from pyparq.parquet.pandas_index import index_columns
-from pyparq.parquet.sources import check_source, is_folder, located
-from pyparq.parquet.types import asked_of, with_asked_types, with_types
 from pyparq.read.file import ParquetFile as OwnFile
 
 
@@ -47,9 +60,7 @@ class ParquetDataset:
         buffer_size: int = 0,
         **tuning: Any,
     ) -> None:
-        unknown = tuning.keys() - set(TUNING_OF_READS)
-        if unknown:
-            raise TypeError(f"ParquetDataset() got an unexpected keyword argument {min(unknown)!r}")
+        check_tuning("ParquetDataset", tuning)
         self._filters = checked(filters)
         self._given_schema = schema
         self._filesystem = filesystem
@@ -58,9 +69,7 @@ class ParquetDataset:
         self._depth = schema_depth_limit
         self._dictionaries = list(read_dictionary or ())
         self._place, self._storage = located(path_or_paths, filesystem)
-        self._options = read_options(
-            None, coerce_int96_timestamp_unit, decryption_properties, page_checksum_verification, schema_depth_limit
-        )
+        self._options = read_options(coerce_int96_timestamp_unit, decryption_properties, schema_depth_limit)
         self._partitioning = _partitioning(partitioning, self._place)
         self._dataset: Dataset | None = None
         if isinstance(self._place, (list, tuple)) and len(self._place) == 1:
@@ -135,8 +144,7 @@ class ParquetDataset:
     def equals(self, other: object) -> bool:
         return isinstance(other, ParquetDataset) and self.files == other.files and self.schema == other.schema
 
-    def __eq__(self, other: object) -> bool:
-        return self.equals(other)
+    __eq__ = equals
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -152,7 +160,7 @@ class ParquetDataset:
         with arrow_errors():
             wanted = None if columns is None else list(columns)
             if wanted is not None and use_pandas_metadata:
-                wanted += [name for name in self._index_columns() if name not in wanted]
+                wanted += [name for name in index_columns(self._metadata()) if name not in wanted]
             if wanted is None or len(set(wanted)) == len(wanted):
                 made = self._finished(self._read(wanted))
                 return self._with_pandas(made) if use_pandas_metadata else made
@@ -161,9 +169,6 @@ class ParquetDataset:
 
     def read_pandas(self, columns: Sequence[str] | None = None, use_threads: bool = True) -> Any:
         return self.read(columns, use_threads, use_pandas_metadata=True)
-
-    def _index_columns(self) -> list[str]:
-        return index_columns(self._metadata())
 
     def _with_pandas(self, table: Any) -> Any:
         """The table with what the folder's summary says about pandas' frame, where its files say nothing."""
@@ -187,12 +192,14 @@ class ParquetDataset:
         return found
 
     def _read(self, wanted: list[str] | None) -> Any:
-        if not is_expression(self._filters):
-            return self._read_by(wanted, self._filters, None)
         try:
             return self._read_by(wanted, self._filters, None)
-        except FilterError:  # it has a part that pyparq does not know: pyarrow looks at the rows
-            return self._read_by(wanted, None, self._filters)
+        except FilterError:
+            if not is_expression(self._filters):
+                raise
+            return self._read_by(
+                wanted, None, self._filters
+            )  # a part that pyparq does not know: pyarrow tests the rows
 
     def _read_by(self, wanted: list[str] | None, own_filters: Any, later: Any) -> Any:
         """The rows that pyparq's filter and then pyarrow's expression leave."""
@@ -295,3 +302,40 @@ def _inspected(factory: Any, place: str) -> Any:
     own = set(Dataset(place, partitioning=None).schema.names)
     whole = ds.dataset(place, format="parquet", partitioning=factory).schema
     return pa.schema([field for field in whole if field.name not in own])
+
+
+@arrow_errors()
+def read_table(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    use_threads: bool = True,
+    schema: Any = None,
+    use_pandas_metadata: bool = False,
+    **options: Any,
+) -> Any:
+    """A file, a folder or a list of files as a table.
+
+    ``source``: a path, a folder, a list of paths, a file object or a buffer. ``columns``: names, or paths such as
+    ``"a.b"``. ``schema``: pyarrow's, which all files are read in. ``use_pandas_metadata``: read the columns of pandas'
+    index too. ``options``: those of :class:`ParquetDataset`, with ``filters``, ``partitioning`` and ``filesystem``.
+
+    Example::
+
+        import pyparq.parquet as pq
+
+        table = pq.read_table("flights.parquet", columns=["flight"], filters=[("dest", "==", "LAX")])
+    """
+    return ParquetDataset(source, schema=schema, **options).read(columns, use_threads, use_pandas_metadata)
+
+
+def read_pandas(source: Any, columns: Sequence[str] | None = None, **options: Any) -> Any:
+    """:func:`read_table` with the columns of pandas' index.
+
+    Example::
+
+        import pyparq.parquet as pq
+
+        frame = pq.read_pandas("flights.parquet", columns=["flight"]).to_pandas()
+    """
+    return read_table(source, columns=columns, use_pandas_metadata=True, **options)

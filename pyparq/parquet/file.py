@@ -7,13 +7,20 @@ from types import TracebackType
 from typing import Any, Self
 
 from pyparq.column_names import ColumnName
-from pyparq.parquet.arrow import arrow_errors, even_batches, has_pyarrow, schema_of, table_of
+from pyparq.parquet.arguments import check_source, check_tuning, is_folder, located, read_options
+from pyparq.parquet.arrow import (
+    arrow_errors,
+    asked_of,
+    even_batches,
+    has_pyarrow,
+    index_columns,
+    schema_of,
+    table_of,
+    with_asked_types,
+    with_types,
+)
 from pyparq.parquet.metadata import FileMetaData
-from pyparq.parquet.options import TUNING_OF_READS, read_options
-from pyparq.parquet.pandas_index import index_columns
 from pyparq.parquet.schema import ParquetSchema
-from pyparq.parquet.sources import check_source, is_folder, located
-from pyparq.parquet.types import asked_of, with_asked_types, with_types
 from pyparq.read.file import ParquetFile as OwnFile
 
 
@@ -50,15 +57,11 @@ class ParquetFile:
         buffer_size: int = 0,
         **tuning: Any,
     ) -> None:
-        unknown = tuning.keys() - set(TUNING_OF_READS)
-        if unknown:
-            raise TypeError(f"ParquetFile() got an unexpected keyword argument {min(unknown)!r}")
+        check_tuning("ParquetFile", tuning)
         self._asked = binary_type, list_type, arrow_extensions_enabled
         check_source(source, buffer_size)
         place, storage = located(source, filesystem)
-        options = read_options(
-            None, coerce_int96_timestamp_unit, decryption_properties, page_checksum_verification, schema_depth_limit
-        )
+        options = read_options(coerce_int96_timestamp_unit, decryption_properties, schema_depth_limit)
         if is_folder(place):
             raise IsADirectoryError(f"Cannot open for reading: path '{place}' is a directory")
         self.common_metadata = common_metadata
@@ -201,3 +204,35 @@ def known_columns(tree: Any, wanted: Sequence[str]) -> list[ColumnName]:
             leaf.path for leaf in child.leaves() if any(leaf.path[:k] in asked for k in range(1, len(leaf.path) + 1))
         ]
     return found
+
+
+@arrow_errors()
+def read_metadata(
+    where: Any, memory_map: bool = False, decryption_properties: Any = None, filesystem: Any = None, **tuning: Any
+) -> FileMetaData:
+    """The metadata of one file.
+
+    Example::
+
+        import pyparq.parquet as pq
+
+        print(pq.read_metadata("flights.parquet").row_group(0).column(0).statistics)
+    """
+    with ParquetFile(where, decryption_properties=decryption_properties, filesystem=filesystem, **tuning) as file:
+        return file.metadata
+
+
+@arrow_errors()
+def read_schema(
+    where: Any, memory_map: bool = False, decryption_properties: Any = None, filesystem: Any = None, **tuning: Any
+) -> Any:
+    """The schema of one file as pyarrow's.
+
+    Example::
+
+        import pyparq.parquet as pq
+
+        print(pq.read_schema("flights.parquet").names)
+    """
+    with ParquetFile(where, decryption_properties=decryption_properties, filesystem=filesystem, **tuning) as file:
+        return file.schema_arrow
