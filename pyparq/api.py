@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.several import names_many
@@ -62,26 +62,24 @@ def read_table(
         table = pyparq.read_table("flights.parquet", ["flight", "dest"], filters=pyparq.col("tailnum") == "N14228")
         frame = table.to_pandas()
     """
-    ReadOptions.check_known(
-        options, ("columns", "filters", "row_groups", "rows", "limit", "storage_options", "filesystem")
-    )
+    if options:
+        ReadOptions.check_known(options, _PARAMETERS)
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
     given = ReadOptions.make(options)
-    columns, filters, row_groups, rows = map(_repeatable, (columns, filters, row_groups, rows))
+    # A list in the place of an iterator: a file that has changed is asked a second time.
+    asked: list[Any] = [list(one) if hasattr(one, "__next__") else one for one in (columns, filters, row_groups, rows)]
     source = begun(source, storage_options, given, _READER)
     return reader.read_once(
         source,
         given,
         storage_options,
-        lambda file: reader.first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
+        lambda file: reader.first_scan(file, *asked, limit).to_table(),
     )
 
 
-def _repeatable(given: Any) -> Any:
-    """A list in the place of an iterator: a file that has changed is asked a second time."""
-    return list(given) if isinstance(given, Iterator) else given
+_PARAMETERS = ("columns", "filters", "row_groups", "rows", "limit", "storage_options", "filesystem")
 
 
 async def read_table_async(

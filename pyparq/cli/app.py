@@ -15,7 +15,7 @@ from typing import Any, TextIO, cast
 import click
 
 from pyparq._version import __version__
-from pyparq.cli import missing_extra
+from pyparq.cli.missing_extra import missing_extra
 from pyparq.cli.output import one_line
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130

@@ -95,21 +95,21 @@ def index_columns(metadata: Mapping[bytes, bytes] | None) -> list[str]:
 # ---- the types that are asked for
 
 
-def asked_of(metadata: Any, binary_type: Any, list_type: Any, extensions: bool) -> tuple[Any, Any, bool]:
+def types_for(metadata: Any, binary_type: Any, list_type: Any, extensions: bool) -> tuple[Any, Any, bool]:
     """The types to ask a file for: none where its ``ARROW:schema`` says which types its columns have."""
     return (None, None, extensions) if b"ARROW:schema" in (metadata or {}) else (binary_type, list_type, extensions)
 
 
 def with_types(table: Any, binary_type: Any, list_type: Any, extensions: bool = True) -> Any:
-    """A table or batch of pyarrow's with other types: see :func:`with_asked_types`."""
+    """A table or batch of pyarrow's with other types: see :func:`schema_with_types`."""
     if binary_type is None and list_type is None and extensions:
         return table
     schema = table.schema
-    wanted = with_asked_types(schema, binary_type, list_type, extensions)
+    wanted = schema_with_types(schema, binary_type, list_type, extensions)
     return table if wanted is schema else table.cast(wanted)
 
 
-def with_asked_types(schema: Any, binary_type: Any, list_type: Any, extensions: bool = True) -> Any:
+def schema_with_types(schema: Any, binary_type: Any, list_type: Any, extensions: bool = True) -> Any:
     """pyarrow's schema with other types for text, binary and lists; the same schema where nothing changes.
 
     ``binary_type``: pyarrow's type for binary columns without annotation, and the like of it for text.

@@ -19,12 +19,12 @@ from pyparq.parquet.arguments import (
 )
 from pyparq.parquet.arrow import (
     arrow_errors,
-    asked_of,
     has_pyarrow,
     index_columns,
     schema_of,
+    schema_with_types,
     table_of,
-    with_asked_types,
+    types_for,
     with_types,
 )
 from pyparq.parquet.file import ParquetFile, known_columns, text_columns
@@ -65,7 +65,7 @@ class ParquetDataset:
         self._given_schema = schema
         self._filesystem = filesystem
         check_source(path_or_paths, buffer_size)
-        self._asked = binary_type, list_type, arrow_extensions_enabled
+        self._types = binary_type, list_type, arrow_extensions_enabled
         self._depth = schema_depth_limit
         self._dictionaries = list(read_dictionary or ())
         self._place, self._storage = located(path_or_paths, filesystem)
@@ -112,7 +112,7 @@ class ParquetDataset:
         if self._one is not None:
             return self._one.schema_arrow
         schema = self._in_dictionaries(schema_of(self._open().schema))
-        return with_asked_types(schema, *asked_of(self._metadata(), *self._asked))
+        return schema_with_types(schema, *types_for(self._metadata(), *self._types))
 
     @property
     def files(self) -> list[str]:
@@ -222,7 +222,7 @@ class ParquetDataset:
             wanted = self._in_dictionaries(schema)
             if wanted is not schema:
                 table = _encoded(table, wanted)
-        return with_types(table, *asked_of(self._metadata(), *self._asked))
+        return with_types(table, *types_for(self._metadata(), *self._types))
 
     def _in_dictionaries(self, schema: Any) -> Any:
         """The schema with partition columns as pyarrow has them: dictionaries of text or of int32."""

@@ -10,13 +10,13 @@ from pyparq.column_names import ColumnName
 from pyparq.parquet.arguments import check_source, check_tuning, is_folder, located, read_options
 from pyparq.parquet.arrow import (
     arrow_errors,
-    asked_of,
     even_batches,
     has_pyarrow,
     index_columns,
     schema_of,
+    schema_with_types,
     table_of,
-    with_asked_types,
+    types_for,
     with_types,
 )
 from pyparq.parquet.metadata import FileMetaData
@@ -58,7 +58,7 @@ class ParquetFile:
         **tuning: Any,
     ) -> None:
         check_tuning("ParquetFile", tuning)
-        self._asked = binary_type, list_type, arrow_extensions_enabled
+        self._types = binary_type, list_type, arrow_extensions_enabled
         check_source(source, buffer_size)
         place, storage = located(source, filesystem)
         options = read_options(coerce_int96_timestamp_unit, decryption_properties, schema_depth_limit)
@@ -72,7 +72,7 @@ class ParquetFile:
             known = text_columns(self._own.schema, read_dictionary or ())
             if known:
                 self._own = OwnFile(place, storage_options=storage, read_dictionary=known, **options)
-        self._asked = asked_of(self._own.key_value_metadata, *self._asked)
+        self._types = types_for(self._own.key_value_metadata, *self._types)
         self._handle = place if hasattr(place, "closed") else None
 
     def __enter__(self) -> Self:
@@ -109,14 +109,14 @@ class ParquetFile:
     @property
     def schema_arrow(self) -> Any:
         """pyarrow's schema of the table that :meth:`read` returns."""
-        return with_asked_types(schema_of(self._own.schema_arrow), *self._asked)
+        return schema_with_types(schema_of(self._own.schema_arrow), *self._types)
 
     @property
     def num_row_groups(self) -> int:
         return self._own.num_row_groups
 
     def _table(self, table: Any) -> Any:
-        return with_types(table_of(table), *self._asked)
+        return with_types(table_of(table), *self._types)
 
     def _names(self, columns: Sequence[str] | None, use_pandas_metadata: bool) -> list[ColumnName] | None:
         """The columns that the file has of these. Other names are passed over, as pyarrow does."""
@@ -172,7 +172,7 @@ class ParquetFile:
         with arrow_errors():
             pieces = (table_of(batch) for batch in self._own.iter_batches(size, row_groups, names))
             for batch in even_batches(pieces, size) if has_pyarrow() else pieces:
-                yield with_types(batch, *self._asked)
+                yield with_types(batch, *self._types)
 
     def scan_contents(self, columns: Sequence[str] | None = None, batch_size: int = 65536) -> int:
         """Read all values of the columns, and return the number of rows."""

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from cli_files import ok, refused, run, sample, write_sample
 
-from pyparq.cli import missing_extra
+from pyparq.cli.missing_extra import missing_extra
 
 
 def imported(tmp_path: Path, text: str | bytes, suffix: str = ".csv", *options: str) -> pa.Table:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from cli_files import ok, plain, refused, run, shell, terminal, write_sample
 
-from pyparq.cli import missing_extra, requirement
+from pyparq.cli.missing_extra import missing_extra, requirement
 from pyparq.cli.output import cut, width
 from pyparq.cli.progress import Busy
 from pyparq.runtime.terminal_text import visible
