@@ -69,13 +69,14 @@ def read_table(
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
     given = ReadOptions.make(options)
     # A list in the place of an iterator: a file that has changed is asked a second time.
-    asked: list[Any] = [list(one) if hasattr(one, "__next__") else one for one in (columns, filters, row_groups, rows)]
+    parts: list[Any] = [columns, filters, row_groups, rows]
+    columns, filters, row_groups, rows = [list(part) if hasattr(part, "__next__") else part for part in parts]
     source = begun(source, storage_options, given, _READER)
     return reader.read_once(
         source,
         given,
         storage_options,
-        lambda file: reader.first_scan(file, *asked, limit).to_table(),
+        lambda file: reader.first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
     )
 
 
