@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import click
@@ -230,19 +231,17 @@ class RowDifferences:
 def compare_by_position(first: Any, second: Any, names: list[str], shown: int, show: Progress) -> RowDifferences:
     """Row 1 with row 1, row 2 with row 2."""
     found, unlike = RowDifferences(), list[int]()
-    old, new = (_Texts(source, names) for source in (first, second))
-    while True:
-        rows = min(old.waiting(), new.waiting())
-        if rows == 0:
-            break
-        a, b = old.take(rows), new.take(rows)
-        if a != b:
-            unlike += [found.old + n for n, (x, y) in enumerate(zip(a, b, strict=True)) if x != y]
-        found.old += rows
-        show(old.share, found.old)
-    common = found.old
+    common = 0
+    for old, new in zip_longest(_texts_of(first, names, show), _texts_of(second, names)):
+        if old is None:
+            found.added += 1
+        elif new is None:
+            found.removed += 1
+        else:
+            if old != new:
+                unlike.append(common)
+            common += 1
     found.changed, found.same = len(unlike), common - len(unlike)
-    found.removed, found.added = old.rest(), new.rest()
     found.old, found.new = common + found.removed, common + found.added
     _look_at(found, first, second, names, unlike, unlike, shown)
     _add_alone(found, "removed", first, names, range(common, found.old), [], shown)
@@ -250,37 +249,14 @@ def compare_by_position(first: Any, second: Any, names: list[str], shown: int, s
     return found
 
 
-class _Texts:
-    """The rows of a source as text, some at a time."""
-
-    def __init__(self, source: Any, names: list[str]) -> None:
-        self._scan = source.scan(names)
-        self._pieces = pieces(self._scan.batches())
-        self._lines: list[bytes] = []
-        self._at = 0
-
-    @property
-    def share(self) -> float:
-        return float(self._scan.share_done)
-
-    def waiting(self) -> int:
-        """Rows that are there; 0 at the end."""
-        while self._at == len(self._lines):
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._lines, self._at = row_texts(piece, range(len(piece.columns))), 0
-        return len(self._lines) - self._at
-
-    def take(self, rows: int) -> list[bytes]:
-        self._at += rows
-        return self._lines[self._at - rows : self._at]
-
-    def rest(self) -> int:
-        """Rows that are left."""
-        left = self.waiting()
-        self._lines = []
-        return left + sum(int(piece.num_rows) for piece in self._pieces)
+def _texts_of(source: Any, names: list[str], show: Progress | None = None) -> Iterator[bytes]:
+    """The rows of a source as text. ``show``: is told how far it is."""
+    scan, rows = source.scan(names), 0
+    for piece in pieces(scan.batches()):
+        yield from row_texts(piece, range(len(piece.columns)))
+        rows += piece.num_rows
+        if show is not None:
+            show(scan.share_done, rows)
 
 
 def row_texts(batch: Any, columns: Sequence[int]) -> list[bytes]:
@@ -296,15 +272,11 @@ def compare_by_key(
     first: Any, second: Any, keys: list[str], names: list[str], shown: int, show: Progress
 ) -> RowDifferences:
     """Rows with one key. Raises :class:`DataError` where a key comes twice on one side."""
-    old, new = (_Digests(source, keys, names, show) for source in (first, second))
-    for side in (old, new):
-        side.check_unique(keys)
-    both_old, both_new = _common_places(old, new)
-    unlike = old.rows[both_old] != new.rows[both_new]
-    removed, added = (np.setdiff1d(np.arange(len(s.keys)), b) for s, b in ((old, both_old), (new, both_new)))
-    found = RowDifferences(
-        len(old.keys), len(new.keys), int((~unlike).sum()), int(unlike.sum()), len(removed), len(added)
-    )
+    (old, old_rows), (new, new_rows) = (_digests_of(source, keys, names, show) for source in (first, second))
+    _, both_old, both_new = np.intersect1d(old, new, assume_unique=True, return_indices=True)
+    unlike = old_rows[both_old] != new_rows[both_new]
+    removed, added = (np.setdiff1d(np.arange(len(s)), b) for s, b in ((old, both_old), (new, both_new)))
+    found = RowDifferences(len(old), len(new), int((~unlike).sum()), int(unlike.sum()), len(removed), len(added))
     changed = np.argsort(both_old[unlike], kind="stable")
     _look_at(found, first, second, names, both_old[unlike][changed], both_new[unlike][changed], shown, keys)
     _add_alone(found, "removed", first, names, removed, keys, shown)
@@ -312,53 +284,31 @@ def compare_by_key(
     return found
 
 
-class _Digests:
+def _digests_of(source: Any, keys: list[str], names: list[str], show: Progress) -> tuple[Digests, Digests]:
     """Digests of the key and of the rest of each row: 16 bytes each, so that two that are equal mean equal texts."""
-
-    def __init__(self, source: Any, keys: list[str], names: list[str], show: Progress) -> None:
-        self._source = source
-        scan = source.scan([*keys, *names])
-        found: list[tuple[Digests, Digests]] = []
-        rows = 0
-        for piece in pieces(scan.batches()):
-            found.append((_digests(piece, range(len(keys))), _digests(piece, range(len(keys), len(keys) + len(names)))))
-            rows += piece.num_rows
-            show(scan.share_done, rows)
-        self.keys, self.rows = (
-            np.concatenate([_none(), *side]) for side in (zip(*found, strict=True) if found else ((), ()))
+    scan, rows = source.scan([*keys, *names]), 0
+    of_keys, of_rows = [np.empty(0, "S16")], [np.empty(0, "S16")]
+    for piece in pieces(scan.batches()):
+        of_keys.append(_digests(piece, range(len(keys))))
+        of_rows.append(_digests(piece, range(len(keys), len(keys) + len(names))))
+        rows += piece.num_rows
+        show(scan.share_done, rows)
+    found = np.concatenate(of_keys)
+    order = np.argsort(found, kind="stable")
+    again = np.flatnonzero(found[order][1:] == found[order][:-1])
+    if len(again):
+        values = source.take([int(order[again[0]])], keys).to_pylist()[0]
+        shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
+        raise DataError(
+            f"the key does not tell rows apart: {shown} comes more than once. Name more columns with --key, or "
+            "leave --key out to compare rows by their position"
         )
-        self.order = np.argsort(self.keys, kind="stable")
-
-    def check_unique(self, names: list[str]) -> None:
-        ordered = self.keys[self.order]
-        again = np.flatnonzero(ordered[1:] == ordered[:-1])
-        if len(again):
-            row = int(self.order[again[0]])
-            values = self._source.take([row], names).to_pylist()[0]
-            shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
-            raise DataError(
-                f"the key does not tell rows apart: {shown} comes more than once. Name more columns with --key, or "
-                "leave --key out to compare rows by their position"
-            )
-
-
-def _none() -> Digests:
-    return np.empty(0, "S16")
+    return found, np.concatenate(of_rows)
 
 
 def _digests(piece: Any, columns: range) -> Digests:
     texts = row_texts(piece, columns) if columns else [b""] * piece.num_rows
     return np.frombuffer(b"".join(map(xxhash.xxh3_128_digest, texts)), "S16")
-
-
-def _common_places(old: _Digests, new: _Digests) -> tuple[Any, Any]:
-    """Rows of both sides with one key, pair by pair."""
-    ordered = new.keys[new.order]
-    if not len(ordered):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    at = np.minimum(np.searchsorted(ordered, old.keys), len(ordered) - 1)
-    hit = ordered[at] == old.keys
-    return np.flatnonzero(hit), new.order[at[hit]]
 
 
 # ---- some of the rows that differ
