@@ -71,13 +71,11 @@ class ParquetDataset:
         self._place, self._storage = located(path_or_paths, filesystem)
         self._options = read_options(coerce_int96_timestamp_unit, decryption_properties, schema_depth_limit)
         self._partitioning = _partitioning(partitioning, self._place)
-        self._dataset: Dataset | None = None
         if isinstance(self._place, (list, tuple)) and len(self._place) == 1:
             self._place = self._place[0]
         with arrow_errors():
             self._one = self._single_file()
-            if self._one is None:
-                self._open()
+            self._folder: Any = None if self._one is not None else self._many_files()
 
     def _single_file(self) -> ParquetFile | None:
         if isinstance(self._place, (list, tuple)) or is_folder(self._place) or self._given_schema is not None:
@@ -92,17 +90,13 @@ class ParquetDataset:
             decryption_properties=self._options.get("decryption"), schema_depth_limit=self._depth,
         )  # fmt: skip
 
-    def _open(self) -> Dataset:
-        if self._dataset is None:
-            if self._dictionaries:
-                whole = Dataset(self._place, partitioning=self._partitioning, storage_options=self._storage)
-                first = files_of(whole).open(0) if whole.files else None
-                self._options["read_dictionary"] = [] if first is None else text_columns(first.tree, self._dictionaries)
-            self._dataset = Dataset(
-                self._place, schema=self._given_schema, partitioning=self._partitioning,
-                storage_options=self._storage, **self._options,
-            )  # fmt: skip
-        return self._dataset
+    def _many_files(self) -> Dataset:
+        given = {"partitioning": self._partitioning, "storage_options": self._storage}
+        if self._dictionaries:
+            whole = Dataset(self._place, **given)
+            first = files_of(whole).open(0) if whole.files else None
+            self._options["read_dictionary"] = [] if first is None else text_columns(first.tree, self._dictionaries)
+        return Dataset(self._place, schema=self._given_schema, **given, **self._options)
 
     # ---- schema and files
 
@@ -111,7 +105,7 @@ class ParquetDataset:
         """pyarrow's schema of the table that :meth:`read` returns."""
         if self._one is not None:
             return self._one.schema_arrow
-        schema = self._in_dictionaries(schema_of(self._open().schema))
+        schema = self._in_dictionaries(schema_of(self._folder.schema))
         return schema_with_types(schema, *types_for(self._metadata(), *self._types))
 
     @property
@@ -119,7 +113,7 @@ class ParquetDataset:
         """Paths of the files."""
         if self._one is not None:
             return [os.fspath(self._place)] if isinstance(self._place, str) else []
-        return list(self._open().files)
+        return list(self._folder.files)
 
     @property
     def fragments(self) -> list[Any]:
@@ -137,9 +131,7 @@ class ParquetDataset:
 
         return LocalFileSystem()
 
-    @property
-    def partitioning(self) -> Any:
-        return self._partitioning
+    partitioning = property(lambda self: self._partitioning)
 
     def equals(self, other: object) -> bool:
         return isinstance(other, ParquetDataset) and self.files == other.files and self.schema == other.schema
@@ -182,7 +174,7 @@ class ParquetDataset:
         """Key-value metadata: that of the file, or of the folder's summary where the files have none of pandas'."""
         if self._one is not None:
             return self._one._own.key_value_metadata
-        first = files_of(self._open()).open(0) if self._open().files else None
+        first = files_of(self._folder).open(0) if self._folder.files else None
         found = {} if first is None else dict(first.key_values)
         for name in ("_common_metadata", "_metadata"):
             summary = os.path.join(self._place, name) if isinstance(self._place, str) else ""
@@ -209,8 +201,7 @@ class ParquetDataset:
             names = None if columns is None else _all_known(own.schema, columns)
             table = table_of(own.read(names, own_filters))
         else:
-            dataset = self._open()
-            table = table_of(dataset.read(columns, own_filters))
+            table = table_of(self._folder.read(columns, own_filters))
         kept = table if later is None else table.filter(later)
         return kept if wanted is None else _selected(kept, wanted)
 
@@ -220,13 +211,12 @@ class ParquetDataset:
         if self._one is None:
             schema = table.schema
             wanted = self._in_dictionaries(schema)
-            if wanted is not schema:
-                table = _encoded(table, wanted)
+            table = table if wanted is schema else _encoded(table, wanted)
         return with_types(table, *types_for(self._metadata(), *self._types))
 
     def _in_dictionaries(self, schema: Any) -> Any:
         """The schema with partition columns as pyarrow has them: dictionaries of text or of int32."""
-        names = set(self._open().partitions.names) if self._given_schema is None else set()
+        names = set(self._folder.partitions.names) if self._given_schema is None else set()
         if not names or not has_pyarrow() or self._partitioning is None:
             return schema
         import pyarrow as pa

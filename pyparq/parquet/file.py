@@ -20,7 +20,6 @@ from pyparq.parquet.arrow import (
     with_types,
 )
 from pyparq.parquet.metadata import FileMetaData
-from pyparq.parquet.schema import ParquetSchema
 from pyparq.read.file import ParquetFile as OwnFile
 
 
@@ -102,18 +101,13 @@ class ParquetFile:
             self._metadata = FileMetaData(found.raw, found.serialized_size)
         return self._metadata
 
-    @property
-    def schema(self) -> ParquetSchema:
-        return self.metadata.schema
+    schema = property(lambda self: self.metadata.schema)
+    num_row_groups = property(lambda self: self._own.num_row_groups)
 
     @property
     def schema_arrow(self) -> Any:
         """pyarrow's schema of the table that :meth:`read` returns."""
         return schema_with_types(schema_of(self._own.schema_arrow), *self._types)
-
-    @property
-    def num_row_groups(self) -> int:
-        return self._own.num_row_groups
 
     def _table(self, table: Any) -> Any:
         return with_types(table_of(table), *self._types)
