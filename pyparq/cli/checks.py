@@ -13,7 +13,7 @@ from pyparq.cli.options import COLUMNS, FILE, JSON, SOURCE, SPARK, decryption, s
 from pyparq.cli.output import Grid, count, emit, print_json, say, title
 from pyparq.cli.progress import Busy
 from pyparq.cli.sources import opened, plain_errors_of, source_of
-from pyparq.cli.spark import run_on_spark
+from pyparq.cli.upkeep import run_on_spark
 
 
 @click.command("verify")

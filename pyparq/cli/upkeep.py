@@ -29,7 +29,6 @@ from pyparq.cli.options import (
 from pyparq.cli.output import Grid, count, emit, print_json, say, title
 from pyparq.cli.progress import Busy
 from pyparq.cli.sources import PIPE, complete_output, opened_any, rows_in, sources_of
-from pyparq.cli.spark import run_on_spark
 from pyparq.errors import OptionError
 
 OUTPUT = click.option(
@@ -331,3 +330,38 @@ def rewrite_command(
             max_memory=memory, max_bytes_per_file=max_file_size, max_rows_per_file=max_file_rows, temp_folder=temp,
             force=force, **given,
         )  # fmt: skip
+
+
+# ---- on Spark
+
+
+def run_on_spark(work: str, sources: Any, target: Any, master: str | None, as_json: bool, **options: Any) -> int:
+    """Run ``pyparq.spark``'s function ``work`` and show its report; the exit code, 1 where a file failed."""
+    if decryption() is not None:
+        raise OptionError('keys are not sent to Spark. Use pyparq.spark with decryption="module:function" instead')
+    import pyparq.spark
+    from pyparq.spark.session import local_session
+
+    spark = local_session("pyparq", master)
+    spark.sparkContext.setLogLevel("ERROR")
+    with Busy("working on Spark") as busy:
+        arguments = {} if target is None else {"target": target}
+        frame = getattr(pyparq.spark, work)(spark, sources, **arguments, **options, progress=busy.show_share)
+    rows = [row.asDict() for row in frame.collect()]
+    spark.stop()
+    if as_json:
+        print_json({"files": rows})
+    else:
+        _show_jobs(rows)
+    return 0 if all(row["ok"] for row in rows) else 1
+
+
+def _show_jobs(rows: list[dict[str, Any]]) -> None:
+    failed = [row for row in rows if not row["ok"]]
+    title(f"{count(len(rows), 'file')}, {len(failed) or 'none'} with errors")
+    lines = [{**row, "seconds": f"{row['seconds']:.2f}"} for row in rows]
+    Grid("=file:path|rows|?bytes copied:bytes_copied|?bytes new:bytes_written|?>seconds|added", lines).show()
+    if failed:
+        emit()
+    for row in failed:
+        say(f"{row['path']}: {row['error']}")
