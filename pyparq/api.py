@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.several import names_many
 from pyparq.errors import OptionError
 from pyparq.io.first_request import begun
 from pyparq.io.given_systems import located as on_system
-from pyparq.option_help import READ, with_options
-from pyparq.options import ReadOptions
+from pyparq.options import ReadOptions, with_options
 from pyparq.read.async_reads import run_async
 from pyparq.runtime.lazy_import import Later
 
@@ -63,14 +62,15 @@ def read_table(
         table = pyparq.read_table("flights.parquet", ["flight", "dest"], filters=pyparq.col("tailnum") == "N14228")
         frame = table.to_pandas()
     """
-    ReadOptions.check_known(
-        options, ("columns", "filters", "row_groups", "rows", "limit", "storage_options", "filesystem")
-    )
+    if options:
+        ReadOptions.check_known(options, _PARAMETERS)
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
     given = ReadOptions.make(options)
-    columns, filters, row_groups, rows = map(_repeatable, (columns, filters, row_groups, rows))
+    # A list in the place of an iterator: a file that has changed is asked a second time.
+    parts: list[Any] = [columns, filters, row_groups, rows]
+    columns, filters, row_groups, rows = [list(part) if hasattr(part, "__next__") else part for part in parts]
     source = begun(source, storage_options, given, _READER)
     return reader.read_once(
         source,
@@ -80,9 +80,7 @@ def read_table(
     )
 
 
-def _repeatable(given: Any) -> Any:
-    """A list in the place of an iterator: a file that has changed is asked a second time."""
-    return list(given) if isinstance(given, Iterator) else given
+_PARAMETERS = ("columns", "filters", "row_groups", "rows", "limit", "storage_options", "filesystem")
 
 
 async def read_table_async(
@@ -169,4 +167,4 @@ def read_metadata(
 
 
 for _function in (read_table, read_table_async, read_schema, read_metadata):
-    _function.__doc__ = with_options(_function.__doc__, READ)
+    _function.__doc__ = with_options(_function.__doc__, ReadOptions)

@@ -1,12 +1,43 @@
-"""What values of options are checked to be, and what unknown options may have meant."""
+"""How an option is declared, the checks of its value, and what unknown options may have meant."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, field, fields
+from functools import cache
 from typing import Any
 
 from pyparq.column_names import is_name
 from pyparq.errors import OptionError, near, near_matches
+
+Check = Callable[[str, Any], None]
+"""Takes the name of an option and its value. Raises :class:`OptionError` for a wrong one."""
+GIB = 1 << 30
+
+
+def option(default: Any, check: Check | None = None, *, help: str, is_list: bool = False) -> Any:
+    """A field of a class of options. ``default``: ``dict`` is an empty one. ``is_list``: as text it may be names with
+    commas between them."""
+    said = {"help": " ".join(help.split()), "check": check, "is_list": is_list}
+    return field(default_factory=dict, metadata=said) if default is dict else field(default=default, metadata=said)
+
+
+def check_given(options: Any) -> None:
+    """Check the options that are not the defaults."""
+    for name, default, check in _checked(type(options)):  # type: ignore[arg-type]
+        value = getattr(options, name)
+        if value is not default:
+            check(name, value)
+
+
+@cache
+def _checked(options: Any) -> list[tuple[str, Any, Check]]:
+    """The options that have a check, with their defaults."""
+    found = [(f.name, f.default, f.metadata["check"]) for f in fields(options)]
+    return [(name, {} if default is MISSING else default, check) for name, default, check in found if check is not None]
+
+
+# ---- checks
 
 
 def is_int(value: Any) -> bool:
@@ -17,26 +48,78 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def check_int(name: str, value: Any, least: int) -> None:
-    if not is_int(value) or value < least:
-        raise OptionError(f"{name} must be a whole number of at least {least}, not {value!r}")
+def _fail(name: str, wanted: str, value: Any) -> None:
+    raise OptionError(f"{name} must be {wanted}, not {value!r}")
 
 
-def check_switch(name: str, value: Any, per_column: bool) -> None:
-    """``True``, ``False``, or the columns it is on for, as names or (``per_column``) as a dict of booleans."""
-    if isinstance(value, bool):
-        return
-    if isinstance(value, Mapping) and per_column and all(isinstance(v, bool) for v in value.values()):
-        return
-    if isinstance(value, (list, tuple, set, frozenset)) and all(is_name(v) for v in value):
-        return
-    more = ", or a dict of names to booleans" if per_column else ""
-    raise OptionError(f"{name} must be True, False or a list of names{more}, not {value!r}")
+def whole(least: int, most: int | None = None) -> Check:
+    """A whole number. ``most``: a number of GiB in bytes."""
+
+    def check(name: str, value: Any) -> None:
+        if not is_int(value) or value < least:
+            _fail(name, f"a whole number of at least {least}", value)
+        if most is not None and value > most:
+            _fail(name, f"at most {most // GIB} GiB", value)
+
+    return check
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise OptionError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")
+def choice(*choices: str) -> Check:
+    """One of some texts."""
+
+    def check(name: str, value: Any) -> None:
+        if value not in choices:
+            _fail(name, " or ".join(map(repr, choices)), value)
+
+    return check
+
+
+def instance(kind: type[Any], shown: str) -> Check:
+    """An object of a class."""
+
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, kind):
+            _fail(name, shown, value)
+
+    return check
+
+
+flag = instance(bool, "True or False")
+
+
+def flag_or_auto(name: str, value: Any) -> None:
+    if not isinstance(value, bool) and value != "auto":
+        _fail(name, "True, False or 'auto'", value)
+
+
+def seconds(name: str, value: Any) -> None:
+    if not is_number(value) or value < 0:
+        _fail(name, "a number of seconds", value)
+
+
+def switch_by_name(name: str, value: Any, more: str = "") -> None:
+    """``True``, ``False``, or the columns it is on for."""
+    if not isinstance(value, (bool, list, tuple, set, frozenset)) or not (
+        isinstance(value, bool) or all(is_name(column) for column in value)
+    ):
+        _fail(name, f"True, False or a list of names{more}", value)
+
+
+def switch(name: str, value: Any) -> None:
+    """The same, or a dict of booleans by column."""
+    if not isinstance(value, Mapping) or not all(isinstance(v, bool) for v in value.values()):
+        switch_by_name(name, value, ", or a dict of names to booleans")
+
+
+by_column = instance(Mapping, "a dict with columns as keys")
+
+
+def by_column_or_auto(name: str, value: Any) -> None:
+    if not isinstance(value, (Mapping, type(None))) and value != "auto":
+        _fail(name, "'auto' or a dict with columns as keys", value)
+
+
+# ---- unknown options
 
 
 _NO_DATASETS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 from pyparq.column_names import ColumnName, is_name
@@ -75,20 +75,16 @@ def bloom_options(given: Any, base: BloomOptions | None = None) -> BloomOptions 
     if isinstance(given, BloomOptions):
         return given
     if isinstance(given, str) and given == "auto":
-        return BloomOptions(**{**_as_dict(base), "auto": True})
+        return replace(base, auto=True)
     if is_number(given):
-        return BloomOptions(**{**_as_dict(base), "fpp": given})
+        return replace(base, fpp=given)
     if isinstance(given, Mapping):
         known = [f.name for f in fields(BloomOptions)]
         for name in given:
             if name not in known:
                 raise OptionError(f"unknown Bloom filter option {name!r}{near_matches(str(name), known, 'options')}")
-        return BloomOptions(**{**_as_dict(base), **given})
+        return replace(base, **given)
     raise OptionError(f"a Bloom filter takes True, a false-positive rate, 'auto' or a dict of options, not {given!r}")
-
-
-def _as_dict(options: BloomOptions) -> dict[str, Any]:
-    return {f.name: getattr(options, f.name) for f in fields(options)}
 
 
 class BloomValues(TypedDict, total=False):
@@ -133,6 +129,11 @@ def sort_keys(given: Any) -> tuple[SortKey, ...]:
     if len(set(names)) != len(names):
         raise OptionError(f"the sort order names a column twice: {names}")
     return keys
+
+
+def check_sort_order(name: str, value: Any) -> None:
+    """Raise :class:`OptionError` for what is no sort order."""
+    sort_keys(value)
 
 
 _DIRECTIONS = ("ascending", "descending", "asc", "desc")

@@ -10,7 +10,7 @@ from pyparq.datasets.read.dataset import Dataset
 from pyparq.errors import FilterError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
 from pyparq.filters.polars_expressions import as_filters
-from pyparq.option_help import READ, with_options
+from pyparq.options import ReadOptions, with_options
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.runtime.messages import requirement
 
@@ -70,7 +70,7 @@ _DEFAULTS: dict[str, Any] = {
     "storage_options": None, "filesystem": None,
 }  # fmt: skip
 
-scan.__doc__ = with_options(scan.__doc__, READ)
+scan.__doc__ = with_options(scan.__doc__, ReadOptions)
 
 
 class _Source:

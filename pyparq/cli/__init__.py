@@ -1,4 +1,4 @@
-"""The command line: ``pyparq schema | meta | pages | index | bloom | head | query | explain``.
+"""The command line. ``pyparq.cli.app`` lists its commands.
 
 Needs the extra ``cli`` (click, rich, sqlglot). Nothing here is imported by the library itself.
 """
@@ -9,6 +9,9 @@ import sys
 from collections.abc import Sequence
 
 from pyparq.cli.missing_extra import missing_extra
+
+DOOR = ()
+"""Modules of this package that other packages may use: none."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -23,7 +26,3 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"pyparq: error: {advice}", file=sys.stderr)
         return 2
     return run(list(sys.argv[1:] if argv is None else argv))
-
-
-DOOR = ()
-"""Modules of this package that other packages may use: none."""

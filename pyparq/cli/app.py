@@ -10,13 +10,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import click
 
 from pyparq._version import __version__
 from pyparq.cli.missing_extra import missing_extra
-from pyparq.cli.text import one_line
+from pyparq.cli.output import one_line
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
@@ -24,29 +24,29 @@ _COMMANDS = {
     "schema": ("schema", "The columns with their Parquet types, annotations and Arrow types."),
     "meta": ("meta", "The footer: file facts, row groups, column chunks, statistics."),
     "pages": ("pages", "Every page: type, encoding, rows, offset, sizes, CRC."),
-    "index": ("index", "Page indexes: rows, nulls and bounds of each page."),
+    "index": ("pages", "Page indexes: rows, nulls and bounds of each page."),
     "bloom": ("bloom", "Bloom filters: list them, or look up values in them."),
-    "size": ("size", "The bytes of each column, compressed and not."),
-    "count": ("counting", "The number of rows, or of those for which an SQL condition is true."),
+    "size": ("meta", "The bytes of each column, compressed and not."),
+    "count": ("rows", "The number of rows, or of those for which an SQL condition is true."),
     "head": ("rows", "The first rows."),
     "tail": ("rows", "The last rows."),
     "sample": ("rows", "Some rows, chosen at random."),
     "cat": ("rows", "All rows, as lines of JSON or CSV."),
     "query": ("rows", "The rows for which an SQL condition is true."),
-    "lookup": ("lookup", "The rows with certain keys, out of many files."),
+    "lookup": ("rows", "The rows with certain keys, out of many files."),
     "import": ("converting", "Make a Parquet file of CSV or JSON lines."),
     "convert": ("converting", "Turn a file into Parquet, CSV, JSON lines, Arrow or Feather."),
     "explain": ("explain", "What each index rules out for a query, and what is read."),
-    "map": ("map", "A picture of a file or folder, as an HTML page."),
-    "diff": ("differences", "What differs between two files: schema, metadata, rows."),
-    "advise": ("advising", "What another way of writing a file would change, measured."),
-    "verify": ("verification", "Check checksums, statistics, indexes and filters against the data."),
-    "add-index": ("indexing", "Add Bloom filters and page indexes to files that exist."),
-    "index-dataset": ("cataloging", "Make or update a catalog of keys beside a folder of files."),
-    "edit-metadata": ("indexing", "Change the key-value metadata of files."),
-    "merge": ("merge", "Join files of one schema without decoding them."),
-    "split": ("splitting", "Cut files into several: by rows, bytes, or the values of a column."),
-    "rewrite": ("rewrite", "Write files again: join, sort, split, compress, encrypt."),
+    "map": ("explain", "A picture of a file or folder, as an HTML page."),
+    "diff": ("diff", "What differs between two files: schema, metadata, rows."),
+    "advise": ("checks", "What another way of writing a file would change, measured."),
+    "verify": ("checks", "Check checksums, statistics, indexes and filters against the data."),
+    "add-index": ("upkeep", "Add Bloom filters and page indexes to files that exist."),
+    "index-dataset": ("upkeep", "Make or update a catalog of keys beside a folder of files."),
+    "edit-metadata": ("upkeep", "Change the key-value metadata of files."),
+    "merge": ("upkeep", "Join files of one schema without decoding them."),
+    "split": ("upkeep", "Cut files into several: by rows, bytes, or the values of a column."),
+    "rewrite": ("upkeep", "Write files again: join, sort, split, compress, encrypt."),
 }
 
 
@@ -60,8 +60,7 @@ class LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"pyparq.cli.{_COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
-        return command
+        return cast(click.Command, getattr(module, f"{cmd_name.replace('-', '_')}_command"))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

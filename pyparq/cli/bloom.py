@@ -8,12 +8,11 @@ from typing import Any
 import click
 import numpy as np
 
-from pyparq.cli import chunks
-from pyparq.cli.common import ALL, FILE, JSON, ROW_GROUP, chosen_row_groups, file_of, opened, print_json
-from pyparq.cli.names import one_name
+from pyparq.cli.meta import type_name
+from pyparq.cli.options import ALL, FILE, JSON, ROW_GROUP, one_name
+from pyparq.cli.output import Grid, count, emit, on_terminal, print_json, raise_problems, ranges, title
 from pyparq.cli.progress import Busy
-from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
-from pyparq.cli.text import count
+from pyparq.cli.sources import chosen_row_groups, file_of, opened
 from pyparq.errors import FilterError, ParquetError
 from pyparq.filters.sql.literals import probe_value
 from pyparq.format.types import Field
@@ -55,7 +54,7 @@ def bloom_command(
             print_json({"file": file, "layout": layout, "filters": filters})
         else:
             _print(parquet, filters, layout, len(places))
-        chunks.raise_problems(problems)
+        raise_problems(problems)
 
 
 # ---- the list
@@ -104,24 +103,17 @@ def _print(parquet: Any, filters: list[dict[str, Any]], layout: str | None, aske
     if not filters:
         emit(f"no Bloom filter in {count(asked, 'column chunk')}")
         return
-    grid = Grid(
-        headings(">group|=column|=type|??>offset|??>bytes|>bitset|>bits set|>distinct, about|?>values|>false positives")
-    )
+    grid = Grid(">group|=column|=type|??@offset|??bytes|bitset|>bits set|>distinct, about|?values|>false positives")
     for f in filters:
         leaf = parquet.schema.leaves[f["column"]]
         distinct = f["estimated_distinct"]
         grid.add(
-            str(f["row_group"]), leaf.dotted, chunks.type_name(leaf), str(f["offset"]),
-            "-" if f["length"] is None else f"{f['length']:,}", f"{f['bitset_bytes']:,}", f"{100 * f['fill']:.1f} %",
-            "(full)" if distinct is None else f"{distinct:,}", f"{f['values']:,}", rate(f["false_positive_rate"]),
+            str(f["row_group"]), leaf.dotted, type_name(leaf), f["offset"], f["length"], f["bitset_bytes"],
+            f"{100 * f['fill']:.1f} %", "(full)" if distinct is None else distinct, f["values"],
+            f"{100 * f['false_positive_rate']:.3g} %",
         )  # fmt: skip
     title(f"{count(len(filters), 'Bloom filter')}, {sum(f['bitset_bytes'] for f in filters):,} bytes; {layout}")
-    show(grid)
-
-
-def rate(value: float) -> str:
-    """``1.02 %``, with as many digits as small rates need."""
-    return f"{100 * value:.3g} %"
+    grid.show()
 
 
 def _layout(parquet: Any) -> str | None:
@@ -168,32 +160,17 @@ def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_
         ]
         print_json({"file": file_of(parquet).name, "column": node.dotted, "probes": rows})
         return
-    title(f"column {node.dotted}: {chunks.type_name(node)}")
+    title(f"column {node.dotted}: {type_name(node)}")
     if len(texts) == 1:
-        grid = Grid(headings(">group|>rows|answer"))
+        grid = Grid(">group|rows|answer")
         for k, answer in zip(groups, answers[0], strict=True):
-            grid.add(str(k), f"{parquet.metadata.row_group(k).num_rows:,}", answer)
-        show(grid)
+            grid.add(str(k), int(parquet.metadata.row_group(k).num_rows), answer)
     else:
-        grid = Grid(headings("=value|in the file|maybe in row groups|certainly not in|no filter in"))
+        grid = Grid("=value|in the file|maybe in row groups|certainly not in|-no filter in")
         for text, row in zip(texts, answers, strict=True):
-            parts = [
-                [str(k) for k, a in zip(groups, row, strict=True) if a == kind] for kind in (MAYBE, NOT, NO_FILTER)
-            ]
-            verdict = NOT if all(answer == NOT for answer in row) else MAYBE
-            grid.add(text, verdict, *(ranges(part) for part in parts))
-        show(grid.without_empty("no filter in"))
-
-
-def ranges(numbers: Sequence[str]) -> str:
-    """``0-3 7``: consecutive row groups together."""
-    found: list[list[int]] = []
-    for n in map(int, numbers):
-        if found and found[-1][1] == n - 1:
-            found[-1][1] = n
-        else:
-            found.append([n, n])
-    return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in found) or "-"
+            parts = [[k for k, a in zip(groups, row, strict=True) if a == kind] for kind in (MAYBE, NOT, NO_FILTER)]
+            grid.add(text, NOT if all(answer == NOT for answer in row) else MAYBE, *map(ranges, parts))
+    grid.show()
 
 
 def _hashes(node: Any, text: str, shown: Field | None) -> list[int]:
@@ -207,7 +184,7 @@ def _hashes(node: Any, text: str, shown: Field | None) -> list[int]:
     leaf = node.type
     if not can_prune(leaf):
         raise FilterError(
-            f"Bloom filters of {chunks.type_name(node)} columns prove nothing, because writers fill them differently",
+            f"Bloom filters of {type_name(node)} columns prove nothing, because writers fill them differently",
             column=node.dotted,
         )
     value = probe_value(text, node, shown)

@@ -8,7 +8,7 @@ others, and strings that need no quoting are never looked at one by one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
-from pyparq.arrow.to_python import field_to_pylist
+from pyparq.arrow.to_python import check_field_names, field_to_pylist
 from pyparq.cli.values import cell_format, field_json, float_text
+from pyparq.errors import OptionError
 from pyparq.format.types import Field
 from pyparq.kernels import dict_encode_binary, dict_encode_fixed, number_texts, take_binary, utf8_validate
 
@@ -26,6 +27,10 @@ Places = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 Render = Callable[[Any], str]
 
+CELLS = 1 << 19
+"""Cells put together at a time, at most."""
+FIRST = 1 << 10
+"""Rows of the first piece, so that a pipe has something to show at once."""
 REPEATS = 4
 """Values are formatted once each where there are so many rows for one of them."""
 _FINE_UNITS = ("s", "ms", "us")
@@ -91,7 +96,7 @@ class Cells:
 
     texts: Texts
     places: Places
-    bare: npt.NDArray[np.bool_] | None = None
+    unquoted: npt.NDArray[np.bool_] | None = None
 
 
 def texts_of(strings: Sequence[str]) -> Texts:
@@ -116,11 +121,11 @@ def cells_of(column: Column, form: Form, field: Field | None = None) -> Cells:
     texts = joined([found.texts, texts_of([form.null])])
     places = np.full(column.length, len(found.texts), np.int64)
     places[rows] = found.places
-    bare = None
-    if found.bare is not None:
-        bare = np.zeros(column.length, np.bool_)
-        bare[rows] = found.bare
-    return Cells(texts, places, bare)
+    unquoted = None
+    if found.unquoted is not None:
+        unquoted = np.zeros(column.length, np.bool_)
+        unquoted[rows] = found.unquoted
+    return Cells(texts, places, unquoted)
 
 
 def _present(column: Column, form: Form) -> Cells:
@@ -131,7 +136,9 @@ def _present(column: Column, form: Form) -> Cells:
     if type_.dictionary is not None and column.dictionary is not None:
         entries = cells_of(column.dictionary, form)
         indices = column.values().astype(np.int64)
-        return Cells(entries.texts, entries.places[indices], None if entries.bare is None else entries.bare[indices])
+        return Cells(
+            entries.texts, entries.places[indices], None if entries.unquoted is None else entries.unquoted[indices]
+        )
     if type_.format == "b":
         return Cells(texts_of(["false", "true"]), column.values().astype(np.int64))
     if type_.format in ("u", "U"):
@@ -270,7 +277,7 @@ def lines(columns: Sequence[Cells], before: Sequence[str], end: str, num_rows: i
     size = len(pool[0])
     picks: list[Any] = []
     for k, cells in enumerate(columns):
-        quote = [] if cells.bare is None else [cells.bare.astype(np.int64)]  # text 0 or 1
+        quote = [] if cells.unquoted is None else [cells.unquoted.astype(np.int64)]  # text 0 or 1
         picks += [3 + k, *quote, size + cells.places, *quote]
         pool.append(cells.texts)
         size += len(cells.texts)
@@ -279,3 +286,41 @@ def lines(columns: Sequence[Cells], before: Sequence[str], end: str, num_rows: i
         places[:, k] = pick
     texts = joined(pool)
     return take_binary(texts.offsets, texts.data, places.reshape(-1))[1].tobytes()
+
+
+# ---- rows
+
+
+def pieces(batches: Iterable[Any]) -> Iterator[Any]:
+    """Batches cut small: few cells are text at any time."""
+    most = FIRST
+    for batch in batches:
+        start = 0
+        while start < batch.num_rows:
+            piece = batch.slice(start, min(most, batch.num_rows - start))
+            yield piece
+            start += piece.num_rows
+            most = max(CELLS // max(len(batch.columns), 1), FIRST)
+
+
+def json_lines(schema: Any, batches: Iterable[Any]) -> Iterator[bytes]:
+    """One JSON object per row, a line each."""
+    names = schema.names
+    twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if twice is not None:
+        raise OptionError(f"several columns are called {twice!r}, which a JSON object cannot hold: use CSV or a table")
+    before = [f"{', ' if k else '{'}{json.dumps(name, ensure_ascii=False)}: " for k, name in enumerate(names)]
+    for batch in pieces(batches):
+        columns = [cells_of(column, JSON, field) for column, field in zip(batch.columns, schema.fields, strict=True)]
+        yield lines(columns, before, "}\n" if names else "{}\n", batch.num_rows)
+
+
+def csv_lines(schema: Any, batches: Iterable[Any]) -> Iterator[bytes]:
+    """CSV (RFC 4180 quoting, lines end in a line feed): a null is empty, an empty string is ``""``."""
+    for field in schema.fields:  # before the line of names: what cannot be shown is refused before anything is
+        check_field_names(field.type)
+    yield (",".join(map(csv_cell, schema.names)) + "\n").encode("utf-8", "surrogatepass")
+    before = ["" if k == 0 else "," for k in range(len(schema.fields))]
+    for batch in pieces(batches):
+        columns = [cells_of(column, CSV, field) for column, field in zip(batch.columns, schema.fields, strict=True)]
+        yield lines(columns, before, "\n", batch.num_rows)

@@ -1,18 +1,19 @@
-"""``pyparq explain``: what each index rules out for a query, and what is read for it."""
+"""``pyparq explain`` and ``pyparq map``: what each index rules out for a query, and what is read for it."""
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from typing import IO, Any
 
 import click
 
-from pyparq.cli.common import COLUMNS, IGNORE_CASE, JSON, ROW_GROUP, SOURCE, WHERE, is_dataset, opened_any, print_json
+from pyparq.cli.options import COLUMNS, IGNORE_CASE, JSON, ROW_GROUP, SOURCE, WHERE, misused
+from pyparq.cli.output import Grid, cut, emit, on_terminal, print_json, ranges, say, terminal_width, title
 from pyparq.cli.progress import Busy
-from pyparq.cli.questions import chosen_groups, make_scan
-from pyparq.cli.table import Grid, emit, folded, headings, on_terminal, show, terminal_width, title
-from pyparq.cli.text import cut, visible
+from pyparq.cli.sources import condition, is_dataset, make_scan, opened_any
+from pyparq.runtime.text import visible
 
 LINE = 200
 
@@ -41,12 +42,11 @@ def explain_command(
     """
     with opened_any(file) as parquet:
         if with_plan and is_dataset(parquet):
-            raise click.UsageError("--plan is for a single file", ctx=click.get_current_context())
-        groups = chosen_groups(parquet, row_groups)
-        scan = make_scan(parquet, where, columns, groups)
+            misused("--plan is for a single file")
+        scan = make_scan(parquet, where, columns, row_groups)
         with Busy("reading"):
             explanation = scan.explain(execute=not no_run)
-        reads = _reads(make_scan(parquet, where, columns, groups)) if with_plan else None
+        reads = _reads(make_scan(parquet, where, columns, row_groups)) if with_plan else None
         if as_json:
             document = explanation.to_dict()
             print_json(document if reads is None else document | {"plan": reads})
@@ -64,19 +64,14 @@ def print_explanation(explanation: Any, out: IO[str], apart: bool = False) -> No
         columns=[visible(name) for name in explanation.columns],
         predicate=visible(explanation.predicate),
     )
-    lines = [cut(line, LINE) for line in str(named).splitlines()]
-    if apart:
-        lines.insert(0, "")
-    if not on_terminal(out):
-        click.echo("\n".join(lines), file=out)
-        return
-    room = terminal_width()
-    table = [k for k, line in enumerate(lines) if line.startswith("  index ")] if explanation.stages else []
+    lines = [cut(line, LINE) for line in ("\n" * apart + str(named)).splitlines()]
+    begin = next((k for k, line in enumerate(lines) if line.startswith("  index ")), 0) if explanation.stages else 0
+    end = begin + 2 + len(explanation.stages) if begin else 0
     for k, line in enumerate(lines):
-        if not table or not table[0] <= k < table[0] + 2 + len(explanation.stages):
-            click.echo("\n".join(folded(line, room)), file=out)
-        elif k == table[0]:
-            _show_stages(lines[k : k + 2 + len(explanation.stages)], out)
+        if not on_terminal(out) or not begin <= k < end:
+            say(line, out=out)
+        elif k == begin:
+            _show_stages(lines[begin:end], out)
 
 
 def _show_stages(lines: list[str], out: IO[str]) -> None:
@@ -106,12 +101,36 @@ def _reads(scan: Any) -> list[dict[str, Any]]:
 
 
 def _print_reads(reads: list[dict[str, Any]]) -> None:
-    from pyparq.cli.bloom import ranges
-
-    grid = Grid(headings(">group|step|=column|=pages|>rows|>bytes"))
+    grid = Grid(">group|step|=column|=pages|rows|bytes")
     for read in reads:
-        pages = "all" if read["pages"] is None else ranges([str(n) for n in read["pages"]])
-        grid.add(str(read["row_group"]), read["step"], read["column"], pages, f"{read['rows']:,}", f"{read['bytes']:,}")
+        pages = "all" if read["pages"] is None else ranges(read["pages"])
+        grid.add(str(read["row_group"]), read["step"], read["column"], pages, read["rows"], read["bytes"])
     emit()
     title("plan: filter columns first, then at most these pages of the others (only pages with matching rows)")
-    show(grid)
+    grid.show()
+
+
+@click.command("map")
+@SOURCE
+@click.option(
+    "--output", "-o", metavar="PATH", default="map.html", show_default=True,
+    help="Where to write the page. - for stdout.",
+)  # fmt: skip
+@WHERE
+@COLUMNS
+@IGNORE_CASE
+def map_command(file: str, output: str, where: str | None, columns: list[str]) -> None:
+    """A picture of SOURCE as one HTML page: its bytes, row groups and columns, pages, indexes and footer, to scale.
+
+    With --where or --columns the query runs. Each page is then coloured by what ruled it out, or as read. The HTML page
+    needs no network. It shows for each column whether sorting would help.
+    """
+    with opened_any(file) as parquet:
+        predicate = condition(parquet, where)
+        with Busy("reading"):
+            made = parquet.map(None, predicate, columns or None)
+    if output == "-":
+        sys.stdout.write(made.html)
+        return
+    made.save(output)
+    click.echo(f"{output}: {os.path.getsize(output):,} bytes", err=True)

@@ -73,6 +73,10 @@ class Busy:
         if self._progress is not None:
             self._progress.update(self._task, completed=share, rows=rows)
 
+    def show_share(self, done: int, total: int) -> None:
+        """``done`` of ``total`` is done."""
+        self.show(done / total if total else 0.0, 0)
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

@@ -1,4 +1,4 @@
-"""``pyparq head``, ``tail``, ``sample``, ``cat`` and ``query``: rows, as a table, JSON, CSV or a new file."""
+"""Rows: ``pyparq head``, ``tail``, ``sample``, ``cat``, ``query``, ``lookup`` and ``count``."""
 
 from __future__ import annotations
 
@@ -8,34 +8,51 @@ from typing import Any
 
 import click
 
-from pyparq.cli import completion
-from pyparq.cli.common import (
+from pyparq.cli.options import (
     COLUMNS,
     IGNORE_CASE,
+    JSON,
     ROW_GROUP,
     SOURCE,
     SOURCES,
     WHERE,
-    opened_all,
-    opened_any,
-    rows_in,
+    all_of,
+    complete_files,
+    misused,
 )
-from pyparq.cli.export import save
-from pyparq.cli.pipes import PIPE
+from pyparq.cli.output import (
+    GAP,
+    NULL,
+    Grid,
+    Heading,
+    count,
+    cut,
+    emit,
+    on_terminal,
+    print_json,
+    terminal_width,
+    width,
+)
 from pyparq.cli.progress import Busy
-from pyparq.cli.questions import chosen_groups, make_scan
-from pyparq.cli.text import count, visible
+from pyparq.cli.saving import save, save_and_say
+from pyparq.cli.sources import PIPE, dataset_of, make_scan, opened_any, rows_in
+from pyparq.runtime.text import visible
 
 LIMIT = 20
 """Rows of a table when --limit is not given."""
+CELL = 40
+"""Cells of the terminal that one column may take before others get their share."""
+LONGEST = 2000
+"""Cells of a table are cut to this even in a pipe; JSON and CSV are whole."""
+_NUMBERS = ("int", "uint", "float", "decimal")
 
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row, each on one line.")
-AS_CSV = click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a header line.")
-
-
+FORM = all_of(
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row, each on one line."),
+    click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a header line."),
+)
 ROWS = click.option("--rows", "-n", default=10, show_default=True, type=click.IntRange(min=0), help="Number of rows.")
 OUTPUT = click.option(
-    "--output", "-o", metavar="PATH", shell_complete=completion.files,
+    "--output", "-o", metavar="PATH", shell_complete=complete_files,
     help="Write the rows to a file: .parquet, .csv, .json (one object per line), .arrow or .feather. "
     "- is standard output, as Parquet.",
 )  # fmt: skip
@@ -46,17 +63,12 @@ OUTPUT = click.option(
 @ROWS
 @COLUMNS
 @IGNORE_CASE
-@AS_JSON
-@AS_CSV
+@FORM
 def head_command(file: str, rows: int, columns: list[str], as_json: bool, as_csv: bool) -> None:
     """The first rows of a file, a folder or a glob. If the files have page indexes, only the first pages are read."""
     with opened_any(file) as parquet:
         scan = parquet.scan(columns or None, limit=rows)
-        if as_json or as_csv:
-            _stream(scan.schema, scan.batches(), as_json)
-            return
-        total = rows_in(parquet)
-        _print(scan.schema, list(scan.batches()), total, "-n N shows more")
+        _show(scan.schema, scan.batches(), _form(as_json, as_csv), lambda: rows_in(parquet))
 
 
 @click.command("tail")
@@ -64,14 +76,13 @@ def head_command(file: str, rows: int, columns: list[str], as_json: bool, as_csv
 @ROWS
 @COLUMNS
 @IGNORE_CASE
-@AS_JSON
-@AS_CSV
+@FORM
 def tail_command(sources: tuple[str, ...], rows: int, columns: list[str], as_json: bool, as_csv: bool) -> None:
     """The last rows of files, in their order. If the files have page indexes, only the last pages are read."""
-    with opened_all(sources) as parquet:
+    with opened_any(*sources) as parquet:
         total = rows_in(parquet)
         table = parquet.read_rows(max(total - rows, 0), total, columns or None)
-        _show(table, total, as_json, as_csv)
+        _show(table.schema, table.batches, _form(as_json, as_csv), lambda: total)
 
 
 @click.command("sample")
@@ -80,8 +91,7 @@ def tail_command(sources: tuple[str, ...], rows: int, columns: list[str], as_jso
 @click.option("--seed", type=int, metavar="N", help="The same number chooses the same rows.")
 @COLUMNS
 @IGNORE_CASE
-@AS_JSON
-@AS_CSV
+@FORM
 @OUTPUT
 def sample_command(
     sources: tuple[str, ...], rows: int, seed: int | None, columns: list[str], as_json: bool, as_csv: bool,
@@ -94,25 +104,24 @@ def sample_command(
     \b
     pyparq sample flights/ -n 1000 --seed 7 -o some.parquet
     """
-    _check_one_form(as_json, as_csv, output)
-    with opened_all(sources) as parquet:
+    form = _form(as_json, as_csv, output)
+    with opened_any(*sources) as parquet:
         with Busy("reading"):
             table = parquet.sample(rows, columns or None, seed=seed)
         if output is not None:
-            _save(output, table.schema, table.to_batches())
+            save_and_say(output, table.schema, table.to_batches())
         else:
-            _show(table, rows_in(parquet), as_json, as_csv)
+            _show(table.schema, table.batches, form, lambda: rows_in(parquet))
 
 
 @click.command("cat")
 @SOURCES
 @COLUMNS
 @IGNORE_CASE
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row, each on one line (the default).")
-@AS_CSV
+@FORM
 @OUTPUT
 def cat_command(sources: tuple[str, ...], columns: list[str], as_json: bool, as_csv: bool, output: str | None) -> None:
-    """All rows of files, one after the other: as lines of JSON or CSV, or into one file.
+    """All rows of files, one after the other: as lines of JSON (the default) or CSV, or into one file.
 
     Columns that a file does not have are null in its rows.
 
@@ -120,18 +129,20 @@ def cat_command(sources: tuple[str, ...], columns: list[str], as_json: bool, as_
     pyparq cat january.parquet february.parquet --csv | sort | uniq -c
     pyparq cat 'logs/*.parquet' -o - | pyparq count -
     """
-    _check_one_form(as_json, as_csv, output)
-    with opened_all(sources) as parquet:
+    form = _form(as_json, as_csv, output) or "jsonl"
+    with opened_any(*sources) as parquet:
         scan = parquet.scan(columns or None)
         if output is not None:
-            _save(output, scan.schema, _limited(scan, None))
+            save_and_say(output, scan.schema, _limited(scan, None))
         else:
-            _stream(scan.schema, _limited(scan, None), not as_csv)
+            save(PIPE, scan.schema, _limited(scan, None), form)
 
 
-def _check_one_form(as_json: bool, as_csv: bool, output: str | None) -> None:
+def _form(as_json: bool, as_csv: bool, output: str | None = None) -> str | None:
+    """What standard output gets; ``None`` for a table."""
     if as_json + as_csv + (output is not None) > 1:
-        raise click.UsageError("use only one of --json, --csv and --output", ctx=click.get_current_context())
+        misused("use only one of --json, --csv and --output")
+    return "jsonl" if as_json else "csv" if as_csv else None
 
 
 _WHERE_HELP = """
@@ -160,26 +171,16 @@ exception: for a FLOAT column, 0.1 means the float that is printed as 0.1 (the s
 @IGNORE_CASE
 @ROW_GROUP
 @click.option(
-    "--limit",
-    "-l",
-    type=click.IntRange(min=0),
+    "--limit", "-l", type=click.IntRange(min=0),
     help=f"Maximum number of rows; 0 means all. [default: {LIMIT} in a table]",
-)
+)  # fmt: skip
 @click.option("--explain", is_flag=True, help="Also show what each index ruled out and what was read.")
-@AS_JSON
-@AS_CSV
+@FORM
 @OUTPUT
 def query_command(
-    file: str,
-    where: str | None,
-    columns: list[str],
-    row_groups: tuple[int, ...],
-    limit: int | None,
-    explain: bool,
-    as_json: bool,
-    as_csv: bool,
-    output: str | None,
-) -> None:
+    file: str, where: str | None, columns: list[str], row_groups: tuple[int, ...], limit: int | None, explain: bool,
+    as_json: bool, as_csv: bool, output: str | None,
+) -> None:  # fmt: skip
     """Rows of SOURCE (a file, a folder, or a glob in quotes) where a condition is true. Indexes are used wherever they
     help. A condition on partition columns (year=2024/) rules out whole files.
 
@@ -187,24 +188,33 @@ def query_command(
     pyparq query flights.parquet --where "tailnum = 'N14228' AND dep_delay > 60"
     pyparq query flights.parquet -w "time_hour < TIMESTAMP '2013-01-02'" -c flight,dest -o out.parquet
     """
-    _check_one_form(as_json, as_csv, output)
+    form = _form(as_json, as_csv, output)
     with opened_any(file) as parquet:
-        groups = chosen_groups(parquet, row_groups)
-        if limit is None and not (as_json or as_csv or output):
+        if limit is None and form is None and output is None:
             limit = LIMIT
-        scan = make_scan(parquet, where, columns, groups, limit)
+        scan = make_scan(parquet, where, columns, row_groups, limit)
+        batches = _limited(scan, limit)
         if output is not None:
-            _save(output, scan.schema, _limited(scan, limit))
-        elif as_json or as_csv:
-            _stream(scan.schema, _limited(scan, limit), as_json)
+            save_and_say(output, scan.schema, batches)
+        elif form is not None:
+            save(PIPE, scan.schema, batches, form)
         else:
-            batches = list(_limited(scan, limit))
-            _print(scan.schema, batches, _total(parquet, where, groups, batches, limit), "--limit 0 shows all")
+            _show_matches(parquet, scan, list(batches), where, row_groups, limit)
         if explain:
             from pyparq.cli.explain import print_explanation
 
-            aside = as_json or as_csv
-            print_explanation(scan.explain(execute=False), sys.stderr if aside else sys.stdout, apart=True)
+            print_explanation(scan.explain(execute=False), sys.stderr if form is not None else sys.stdout, apart=True)
+
+
+def _show_matches(
+    parquet: Any, scan: Any, batches: list[Any], where: str | None, row_groups: Sequence[int], limit: int | None
+) -> None:
+    """A table. How many rows match in all is counted where the limit was reached: the filter columns alone are read."""
+    total = sum(int(batch.num_rows) for batch in batches)
+    if limit and total >= limit:
+        with Busy("counting the rows beyond the limit"):
+            total = int(make_scan(parquet, where, row_groups=row_groups).count())
+    _show(scan.schema, batches, None, lambda: total, "--limit 0 shows all")
 
 
 def _limited(scan: Any, limit: int | None) -> Iterator[Any]:
@@ -220,39 +230,128 @@ def _limited(scan: Any, limit: int | None) -> Iterator[Any]:
             busy.show(max(scan.share_done, rows / limit if limit else 0.0), rows)
 
 
-def _total(parquet: Any, where: str | None, groups: Sequence[int] | None, batches: list[Any], limit: int | None) -> int:
-    """How many rows match in all. Counted only if the limit was reached: the filter columns alone are read for it."""
-    shown = sum(int(batch.num_rows) for batch in batches)
-    if not limit or shown < limit:
-        return shown
-    with Busy("counting the rows beyond the limit"):
-        return int(make_scan(parquet, where, [], groups).count())
+FILENAME = "filename"
 
 
-def _stream(schema: Any, batches: Iterator[Any], as_json: bool) -> None:
-    save(PIPE, schema, batches, "jsonl" if as_json else "csv")
+@click.command("lookup")
+@SOURCE
+@click.argument("column")
+@click.argument("wanted", metavar="KEY...", nargs=-1)
+@click.option(
+    "--from", "listed", metavar="PATH", type=click.File(), help="Also look for the keys in a file, one a line."
+)
+@COLUMNS
+@IGNORE_CASE
+@click.option("--path", is_flag=True, help="Add a column with the name of each row's file.")
+@FORM
+def lookup_command(
+    file: str, column: str, wanted: tuple[str, ...], listed: Any, columns: list[str], path: bool, as_json: bool,
+    as_csv: bool,
+) -> None:  # fmt: skip
+    """The rows of SOURCE (a file, a folder, or a glob in quotes) where COLUMN is one of the keys. The statistics and
+    Bloom filters of all files are asked at once. The exit code is 0 also where no row is found.
+
+    \b
+    pyparq lookup flights/ tailnum N14228 N24211
+    pyparq lookup flights/ tailnum --from tails.txt --path --json
+    """
+    from pyparq.filters.sql.literals import probe_value
+    from pyparq.format.shown_types import shown_field
+
+    form = _form(as_json, as_csv)
+    texts = [*wanted, *(line.rstrip("\r\n") for line in listed or ())]
+    if not texts and listed is None:
+        misused("give at least one key, or --from with a file of keys")
+    dataset = dataset_of(file)
+    tree = dataset.tree
+    node = tree.find(column)
+    field = shown_field(node, tree.root.children, dataset.schema.fields)
+    values = [probe_value(text, node, field) for text in texts]
+    with Busy("looking"):
+        found = dataset.lookup(column, values, columns=columns or None, path=FILENAME if path else False)
+    _show(found.schema, found.batches, form, lambda: int(found.num_rows))
 
 
-def _show(table: Any, total: int, as_json: bool, as_csv: bool) -> None:
-    if as_json or as_csv:
-        _stream(table.schema, iter(table.batches), as_json)
+@click.command("count")
+@SOURCES
+@WHERE
+@IGNORE_CASE
+@click.option("--each", is_flag=True, help="A line for each SOURCE, and one for all of them.")
+@JSON
+def count_command(sources: tuple[str, ...], where: str | None, each: bool, as_json: bool) -> None:
+    """The number of rows, as a plain number. Without a condition, only footers are read.
+
+    With --where, columns are read only where indexes do not give the answer. The exit code is 0 also if no row matches.
+
+    \b
+    pyparq count flights.parquet --where "dest = 'LAX'"
+    pyparq count *.parquet --each
+    """
+    counts: list[dict[str, Any]] = []
+    together = [(source,) for source in sources] if each else [sources]
+    with Busy("counting", len(together)) as busy:
+        for some in together:
+            with opened_any(*some) as parquet:
+                counts.append({"source": some[0], "rows": int(make_scan(parquet, where).count())})
+            busy.step()
+    total = sum(found["rows"] for found in counts)
+    if as_json:
+        print_json({"rows": total, **({"sources": counts} if each else {})})
+    elif each:
+        Grid("rows|=source", [*counts, {"source": "(all)", "rows": total}], indent=0).show()
     else:
-        _print(table.schema, table.batches, total, "-n N shows more")
+        emit(str(total))
 
 
-def _save(output: str, schema: Any, batches: Iterable[Any]) -> None:
-    rows = save(output, schema, batches)
-    if output != PIPE:
-        click.echo(f"wrote {count(rows, 'row')} to {visible(output)}", err=True)
+# ---- rows as a table
 
 
-def _print(schema: Any, batches: Sequence[Any], total: int, hint: str) -> None:
-    from pyparq.cli.table import emit
-    from pyparq.cli.wide import show_rows
+def _show(schema: Any, batches: Iterable[Any], form: str | None, total: Any, hint: str = "-n N shows more") -> None:
+    """Rows as JSON or CSV, or as a table and how many there are. ``total``: a function that tells it."""
+    if form is not None:
+        save(PIPE, schema, iter(batches), form)
+        return
+    whole, given = total(), list(batches)
+    shown = sum(batch.num_rows for batch in given)
+    _show_table(schema, given)
+    emit(f"{count(shown, 'row')} shown, {whole - shown:,} more ({hint})" if whole > shown else count(shown, "row"))
 
-    shown = sum(batch.num_rows for batch in batches)
-    show_rows(schema, batches)
-    if total > shown:
-        emit(f"{count(shown, 'row')} shown, {total - shown:,} more ({hint})")
-    else:
-        emit(count(shown, "row"))
+
+def _show_table(schema: Any, batches: Sequence[Any]) -> None:
+    """All columns to a pipe; to a terminal, as many as fit."""
+    if not schema.fields:
+        emit("(no columns)")
+        return
+    columns = [_cells(field, [b.columns[k] for b in batches]) for k, field in enumerate(schema.fields)]
+    heads = [Heading(visible(f.name), right=f.type.kind in _NUMBERS) for f in schema.fields]
+    fitting = len(heads)
+    if on_terminal():
+        columns = [[None if c is None else cut(c, CELL) for c in column] for column in columns]
+        fitting = _fitting(heads, columns)
+    grid = Grid(heads[:fitting], indent=0)
+    grid.rows = [list(row) for row in zip(*columns[:fitting], strict=True)]
+    grid.show()
+    if fitting < len(heads):
+        names = ", ".join(h.title for h in heads[fitting:])
+        text = f"… {count(len(heads) - fitting, 'more column')} (choose with --columns): {names}"
+        emit(cut(text, terminal_width()))
+
+
+def _cells(field: Any, chunks: Sequence[Any]) -> list[str | None]:
+    from pyparq.arrow.to_python import field_to_pylist
+    from pyparq.cli.values import cell_format
+
+    form = cell_format(field)
+    values = (v for chunk in chunks for v in field_to_pylist(field, chunk))
+    return [None if v is None else visible(cut(form(v), LONGEST)) for v in values]
+
+
+def _fitting(heads: Sequence[Heading], columns: Sequence[Sequence[str | None]]) -> int:
+    """How many of the first columns a terminal holds (at least one)."""
+    room = terminal_width()
+    for k, (head, column) in enumerate(zip(heads, columns, strict=True)):
+        room -= max([width(head.title), *(len(NULL) if c is None else width(c) for c in column)])
+        if room < 0:
+            return max(k, 1)
+        room -= GAP
+    return len(heads)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import Any
 
 import click
 
-from pyparq.cli.common import ALL, COLUMNS, IGNORE_CASE, JSON, SOURCE, is_dataset, opened_any, print_json
-from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
-from pyparq.cli.text import count, cut
+from pyparq.cli.options import ALL, COLUMNS, IGNORE_CASE, JSON, SOURCE
+from pyparq.cli.output import Grid, count, cut, emit, on_terminal, print_json, title
+from pyparq.cli.sources import opened_any, tree_of
 from pyparq.errors import SchemaError
 
 SHOWN = 200
@@ -25,29 +24,14 @@ _REPETITIONS = ("required", "optional", "repeated")
 @COLUMNS
 @IGNORE_CASE
 @ALL
-@click.option(
-    "--as",
-    "language",
-    type=click.Choice(["arrow", "spark", "sql", "avro", "json-schema"]),
-    help="Print the schema as others write it: pyarrow's code, Spark's JSON, CREATE TABLE (DuckDB's types), Avro, or "
-    "a JSON Schema of the rows that --json prints.",
-)
 @JSON
-def schema_command(file: str, columns: list[str], everything: bool, language: str | None, as_json: bool) -> None:
+def schema_command(file: str, columns: list[str], everything: bool, as_json: bool) -> None:
     """The columns of a file: Parquet types, annotations and levels, and the Arrow type that each column is read as.
 
     For a folder or a glob: the columns of the table that all files make together, partition columns last.
-
-    \b
-    pyparq schema flights.parquet --as sql | duckdb flights.db
     """
     with opened_any(file) as parquet:
-        if language is not None:
-            if as_json:
-                raise click.UsageError("use only one of --json and --as", ctx=click.get_current_context())
-            emit(_in(language, parquet.scan(columns or None).schema, file))
-            return
-        tree = parquet.tree if is_dataset(parquet) else parquet.schema
+        tree = tree_of(parquet)
         nodes = [tree.find(name) for name in columns] if columns else list(tree.root.children)
         if as_json:
             print_json({"file": file, "columns": [_document(node) for node in nodes]})
@@ -55,17 +39,8 @@ def schema_command(file: str, columns: list[str], everything: bool, language: st
             _print(file, tree, nodes, everything)
 
 
-def _in(language: str, schema: Any, file: str) -> str:
-    from pyparq.cli.other_schemas import arrow, avro, json_schema, spark, sql
-
-    if language in ("arrow", "spark"):
-        return arrow.arrow_schema(schema) if language == "arrow" else spark.spark_schema(schema)
-    make = {"sql": sql.sql_schema, "avro": avro.avro_schema, "json-schema": json_schema.json_schema}[language]
-    return make(schema, PurePath(file.rstrip("/")).stem.strip("*-") or "table")
-
-
 def _print(file: str, tree: Any, nodes: list[Any], everything: bool) -> None:
-    grid = Grid(headings(">#|=column|repetition|=physical|=annotation|??>def|??>rep|?>id|=Arrow type"))
+    grid = Grid(">#|=column|repetition|=physical|-=annotation|??def|??rep|?->id|=Arrow type")
     limit = SHOWN if on_terminal() and not everything else None
     left_out = 0
     for node in nodes:
@@ -77,7 +52,7 @@ def _print(file: str, tree: Any, nodes: list[Any], everything: bool) -> None:
     columns, leaves = len(tree.root.children), len(tree.leaves)
     title(f"{file}: {count(columns, 'column')}" + (f" with {leaves:,} leaves" if leaves != columns else ""))
     if grid.rows:
-        show(grid.without_empty("id", "annotation"))
+        grid.show()
     if left_out:
         emit(f"  … {count(left_out, 'more line')}: choose with --columns, or use --all")
 
@@ -88,7 +63,7 @@ def _walk(node: Any, depth: int) -> Any:
         yield from _walk(child, depth + 1)
 
 
-def _row(node: Any, depth: int, is_top: bool) -> list[str]:
+def _row(node: Any, depth: int, is_top: bool) -> list[Any]:
     name = ("  " * depth + node.name) if depth else (node.dotted if is_top else node.name)
     return [
         str(node.column) if node.is_leaf else "",
@@ -96,8 +71,8 @@ def _row(node: Any, depth: int, is_top: bool) -> list[str]:
         _REPETITIONS[node.repetition],
         physical_name(node),
         cut(annotation_name(node.element), LONG),
-        str(node.max_def),
-        str(node.max_rep),
+        int(node.max_def),
+        int(node.max_rep),
         "" if node.element.field_id is None else str(node.element.field_id),
         _arrow_name(node),
     ]

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from pyparq.arrow.to_python import is_variant
-from pyparq.cli.text import cut, visible
+from pyparq.cli.output import cut
 from pyparq.filters.predicate import format_literal
 from pyparq.format.order import FLOAT_KINDS, Order
 from pyparq.format.types import DataType, Field, LeafType
+from pyparq.runtime.text import visible
 
 Format = Callable[[Any], str]
 
@@ -97,19 +98,13 @@ def _float_json(value: float) -> Any:
 
 def cell_format(field: Field) -> Format:
     """How a cell of a field is shown in a table. Nulls are the caller's (``None`` inside nested values is NULL)."""
-    type_ = field.type
-    if type_.is_nested:
-        to_json = field_json(field)
+    to_json, type_ = field_json(field), field.type
+    if type_.is_nested or type_.kind == "bool":
         return lambda value: json.dumps(to_json(value), ensure_ascii=False)
-    if type_.kind == "binary" or type_.kind == "fixed":
-        return lambda value: "0x" + bytes(value).hex()
     if type_.kind == "float":
         width = _NARROW.get(type_.format, float)
         return lambda value: float_text(width(value))
-    if type_.kind == "bool":
-        return lambda value: "true" if value else "false"
-    to_text = field_json(field)
-    return lambda value: str(to_text(value))
+    return lambda value: str(to_json(value))
 
 
 def field_json(field: Field) -> Callable[[Any], Any]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import VIEWS, as_views, fixed_column, null_column, pack_mask
-from pyparq.arrow.ingest import cast
+from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.errors import DataError, ParquetError
 from pyparq.format.types import DataType

@@ -41,9 +41,8 @@ from pyparq.maintenance.in_place import (
 from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, variants_as_stored, without_marks
 from pyparq.maintenance.spark_metadata import defaults_of
 from pyparq.maintenance.stale_sidecars import remove_stale
-from pyparq.option_help import WRITE, with_options
 from pyparq.option_values import SortKey, sort_keys
-from pyparq.options import WriteOptions
+from pyparq.options import WriteOptions, with_options
 from pyparq.write.column_plans import check_options, make_plan
 from pyparq.write.external_sort import ExternalSorter
 from pyparq.write.file import ParquetWriter
@@ -415,4 +414,4 @@ def _partition_names(given: Sequence[str] | str | None, dataset: Dataset, schema
     return [given] if isinstance(given, str) else list(given)
 
 
-rewrite.__doc__ = with_options(rewrite.__doc__, WRITE)
+rewrite.__doc__ = with_options(rewrite.__doc__, WriteOptions)

@@ -7,15 +7,18 @@ results are pyarrow's tables and schemas; otherwise they are pyparq's own. Argum
 
 from pyparq.encryption.properties import DecryptionProperties as FileDecryptionProperties
 from pyparq.encryption.properties import EncryptionProperties as FileEncryptionProperties
-from pyparq.parquet.dataset import ParquetDataset
-from pyparq.parquet.file import ParquetFile
-from pyparq.parquet.filters import filters_to_expression
-from pyparq.parquet.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData, SortingColumn
-from pyparq.parquet.read import read_metadata, read_pandas, read_schema, read_table
+from pyparq.parquet.arguments import filters_to_expression
+from pyparq.parquet.dataset import ParquetDataset, read_pandas, read_table
+from pyparq.parquet.file import ParquetFile, read_metadata, read_schema
+from pyparq.parquet.metadata import (
+    ColumnChunkMetaData,
+    FileMetaData,
+    RowGroupMetaData,
+    SortingColumn,
+    Statistics,
+)
 from pyparq.parquet.schema import ColumnSchema, ParquetLogicalType, ParquetSchema
-from pyparq.parquet.statistics import Statistics
-from pyparq.parquet.write import write_metadata, write_table, write_to_dataset
-from pyparq.parquet.writer import ParquetWriter
+from pyparq.parquet.write import ParquetWriter, write_metadata, write_table, write_to_dataset
 
 DOOR = ()
 """Modules of this package that other packages may use."""

@@ -1,17 +1,17 @@
-"""Results as pyarrow's objects where pyarrow is installed, and errors that its users catch."""
+"""Results as pyarrow's objects where pyarrow is installed, in the types that its users ask for, and errors that they
+catch; data as its writer would store it."""
 
 from __future__ import annotations
 
 import functools
 import importlib.util
-from collections.abc import Callable, Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-from pyparq.errors import ParquetError, UnsupportedError
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from pyparq.errors import OptionError, ParquetError, UnsupportedError
 
 
 @functools.cache
@@ -69,7 +69,8 @@ def _named(kind: type[ParquetError]) -> type[ParquetError]:
 
 @contextmanager
 def arrow_errors() -> Iterator[None]:
-    """Errors of pyparq that ``except pyarrow.ArrowInvalid`` (or ``ArrowNotImplementedError``) catches."""
+    """Errors of pyparq that ``except pyarrow.ArrowInvalid`` (or ``ArrowNotImplementedError``) catches. A context, and a
+    decorator."""
     try:
         yield
     except ParquetError as error:
@@ -81,12 +82,123 @@ def arrow_errors() -> Iterator[None]:
         raise made from error
 
 
-def with_arrow_errors(function: Callable[P, R]) -> Callable[P, R]:
-    """The function with :func:`arrow_errors` around it."""
+def index_columns(metadata: Mapping[bytes, bytes] | None) -> list[str]:
+    """Names of the columns that hold the index. A range index has none."""
+    try:
+        described = json.loads((metadata or {}).get(b"pandas", b"{}"))
+        columns = described.get("index_columns", []) if isinstance(described, dict) else []
+    except ValueError:
+        return []
+    return [name for name in columns if isinstance(name, str)]
 
-    @functools.wraps(function)
-    def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        with arrow_errors():
-            return function(*args, **kwargs)
 
-    return run
+# ---- the types that are asked for
+
+
+def types_for(metadata: Any, binary_type: Any, list_type: Any, extensions: bool) -> tuple[Any, Any, bool]:
+    """The types to ask a file for: none where its ``ARROW:schema`` says which types its columns have."""
+    return (None, None, extensions) if b"ARROW:schema" in (metadata or {}) else (binary_type, list_type, extensions)
+
+
+def with_types(table: Any, binary_type: Any, list_type: Any, extensions: bool = True) -> Any:
+    """A table or batch of pyarrow's with other types: see :func:`schema_with_types`."""
+    if binary_type is None and list_type is None and extensions:
+        return table
+    schema = table.schema
+    wanted = schema_with_types(schema, binary_type, list_type, extensions)
+    return table if wanted is schema else table.cast(wanted)
+
+
+def schema_with_types(schema: Any, binary_type: Any, list_type: Any, extensions: bool = True) -> Any:
+    """pyarrow's schema with other types for text, binary and lists; the same schema where nothing changes.
+
+    ``binary_type``: pyarrow's type for binary columns without annotation, and the like of it for text.
+    ``list_type``: pyarrow's class of list types, such as ``pyarrow.LargeListType``. ``extensions``: whether extension
+    types stay, or become their storage types.
+    """
+    if binary_type is None and list_type is None and extensions:
+        return schema
+    import pyarrow as pa
+
+    fields = [field.with_type(_changed(_storage(field.type, extensions), binary_type, list_type)) for field in schema]
+    made = pa.schema(fields, schema.metadata)
+    return schema if made.equals(schema) else made
+
+
+def _storage(type_: Any, extensions: bool) -> Any:
+    import pyarrow as pa
+
+    return type_.storage_type if not extensions and isinstance(type_, pa.BaseExtensionType) else type_
+
+
+def _changed(type_: Any, binary_type: Any, list_type: Any) -> Any:
+    import pyarrow as pa
+
+    if pa.types.is_binary(type_) and binary_type is not None:
+        return binary_type
+    if pa.types.is_string(type_) and binary_type is not None:
+        texts = {pa.large_binary(): pa.large_string(), pa.binary_view(): pa.string_view()}
+        return texts.get(binary_type, type_)
+    if pa.types.is_struct(type_):
+        return pa.struct([f.with_type(_changed(f.type, binary_type, list_type)) for f in type_])
+    if pa.types.is_list(type_):
+        inner = type_.value_field.with_type(_changed(type_.value_type, binary_type, list_type))
+        makers = {pa.LargeListType: pa.large_list}
+        return makers.get(list_type, pa.list_)(inner)
+    return type_
+
+
+# ---- data as pyarrow stores it
+
+_UNFIT = re.compile(r"[ ,;{}()\n\t=]")
+
+
+def written_schema(schema: Any, version: str, flavor: Any, coerce_timestamps: str | None, int96: bool) -> Any:
+    """pyarrow's schema with the types that are written; the schema itself where nothing changes.
+
+    Raises :class:`OptionError` for unknown versions and units.
+    """
+    if version not in ("1.0", "2.4", "2.6", "2.0"):
+        raise OptionError(f"Unsupported Parquet format version: {version}")
+    if coerce_timestamps not in (None, "ms", "us"):
+        raise OptionError(f"Invalid value for coerce_timestamps: {coerce_timestamps}")
+    unit = coerce_timestamps
+    if unit is None and version in ("1.0", "2.4", "2.0") and not int96:
+        unit = "us for ns"
+    import pyarrow as pa
+
+    fields = []
+    for field in schema:
+        type_ = field.type if int96 else _with_unit(field.type, unit)
+        if version == "1.0" and type_ == pa.uint32():
+            type_ = pa.int64()
+        name = _UNFIT.sub("_", field.name) if flavor and "spark" in flavor else field.name
+        fields.append(field.with_type(type_).with_name(name))
+    made = pa.schema(fields, schema.metadata)
+    return schema if made.equals(schema, check_metadata=True) else made
+
+
+def _with_unit(type_: Any, unit: str | None) -> Any:
+    """Timestamps in another unit, at any depth."""
+    import pyarrow as pa
+
+    if unit is None:
+        return type_
+    if pa.types.is_timestamp(type_):
+        if unit == "us for ns":
+            return pa.timestamp("us", type_.tz) if type_.unit == "ns" else type_
+        return pa.timestamp(unit, type_.tz)
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_with_unit(field.type, unit)) for field in type_])
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        make = pa.list_ if pa.types.is_list(type_) else pa.large_list
+        return make(type_.value_field.with_type(_with_unit(type_.value_type, unit)))
+    return type_
+
+
+def converted(table: Any, schema: Any, allow_truncated: bool) -> Any:
+    """The table with the types of ``schema``. Raises pyarrow's ``ArrowInvalid`` where a time would lose digits."""
+    if table.schema.equals(schema):
+        return table
+    renamed = table.rename_columns(schema.names)
+    return renamed.cast(schema, safe=not allow_truncated)

@@ -8,13 +8,26 @@ from typing import Any
 
 from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.errors import FilterError
-from pyparq.parquet.arrow import arrow_errors, has_pyarrow, schema_of, table_of
+from pyparq.parquet.arguments import (
+    check_source,
+    check_tuning,
+    checked,
+    is_expression,
+    is_folder,
+    located,
+    read_options,
+)
+from pyparq.parquet.arrow import (
+    arrow_errors,
+    has_pyarrow,
+    index_columns,
+    schema_of,
+    schema_with_types,
+    table_of,
+    types_for,
+    with_types,
+)
 from pyparq.parquet.file import ParquetFile, known_columns, text_columns
-from pyparq.parquet.filters import checked, is_expression
-from pyparq.parquet.options import TUNING_OF_READS, read_options
-from pyparq.parquet.pandas_index import index_columns
-from pyparq.parquet.sources import check_source, is_folder, located
-from pyparq.parquet.types import asked_of, with_asked_types, with_types
 from pyparq.read.file import ParquetFile as OwnFile
 
 
@@ -47,28 +60,22 @@ class ParquetDataset:
         buffer_size: int = 0,
         **tuning: Any,
     ) -> None:
-        unknown = tuning.keys() - set(TUNING_OF_READS)
-        if unknown:
-            raise TypeError(f"ParquetDataset() got an unexpected keyword argument {min(unknown)!r}")
+        check_tuning("ParquetDataset", tuning)
         self._filters = checked(filters)
         self._given_schema = schema
         self._filesystem = filesystem
         check_source(path_or_paths, buffer_size)
-        self._asked = binary_type, list_type, arrow_extensions_enabled
+        self._types = binary_type, list_type, arrow_extensions_enabled
         self._depth = schema_depth_limit
         self._dictionaries = list(read_dictionary or ())
         self._place, self._storage = located(path_or_paths, filesystem)
-        self._options = read_options(
-            None, coerce_int96_timestamp_unit, decryption_properties, page_checksum_verification, schema_depth_limit
-        )
+        self._options = read_options(coerce_int96_timestamp_unit, decryption_properties, schema_depth_limit)
         self._partitioning = _partitioning(partitioning, self._place)
-        self._dataset: Dataset | None = None
         if isinstance(self._place, (list, tuple)) and len(self._place) == 1:
             self._place = self._place[0]
         with arrow_errors():
             self._one = self._single_file()
-            if self._one is None:
-                self._open()
+            self._folder: Any = None if self._one is not None else self._many_files()
 
     def _single_file(self) -> ParquetFile | None:
         if isinstance(self._place, (list, tuple)) or is_folder(self._place) or self._given_schema is not None:
@@ -83,17 +90,13 @@ class ParquetDataset:
             decryption_properties=self._options.get("decryption"), schema_depth_limit=self._depth,
         )  # fmt: skip
 
-    def _open(self) -> Dataset:
-        if self._dataset is None:
-            if self._dictionaries:
-                whole = Dataset(self._place, partitioning=self._partitioning, storage_options=self._storage)
-                first = files_of(whole).open(0) if whole.files else None
-                self._options["read_dictionary"] = [] if first is None else text_columns(first.tree, self._dictionaries)
-            self._dataset = Dataset(
-                self._place, schema=self._given_schema, partitioning=self._partitioning,
-                storage_options=self._storage, **self._options,
-            )  # fmt: skip
-        return self._dataset
+    def _many_files(self) -> Dataset:
+        given = {"partitioning": self._partitioning, "storage_options": self._storage}
+        if self._dictionaries:
+            whole = Dataset(self._place, **given)
+            first = files_of(whole).open(0) if whole.files else None
+            self._options["read_dictionary"] = [] if first is None else text_columns(first.tree, self._dictionaries)
+        return Dataset(self._place, schema=self._given_schema, **given, **self._options)
 
     # ---- schema and files
 
@@ -102,15 +105,15 @@ class ParquetDataset:
         """pyarrow's schema of the table that :meth:`read` returns."""
         if self._one is not None:
             return self._one.schema_arrow
-        schema = self._in_dictionaries(schema_of(self._open().schema))
-        return with_asked_types(schema, *asked_of(self._metadata(), *self._asked))
+        schema = self._in_dictionaries(schema_of(self._folder.schema))
+        return schema_with_types(schema, *types_for(self._metadata(), *self._types))
 
     @property
     def files(self) -> list[str]:
         """Paths of the files."""
         if self._one is not None:
             return [os.fspath(self._place)] if isinstance(self._place, str) else []
-        return list(self._open().files)
+        return list(self._folder.files)
 
     @property
     def fragments(self) -> list[Any]:
@@ -128,15 +131,12 @@ class ParquetDataset:
 
         return LocalFileSystem()
 
-    @property
-    def partitioning(self) -> Any:
-        return self._partitioning
+    partitioning = property(lambda self: self._partitioning)
 
     def equals(self, other: object) -> bool:
         return isinstance(other, ParquetDataset) and self.files == other.files and self.schema == other.schema
 
-    def __eq__(self, other: object) -> bool:
-        return self.equals(other)
+    __eq__ = equals
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -152,7 +152,7 @@ class ParquetDataset:
         with arrow_errors():
             wanted = None if columns is None else list(columns)
             if wanted is not None and use_pandas_metadata:
-                wanted += [name for name in self._index_columns() if name not in wanted]
+                wanted += [name for name in index_columns(self._metadata()) if name not in wanted]
             if wanted is None or len(set(wanted)) == len(wanted):
                 made = self._finished(self._read(wanted))
                 return self._with_pandas(made) if use_pandas_metadata else made
@@ -161,9 +161,6 @@ class ParquetDataset:
 
     def read_pandas(self, columns: Sequence[str] | None = None, use_threads: bool = True) -> Any:
         return self.read(columns, use_threads, use_pandas_metadata=True)
-
-    def _index_columns(self) -> list[str]:
-        return index_columns(self._metadata())
 
     def _with_pandas(self, table: Any) -> Any:
         """The table with what the folder's summary says about pandas' frame, where its files say nothing."""
@@ -177,7 +174,7 @@ class ParquetDataset:
         """Key-value metadata: that of the file, or of the folder's summary where the files have none of pandas'."""
         if self._one is not None:
             return self._one._own.key_value_metadata
-        first = files_of(self._open()).open(0) if self._open().files else None
+        first = files_of(self._folder).open(0) if self._folder.files else None
         found = {} if first is None else dict(first.key_values)
         for name in ("_common_metadata", "_metadata"):
             summary = os.path.join(self._place, name) if isinstance(self._place, str) else ""
@@ -187,12 +184,14 @@ class ParquetDataset:
         return found
 
     def _read(self, wanted: list[str] | None) -> Any:
-        if not is_expression(self._filters):
-            return self._read_by(wanted, self._filters, None)
         try:
             return self._read_by(wanted, self._filters, None)
-        except FilterError:  # it has a part that pyparq does not know: pyarrow looks at the rows
-            return self._read_by(wanted, None, self._filters)
+        except FilterError:
+            if not is_expression(self._filters):
+                raise
+            return self._read_by(
+                wanted, None, self._filters
+            )  # a part that pyparq does not know: pyarrow tests the rows
 
     def _read_by(self, wanted: list[str] | None, own_filters: Any, later: Any) -> Any:
         """The rows that pyparq's filter and then pyarrow's expression leave."""
@@ -202,8 +201,7 @@ class ParquetDataset:
             names = None if columns is None else _all_known(own.schema, columns)
             table = table_of(own.read(names, own_filters))
         else:
-            dataset = self._open()
-            table = table_of(dataset.read(columns, own_filters))
+            table = table_of(self._folder.read(columns, own_filters))
         kept = table if later is None else table.filter(later)
         return kept if wanted is None else _selected(kept, wanted)
 
@@ -213,13 +211,12 @@ class ParquetDataset:
         if self._one is None:
             schema = table.schema
             wanted = self._in_dictionaries(schema)
-            if wanted is not schema:
-                table = _encoded(table, wanted)
-        return with_types(table, *asked_of(self._metadata(), *self._asked))
+            table = table if wanted is schema else _encoded(table, wanted)
+        return with_types(table, *types_for(self._metadata(), *self._types))
 
     def _in_dictionaries(self, schema: Any) -> Any:
         """The schema with partition columns as pyarrow has them: dictionaries of text or of int32."""
-        names = set(self._open().partitions.names) if self._given_schema is None else set()
+        names = set(self._folder.partitions.names) if self._given_schema is None else set()
         if not names or not has_pyarrow() or self._partitioning is None:
             return schema
         import pyarrow as pa
@@ -295,3 +292,40 @@ def _inspected(factory: Any, place: str) -> Any:
     own = set(Dataset(place, partitioning=None).schema.names)
     whole = ds.dataset(place, format="parquet", partitioning=factory).schema
     return pa.schema([field for field in whole if field.name not in own])
+
+
+@arrow_errors()
+def read_table(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    use_threads: bool = True,
+    schema: Any = None,
+    use_pandas_metadata: bool = False,
+    **options: Any,
+) -> Any:
+    """A file, a folder or a list of files as a table.
+
+    ``source``: a path, a folder, a list of paths, a file object or a buffer. ``columns``: names, or paths such as
+    ``"a.b"``. ``schema``: pyarrow's, which all files are read in. ``use_pandas_metadata``: read the columns of pandas'
+    index too. ``options``: those of :class:`ParquetDataset`, with ``filters``, ``partitioning`` and ``filesystem``.
+
+    Example::
+
+        import pyparq.parquet as pq
+
+        table = pq.read_table("flights.parquet", columns=["flight"], filters=[("dest", "==", "LAX")])
+    """
+    return ParquetDataset(source, schema=schema, **options).read(columns, use_threads, use_pandas_metadata)
+
+
+def read_pandas(source: Any, columns: Sequence[str] | None = None, **options: Any) -> Any:
+    """:func:`read_table` with the columns of pandas' index.
+
+    Example::
+
+        import pyparq.parquet as pq
+
+        frame = pq.read_pandas("flights.parquet", columns=["flight"]).to_pandas()
+    """
+    return read_table(source, columns=columns, use_pandas_metadata=True, **options)

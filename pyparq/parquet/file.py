@@ -7,13 +7,19 @@ from types import TracebackType
 from typing import Any, Self
 
 from pyparq.column_names import ColumnName
-from pyparq.parquet.arrow import arrow_errors, even_batches, has_pyarrow, schema_of, table_of
+from pyparq.parquet.arguments import check_source, check_tuning, is_folder, located, read_options
+from pyparq.parquet.arrow import (
+    arrow_errors,
+    even_batches,
+    has_pyarrow,
+    index_columns,
+    schema_of,
+    schema_with_types,
+    table_of,
+    types_for,
+    with_types,
+)
 from pyparq.parquet.metadata import FileMetaData
-from pyparq.parquet.options import TUNING_OF_READS, read_options
-from pyparq.parquet.pandas_index import index_columns
-from pyparq.parquet.schema import ParquetSchema
-from pyparq.parquet.sources import check_source, is_folder, located
-from pyparq.parquet.types import asked_of, with_asked_types, with_types
 from pyparq.read.file import ParquetFile as OwnFile
 
 
@@ -50,15 +56,11 @@ class ParquetFile:
         buffer_size: int = 0,
         **tuning: Any,
     ) -> None:
-        unknown = tuning.keys() - set(TUNING_OF_READS)
-        if unknown:
-            raise TypeError(f"ParquetFile() got an unexpected keyword argument {min(unknown)!r}")
-        self._asked = binary_type, list_type, arrow_extensions_enabled
+        check_tuning("ParquetFile", tuning)
+        self._types = binary_type, list_type, arrow_extensions_enabled
         check_source(source, buffer_size)
         place, storage = located(source, filesystem)
-        options = read_options(
-            None, coerce_int96_timestamp_unit, decryption_properties, page_checksum_verification, schema_depth_limit
-        )
+        options = read_options(coerce_int96_timestamp_unit, decryption_properties, schema_depth_limit)
         if is_folder(place):
             raise IsADirectoryError(f"Cannot open for reading: path '{place}' is a directory")
         self.common_metadata = common_metadata
@@ -69,7 +71,7 @@ class ParquetFile:
             known = text_columns(self._own.schema, read_dictionary or ())
             if known:
                 self._own = OwnFile(place, storage_options=storage, read_dictionary=known, **options)
-        self._asked = asked_of(self._own.key_value_metadata, *self._asked)
+        self._types = types_for(self._own.key_value_metadata, *self._types)
         self._handle = place if hasattr(place, "closed") else None
 
     def __enter__(self) -> Self:
@@ -99,21 +101,16 @@ class ParquetFile:
             self._metadata = FileMetaData(found.raw, found.serialized_size)
         return self._metadata
 
-    @property
-    def schema(self) -> ParquetSchema:
-        return self.metadata.schema
+    schema = property(lambda self: self.metadata.schema)
+    num_row_groups = property(lambda self: self._own.num_row_groups)
 
     @property
     def schema_arrow(self) -> Any:
         """pyarrow's schema of the table that :meth:`read` returns."""
-        return with_asked_types(schema_of(self._own.schema_arrow), *self._asked)
-
-    @property
-    def num_row_groups(self) -> int:
-        return self._own.num_row_groups
+        return schema_with_types(schema_of(self._own.schema_arrow), *self._types)
 
     def _table(self, table: Any) -> Any:
-        return with_types(table_of(table), *self._asked)
+        return with_types(table_of(table), *self._types)
 
     def _names(self, columns: Sequence[str] | None, use_pandas_metadata: bool) -> list[ColumnName] | None:
         """The columns that the file has of these. Other names are passed over, as pyarrow does."""
@@ -169,7 +166,7 @@ class ParquetFile:
         with arrow_errors():
             pieces = (table_of(batch) for batch in self._own.iter_batches(size, row_groups, names))
             for batch in even_batches(pieces, size) if has_pyarrow() else pieces:
-                yield with_types(batch, *self._asked)
+                yield with_types(batch, *self._types)
 
     def scan_contents(self, columns: Sequence[str] | None = None, batch_size: int = 65536) -> int:
         """Read all values of the columns, and return the number of rows."""
@@ -201,3 +198,35 @@ def known_columns(tree: Any, wanted: Sequence[str]) -> list[ColumnName]:
             leaf.path for leaf in child.leaves() if any(leaf.path[:k] in asked for k in range(1, len(leaf.path) + 1))
         ]
     return found
+
+
+@arrow_errors()
+def read_metadata(
+    where: Any, memory_map: bool = False, decryption_properties: Any = None, filesystem: Any = None, **tuning: Any
+) -> FileMetaData:
+    """The metadata of one file.
+
+    Example::
+
+        import pyparq.parquet as pq
+
+        print(pq.read_metadata("flights.parquet").row_group(0).column(0).statistics)
+    """
+    with ParquetFile(where, decryption_properties=decryption_properties, filesystem=filesystem, **tuning) as file:
+        return file.metadata
+
+
+@arrow_errors()
+def read_schema(
+    where: Any, memory_map: bool = False, decryption_properties: Any = None, filesystem: Any = None, **tuning: Any
+) -> Any:
+    """The schema of one file as pyarrow's.
+
+    Example::
+
+        import pyparq.parquet as pq
+
+        print(pq.read_schema("flights.parquet").names)
+    """
+    with ParquetFile(where, decryption_properties=decryption_properties, filesystem=filesystem, **tuning) as file:
+        return file.schema_arrow

@@ -1,26 +1,144 @@
-"""The metadata of a file, with the names of ``pyarrow.parquet.FileMetaData``."""
+"""The metadata of a file, with the names of ``pyarrow.parquet``: FileMetaData, its parts, and statistics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy, deepcopy
-from typing import Any, NamedTuple
+from decimal import Context, Decimal
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+
+from pyparq.arrow.column import Column
 from pyparq.format import ttypes as tt
 from pyparq.format.compression import codec_name, encoding_name
+from pyparq.format.leaf_values import from_plain_bytes
 from pyparq.format.order import Order, order_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.thrift_codec import deserialize, serialize
+from pyparq.format.types import LeafType, Physical, arrow_type
+from pyparq.index.statistics import bounds_from_statistics
 from pyparq.io.sink import open_sink
 from pyparq.options import ReadOptions
-from pyparq.parquet.geo_statistics import GeoStatistics
+from pyparq.parquet.arguments import located
 from pyparq.parquet.schema import ParquetSchema
-from pyparq.parquet.sources import located
-from pyparq.parquet.statistics import Statistics
+from pyparq.read.decode.arrow_columns import fixed_buffer
 from pyparq.read.footers.footer_read import MAGIC
 from pyparq.read.footers.schemas import FileFields, to_bytes
 from pyparq.runtime.text import printable
+
+
+class _Part:
+    """A part of the metadata that is equal to another one of equal contents."""
+
+    _shown: ClassVar[tuple[str, ...]]
+    """The attributes that :meth:`to_dict` has."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._shown}
+
+    def equals(self, other: object) -> bool:
+        if not isinstance(other, type(self)):
+            raise TypeError(
+                f"Argument 'other' has incorrect type: expected {type(self).__name__}, got {type(other).__name__}"
+            )
+        return self == other
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(repr(self.to_dict()))
+
+    @printable
+    def __repr__(self) -> str:
+        lines = "".join(f"\n  {name}: {value}" for name, value in self.to_dict().items())
+        return f"<pyparq.parquet.{type(self).__name__}>{lines}"
+
+
+# ---- statistics
+
+_EXACT = Context(prec=100)
+_NUMBERS = {Physical.INT32: "<i4", Physical.INT64: "<i8", Physical.FLOAT: "<f4", Physical.DOUBLE: "<f8"}
+
+
+def python_value(raw: bytes, leaf: LeafType) -> Any:
+    """The Python object of one value in the PLAIN encoding, without a length before it."""
+    if leaf.kind == "decimal" and leaf.physical in (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY):
+        return _EXACT.scaleb(Decimal(int.from_bytes(raw, "big", signed=True)), -leaf.scale)
+    if leaf.is_binary:
+        return raw.decode("utf-8", "replace") if leaf.is_text else raw
+    if leaf.physical == Physical.BOOLEAN:
+        return bool(raw[0])
+    if leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY and leaf.kind != "float":
+        return raw
+    values = from_plain_bytes(np.frombuffer(raw, np.uint8), 1, leaf)
+    buffer, _ = fixed_buffer(values, leaf)
+    return Column(arrow_type(leaf), 1, None, (np.asarray(buffer),), 0).to_pylist()[0]
+
+
+def _physical_value(raw: bytes, leaf: LeafType) -> Any:
+    """The value without its logical type: an int for INT32 and INT64, bytes for byte arrays."""
+    if leaf.physical == Physical.BOOLEAN:
+        return bool(raw[0])
+    return np.frombuffer(raw, _NUMBERS[leaf.physical])[0].item() if leaf.physical in _NUMBERS else raw
+
+
+class Statistics(_Part):
+    """Statistics of one column chunk, as far as they can be trusted. What is not known is ``None``."""
+
+    _shown = ("has_min_max", "min", "max", "null_count", "distinct_count", "num_values", "physical_type")
+
+    def __init__(self, leaf: LeafType, meta: Any, order: Order, created_by: str | None) -> None:
+        """``meta``: the footer's ColumnMetaData, with ``statistics``."""
+        self._leaf, self._raw = leaf, meta.statistics
+        self.num_values = int(meta.num_values) - int(self._raw.null_count or 0)
+        self.has_min_max = bool(bounds_from_statistics(leaf, meta, order, created_by).has_bounds[0])
+
+    def _bound(self, which: str, convert: Any) -> Any:
+        """The smallest or largest value, as a Python object by ``convert``."""
+        if not self.has_min_max:
+            return None
+        stored = getattr(self._raw, f"{which}_value")
+        return convert(getattr(self._raw, which) if stored is None else stored, self._leaf)
+
+    has_null_count = property(lambda self: self._raw.null_count is not None)
+    null_count = property(lambda self: self._raw.null_count)
+    has_distinct_count = property(lambda self: self._raw.distinct_count is not None)
+    distinct_count = property(lambda self: self._raw.distinct_count)
+    min = property(lambda self: self._bound("min", python_value))
+    max = property(lambda self: self._bound("max", python_value))
+    min_raw = property(lambda self: self._bound("min", _physical_value))
+    max_raw = property(lambda self: self._bound("max", _physical_value))
+    is_min_exact = property(lambda self: self._raw.is_min_value_exact)
+    is_max_exact = property(lambda self: self._raw.is_max_value_exact)
+    physical_type = property(lambda self: self._leaf.physical.name)
+
+    def equals(self, other: object) -> bool:
+        return self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class GeoStatistics:
+    """Statistics of a column chunk of geometries. What is not known is ``None``.
+
+    ``xmin`` above ``xmax`` is a box across the antimeridian. ``geospatial_types`` are ISO WKB codes: 1 is a point, 1001
+    a point with z, 2001 with m, 3001 with both.
+    """
+
+    def __init__(self, stored: Any) -> None:
+        self.geospatial_types = list(stored.geospatial_types or ()) or None
+        for side in ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax", "mmin", "mmax"):
+            setattr(self, side, getattr(stored.bbox, side, None))
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of them, by name."""
+        return dict(vars(self))
+
+
+# ---- column chunks and row groups
 
 
 class SortingColumn(NamedTuple):
@@ -78,61 +196,39 @@ def _leaf_names(schema: Any) -> list[str]:
     return [name for field in schema for name in below(field, "")]
 
 
-class _Part:
-    """A part of the metadata that is equal to another one of equal contents."""
-
-    def to_dict(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def equals(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            raise TypeError(
-                f"Argument 'other' has incorrect type: expected {type(self).__name__}, got {type(other).__name__}"
-            )
-        return self.to_dict() == other.to_dict()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self.to_dict() == other.to_dict()
-
-    def __hash__(self) -> int:
-        return hash(repr(self.to_dict()))
-
-    @printable
-    def __repr__(self) -> str:
-        lines = "".join(f"\n  {name}: {value}" for name, value in self.to_dict().items())
-        return f"<pyparq.parquet.{type(self).__name__}>{lines}"
-
-
 class ColumnChunkMetaData(_Part):
     """The metadata of one column chunk."""
+
+    _shown = (
+        "file_offset", "file_path", "physical_type", "num_values", "path_in_schema", "is_stats_set", "compression",
+        "encodings", "has_dictionary_page", "dictionary_page_offset", "data_page_offset", "total_compressed_size",
+        "total_uncompressed_size", "bloom_filter_offset", "bloom_filter_length",
+    )  # fmt: skip
 
     def __init__(self, parent: FileMetaData, chunk: Any, column: int) -> None:
         self._parent, self._chunk, self._meta = parent, chunk, chunk.meta_data
         self._node = parent._tree.leaves[column]
 
-    @property
-    def file_offset(self) -> int:
-        return int(self._chunk.file_offset)
-
-    @property
-    def file_path(self) -> str:
-        return self._chunk.file_path or ""
-
-    @property
-    def physical_type(self) -> str:
-        return self._node.type.physical.name
-
-    @property
-    def num_values(self) -> int:
-        return int(self._meta.num_values)
-
-    @property
-    def path_in_schema(self) -> str:
-        return self._node.dotted
-
-    @property
-    def is_stats_set(self) -> bool:
-        return self._meta.statistics is not None
+    file_offset = property(lambda self: int(self._chunk.file_offset))
+    file_path = property(lambda self: self._chunk.file_path or "")
+    physical_type = property(lambda self: self._node.type.physical.name)
+    num_values = property(lambda self: int(self._meta.num_values))
+    path_in_schema = property(lambda self: self._node.dotted)
+    is_stats_set = property(lambda self: self._meta.statistics is not None)
+    is_geo_stats_set = property(lambda self: self._meta.geospatial_statistics is not None)
+    encodings = property(lambda self: tuple(encoding_name(number) for number in self._meta.encodings or ()))
+    has_dictionary_page = property(lambda self: bool(self._meta.dictionary_page_offset))
+    dictionary_page_offset = property(lambda self: self._meta.dictionary_page_offset or None)
+    data_page_offset = property(lambda self: int(self._meta.data_page_offset))
+    has_index_page = property(lambda self: self._meta.index_page_offset is not None)
+    index_page_offset = property(lambda self: self._meta.index_page_offset)
+    total_compressed_size = property(lambda self: int(self._meta.total_compressed_size))
+    total_uncompressed_size = property(lambda self: int(self._meta.total_uncompressed_size))
+    has_offset_index = property(lambda self: bool(self._chunk.offset_index_offset))
+    has_column_index = property(lambda self: bool(self._chunk.column_index_offset))
+    bloom_filter_offset = property(lambda self: self._meta.bloom_filter_offset or None)
+    bloom_filter_length = property(lambda self: self._meta.bloom_filter_length or None)
+    metadata = property(lambda self: _pairs(self._meta.key_value_metadata))
 
     @property
     def statistics(self) -> Statistics | None:
@@ -141,10 +237,6 @@ class ColumnChunkMetaData(_Part):
             return None
         parent = self._parent
         return Statistics(self._node.type, self._meta, parent._order(self._node), parent.created_by or None)
-
-    @property
-    def is_geo_stats_set(self) -> bool:
-        return self._meta.geospatial_statistics is not None
 
     @property
     def geo_statistics(self) -> GeoStatistics | None:
@@ -157,93 +249,26 @@ class ColumnChunkMetaData(_Part):
         name = codec_name(self._meta.codec)
         return "LZ4" if name == "LZ4_RAW" else name  # as pyarrow calls it
 
-    @property
-    def encodings(self) -> tuple[str, ...]:
-        return tuple(encoding_name(number) for number in self._meta.encodings or ())
-
-    @property
-    def has_dictionary_page(self) -> bool:
-        return bool(self._meta.dictionary_page_offset)
-
-    @property
-    def dictionary_page_offset(self) -> int | None:
-        return self._meta.dictionary_page_offset or None
-
-    @property
-    def data_page_offset(self) -> int:
-        return int(self._meta.data_page_offset)
-
-    @property
-    def has_index_page(self) -> bool:
-        return self._meta.index_page_offset is not None
-
-    @property
-    def index_page_offset(self) -> int | None:
-        found: int | None = self._meta.index_page_offset
-        return found
-
-    @property
-    def total_compressed_size(self) -> int:
-        return int(self._meta.total_compressed_size)
-
-    @property
-    def total_uncompressed_size(self) -> int:
-        return int(self._meta.total_uncompressed_size)
-
-    @property
-    def has_offset_index(self) -> bool:
-        return bool(self._chunk.offset_index_offset)
-
-    @property
-    def has_column_index(self) -> bool:
-        return bool(self._chunk.column_index_offset)
-
-    @property
-    def bloom_filter_offset(self) -> int | None:
-        return self._meta.bloom_filter_offset or None
-
-    @property
-    def bloom_filter_length(self) -> int | None:
-        return self._meta.bloom_filter_length or None
-
-    @property
-    def metadata(self) -> dict[bytes, bytes] | None:
-        return _pairs(self._meta.key_value_metadata)
-
     def to_dict(self) -> dict[str, Any]:
-        names = (
-            "file_offset", "file_path", "physical_type", "num_values", "path_in_schema", "is_stats_set", "compression",
-            "encodings", "has_dictionary_page", "dictionary_page_offset", "data_page_offset", "total_compressed_size",
-            "total_uncompressed_size", "bloom_filter_offset", "bloom_filter_length",
-        )  # fmt: skip
-        found = {name: getattr(self, name) for name in names}
-        return {**found, "statistics": self.statistics.to_dict() if self.statistics is not None else None}
+        return {**super().to_dict(), "statistics": self.statistics.to_dict() if self.statistics is not None else None}
 
 
 class RowGroupMetaData(_Part):
     """The metadata of one row group."""
 
+    _shown = ("num_columns", "num_rows", "total_byte_size")
+
     def __init__(self, parent: FileMetaData, group: Any) -> None:
         self._parent, self._group = parent, group
 
-    @property
-    def num_columns(self) -> int:
-        return len(self._group.columns)
-
-    @property
-    def num_rows(self) -> int:
-        return int(self._group.num_rows)
-
-    @property
-    def total_byte_size(self) -> int:
-        return int(self._group.total_byte_size)
+    num_columns = property(lambda self: len(self._group.columns))
+    num_rows = property(lambda self: int(self._group.num_rows))
+    total_byte_size = property(lambda self: int(self._group.total_byte_size))
 
     @property
     def sorting_columns(self) -> tuple[SortingColumn, ...]:
-        return tuple(
-            SortingColumn(c.column_idx, bool(c.descending), bool(c.nulls_first))
-            for c in self._group.sorting_columns or ()
-        )
+        found = self._group.sorting_columns or ()
+        return tuple(SortingColumn(c.column_idx, bool(c.descending), bool(c.nulls_first)) for c in found)
 
     def column(self, i: int) -> ColumnChunkMetaData:
         """The column chunk number ``i``. Raises :class:`IndexError` where there is none."""
@@ -253,14 +278,19 @@ class RowGroupMetaData(_Part):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "num_columns": self.num_columns, "num_rows": self.num_rows, "total_byte_size": self.total_byte_size,
+            **super().to_dict(),
             "sorting_columns": [column.to_dict() for column in self.sorting_columns],
             "columns": [self.column(i).to_dict() for i in range(self.num_columns)],
-        }  # fmt: skip
+        }
+
+
+# ---- the file
 
 
 class FileMetaData(_Part):
     """The metadata of a file. It is its own copy of the footer, which can be changed and written elsewhere."""
+
+    _shown = ("created_by", "num_columns", "num_rows", "num_row_groups", "format_version", "serialized_size")
 
     def __init__(self, footer: tt.FileMetaData, size: int, options: ReadOptions | None = None) -> None:
         """``size``: of the footer, in bytes."""
@@ -281,34 +311,13 @@ class FileMetaData(_Part):
         pairs = self.metadata or {}
         return ParquetSchema(self._tree, pairs, FileFields(self._tree, pairs, self._options))
 
-    @property
-    def serialized_size(self) -> int:
-        return self._size
-
-    @property
-    def num_columns(self) -> int:
-        return len(self._tree.leaves)
-
-    @property
-    def num_rows(self) -> int:
-        return int(self._footer.num_rows)
-
-    @property
-    def num_row_groups(self) -> int:
-        return len(self._footer.row_groups)
-
-    @property
-    def format_version(self) -> str:
-        return "1.0" if self._footer.version == 1 else "2.6"
-
-    @property
-    def created_by(self) -> str:
-        return str(self._footer.created_by or "")
-
-    @property
-    def metadata(self) -> dict[bytes, bytes] | None:
-        """Key-value metadata. ``None`` if there is none."""
-        return _pairs(self._footer.key_value_metadata)
+    serialized_size = property(lambda self: self._size)
+    num_columns = property(lambda self: len(self._tree.leaves))
+    num_rows = property(lambda self: int(self._footer.num_rows))
+    num_row_groups = property(lambda self: len(self._footer.row_groups))
+    format_version = property(lambda self: "1.0" if self._footer.version == 1 else "2.6")
+    created_by = property(lambda self: str(self._footer.created_by or ""))
+    metadata = property(lambda self: _pairs(self._footer.key_value_metadata))
 
     def row_group(self, i: int) -> RowGroupMetaData:
         """The row group number ``i``. Raises :class:`IndexError` where there is none."""
@@ -357,16 +366,7 @@ class FileMetaData(_Part):
             sink.abort()
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("created_by", "num_columns", "num_rows", "num_row_groups", "format_version", "serialized_size")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "row_groups": [self.row_group(i).to_dict() for i in range(self.num_row_groups)],
-        }
-
-    def equals(self, other: object) -> bool:
-        if not isinstance(other, FileMetaData):
-            raise TypeError(f"Argument 'other' has incorrect type: expected FileMetaData, got {type(other).__name__}")
-        return self == other
+        return {**super().to_dict(), "row_groups": [self.row_group(i).to_dict() for i in range(self.num_row_groups)]}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FileMetaData) and self._footer == other._footer
@@ -376,8 +376,7 @@ class FileMetaData(_Part):
 
     @printable
     def __repr__(self) -> str:
-        names = ("created_by", "num_columns", "num_rows", "num_row_groups", "format_version", "serialized_size")
-        lines = "".join(f"\n  {name}: {getattr(self, name)}" for name in names)
+        lines = "".join(f"\n  {name}: {value}" for name, value in super().to_dict().items())
         return f"<pyparq.parquet.FileMetaData>{lines}"
 
 

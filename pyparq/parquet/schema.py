@@ -100,29 +100,14 @@ class ColumnSchema:
     def __init__(self, node: Node) -> None:
         self._node = node
 
-    @property
-    def name(self) -> str:
-        return self._node.name
-
-    @property
-    def path(self) -> str:
-        return self._node.dotted
-
-    @property
-    def max_definition_level(self) -> int:
-        return self._node.max_def
-
-    @property
-    def max_repetition_level(self) -> int:
-        return self._node.max_rep
-
-    @property
-    def physical_type(self) -> str:
-        return self._node.type.physical.name
-
-    @property
-    def logical_type(self) -> ParquetLogicalType:
-        return _logical_type(self._node)
+    name = property(lambda self: self._node.name)
+    path = property(lambda self: self._node.dotted)
+    max_definition_level = property(lambda self: self._node.max_def)
+    max_repetition_level = property(lambda self: self._node.max_rep)
+    physical_type = property(lambda self: self._node.type.physical.name)
+    logical_type = property(lambda self: _logical_type(self._node))
+    precision = property(lambda self: self._node.type.precision if self._node.type.kind == "decimal" else None)
+    scale = property(lambda self: self._node.type.scale if self._node.type.kind == "decimal" else None)
 
     @property
     def converted_type(self) -> str:
@@ -134,23 +119,14 @@ class ColumnSchema:
         is_fixed = self._node.type.physical == Physical.FIXED_LEN_BYTE_ARRAY
         return int(self._node.element.type_length) if is_fixed else None
 
-    @property
-    def precision(self) -> int | None:
-        return self._node.type.precision if self._node.type.kind == "decimal" else None
-
-    @property
-    def scale(self) -> int | None:
-        return self._node.type.scale if self._node.type.kind == "decimal" else None
-
     def _key(self) -> tuple[Any, ...]:
         return (self.path, self.physical_type, str(self.logical_type), self.length, self.precision, self.scale,
                 self.max_definition_level, self.max_repetition_level)  # fmt: skip
 
-    def equals(self, other: object) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, ColumnSchema) and self._key() == other._key()
 
-    def __eq__(self, other: object) -> bool:
-        return self.equals(other)
+    equals = __eq__
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -170,9 +146,7 @@ class ParquetSchema:
     def __init__(self, tree: SchemaTree, key_values: dict[bytes, bytes], fields: Any) -> None:
         self._tree, self._key_values, self._fields = tree, key_values, fields
 
-    @property
-    def names(self) -> list[str]:
-        return [leaf.name for leaf in self._tree.leaves]
+    names = property(lambda self: [leaf.name for leaf in self._tree.leaves])
 
     def column(self, i: int) -> ColumnSchema:
         """The leaf column number ``i``. Raises :class:`IndexError` where there is none."""
@@ -183,8 +157,7 @@ class ParquetSchema:
     def __len__(self) -> int:
         return len(self._tree.leaves)
 
-    def __getitem__(self, i: int) -> ColumnSchema:
-        return self.column(i)
+    __getitem__ = column
 
     def __iter__(self) -> Iterator[ColumnSchema]:
         return (ColumnSchema(leaf) for leaf in self._tree.leaves)
@@ -198,11 +171,10 @@ class ParquetSchema:
         found = self._key_values.get(b"pandas")
         return None if found is None else json.loads(found)
 
-    def equals(self, other: object) -> bool:
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, ParquetSchema) and list(self) == list(other)
 
-    def __eq__(self, other: object) -> bool:
-        return self.equals(other)
+    equals = __eq__
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -26,9 +26,8 @@ from pyparq.index.page_index import PageLocations
 from pyparq.io.given_systems import located as on_system
 from pyparq.io.retry import may_pass
 from pyparq.io.source import begin
-from pyparq.option_help import READ, with_options
 from pyparq.option_values import Int96Unit
-from pyparq.options import ReadOptions
+from pyparq.options import ReadOptions, with_options
 from pyparq.pictures.tables import html_view, size_text, viewable
 from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account
@@ -361,7 +360,7 @@ class ParquetFile:
             return Scan.of_plan(self._asked(), plan)
 
 
-ParquetFile.__doc__ = with_options(ParquetFile.__doc__, READ)
+ParquetFile.__doc__ = with_options(ParquetFile.__doc__, ReadOptions)
 
 
 def _page_infos(pages: ChunkPages) -> list[PageInfo]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyparq.errors import OptionError
 from pyparq.filters.tuple_filters import parse_filters
-from pyparq.options import WriteOptions
+from pyparq.options import ReadOptions, WriteOptions
 from pyparq.spark.paths import local
 
 
@@ -33,13 +33,12 @@ def as_value(text: Any) -> Any:
         return text
 
 
-_OF_NAMES = ("bloom_filters", "sort_by")
-
-
 def as_write_option(name: str, text: Any) -> Any:
     """A write option: JSON, or plain text. Columns may be listed as ``'a, b'``."""
     value = as_value(text)
-    return as_list(value) if name in _OF_NAMES and isinstance(value, str) else value
+    option = WriteOptions.__dataclass_fields__.get(name)
+    is_list = option is not None and option.metadata["is_list"]
+    return as_list(value) if is_list and isinstance(value, str) else value
 
 
 def as_list(text: Any) -> list[Any] | None:
@@ -88,7 +87,5 @@ _OF_WRITES = ("partition_cols", "force", "encryption", "max_rows_per_file", "max
 
 def is_of_writes(name: str) -> bool:
     """Whether an option is about writing alone. Tables and views have such options beside those for reading."""
-    return name in _OF_WRITES or (name in WriteOptions.__dataclass_fields__ and name not in _OF_BOTH)
-
-
-_OF_BOTH = ("use_threads",)
+    known, of_reads = WriteOptions.__dataclass_fields__, ReadOptions.__dataclass_fields__
+    return name in _OF_WRITES or (name in known and name not in of_reads)

@@ -33,8 +33,7 @@ from pyparq.io.given_systems import located as on_system
 from pyparq.io.process_ownership import not_its_own
 from pyparq.io.sink import Sink, open_sink
 from pyparq.io.table_formats import check_target
-from pyparq.option_help import WRITE, with_options
-from pyparq.options import WriteOptions
+from pyparq.options import WriteOptions, with_options
 from pyparq.runtime import fork_safety
 from pyparq.write import unclosed
 from pyparq.write.column_plans import WritePlan, check_options, within_ordinals
@@ -463,8 +462,8 @@ class ParquetWriter:
                 raise
 
 
-write_table.__doc__ = with_options(write_table.__doc__, WRITE)
-ParquetWriter.__doc__ = with_options(ParquetWriter.__doc__, WRITE)
+write_table.__doc__ = with_options(write_table.__doc__, WriteOptions)
+ParquetWriter.__doc__ = with_options(ParquetWriter.__doc__, WriteOptions)
 
 
 def _first_rows(batches: Iterator[RecordBatch]) -> list[RecordBatch]:

@@ -16,7 +16,7 @@ from encryption_tools import kms_file, local_kms
 import pyparq
 from pyparq import col
 from pyparq.arrow.ingest import ingest
-from pyparq.cli.names import list_of_names, one_name
+from pyparq.cli.options import list_of_names, one_name
 from pyparq.encryption import (
     CryptoFactory,
     DecryptionProperties,

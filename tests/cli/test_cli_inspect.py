@@ -140,6 +140,9 @@ def test_meta_of_one_row_group_lists_its_chunks(file: Path) -> None:
     assert [row[1] for row in rows] == ["id", "day"]
     assert str(theirs.data_page_offset) in rows[0]
     assert "2020-03-16" in rows[1]
+    head = next(line for line in text.splitlines() if line.lstrip().startswith("group"))
+    at = head.index("offset") + len("offset")
+    assert next(line for line in text.splitlines() if " id " in line)[:at].endswith(f" {theirs.data_page_offset}")
 
 
 def test_meta_and_schema_show_what_a_damaged_file_still_says(corpus: Path) -> None:

@@ -18,8 +18,7 @@ import pytest
 from cli_files import as_json, ok, refused, run, sample, write_sample
 
 from pyparq.arrow.to_python import column_to_pylist
-from pyparq.cli.cells import csv_cell
-from pyparq.cli.export import csv_lines, json_lines
+from pyparq.cli.cells import csv_cell, csv_lines, json_lines
 from pyparq.cli.values import cell_format, field_json
 from pyparq.read.file import ParquetFile
 
@@ -162,7 +161,7 @@ def test_head_across_row_groups(file: Path, wanted: int) -> None:
 
 
 def test_head_decodes_the_first_pages_alone(file: Path) -> None:
-    from pyparq.cli.rows import make_scan
+    from pyparq.cli.sources import make_scan
     from pyparq.read.file import ParquetFile
 
     with ParquetFile(file) as parquet:

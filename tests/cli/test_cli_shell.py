@@ -16,9 +16,9 @@ import pytest
 from cli_files import ok, plain, refused, run, shell, terminal, write_sample
 
 from pyparq.cli.missing_extra import missing_extra, requirement
+from pyparq.cli.output import cut, width
 from pyparq.cli.progress import Busy
-from pyparq.cli.table import fit, folded
-from pyparq.cli.text import cut, visible, width
+from pyparq.runtime.text import visible
 
 
 @pytest.fixture(scope="module")
@@ -245,25 +245,24 @@ def test_wide_files_are_whole_in_a_pipe(wide: Path) -> None:
 # ---- pieces
 
 
-def test_fit_takes_from_the_widest_first() -> None:
-    assert fit([10, 40, 30], [10, 10, 10], 60) == [10, 25, 25]
-    assert fit([10, 40, 30], [0, 10, 0], 60) == [10, 20, 30]
-    assert fit([10, 40, 30], [10, 10, 10], 80) == [10, 40, 30]
-    assert sum(fit([100, 50, 9, 70], [10] * 4, 61)) == 61
-    assert fit([50, 50], [10, 0], 10) == [10, 50]
-    assert fit([50, 50], [20, 10], 10) == [20, 10]
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_folded_cells_keep_every_letter(tmp_path: Path, columns: int) -> None:
+    type_ = pa.map_(pa.string(), pa.struct([("a", pa.decimal128(9, 2)), ("日本語です", pa.binary(12))]))
+    name = "one_long_name_of_a_column_that_no_terminal_holds_beside_the_others"
+    path = tmp_path / "long.parquet"
+    pq.write_table(pa.table([pa.array([None], type_)], [name]), path)
+    lines = plain(terminal("schema", path, columns=columns)).splitlines()
+    assert [line for line in lines if width(line) > columns] == []
+    text = "".join(lines).split("repetition")[1]
+    assert "…" not in text
+    assert all(text.count(letter) >= name.count(letter) for letter in set(name))
+    assert set("日本語です") <= set(text)
 
 
-def test_folded_keeps_every_letter() -> None:
-    assert folded("timestamp[us, tz=UTC]", 15) == ["timestamp[us,", "tz=UTC]"]
-    assert folded("FIXED_LEN_BYTE_ARRAY(16)", 15) == ["FIXED_LEN_BYTE_", "ARRAY(16)"]
-    assert folded("    element.of.a.list", 12) == ["    element.", "    of.a.", "    list"]
-    assert folded("日本語です", 4) == ["日本", "語で", "す"]
-    for room in range(5, 40):
-        text = "map<string, struct<a: decimal(9, 2), bb: fixed_size_binary[12]>>"
-        lines = folded(text, room)
-        assert "".join(lines).replace(" ", "") == text.replace(" ", "")
-        assert all(width(line) <= room for line in lines)
+def test_optional_columns_are_left_out_first(file: Path) -> None:
+    text = plain(terminal("meta", file, columns=80))
+    assert "(no room for: codec, page index" in text
+    assert "(no room" not in plain(terminal("meta", file, columns=300))
 
 
 def test_cut_and_width_count_cells() -> None:

@@ -20,7 +20,7 @@ SOURCE = Path(__file__).parents[2] / "pyparq"
 
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
-    ["_version", "errors", "limits", "option_help", "runtime"],
+    ["_version", "errors", "limits", "runtime"],
     ["column_names", "kernels", "pictures"],
     ["format", "option_checks", "versions"],
     ["arrow", "encryption", "option_values"],
@@ -41,7 +41,6 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 # Who may import a module of pyparq inside a function, and why. All others import at the top.
 INSIDE_FUNCTIONS = {
-    "__init__": "import pyparq loads numpy, the kernels and the errors alone",
     "api": "a read of one file does not load what reads many",
     "cli/": "each command loads what it needs alone, so that the first line comes at once",
     "encryption/__init__": "key tools load with their first use",

@@ -29,8 +29,7 @@ from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.io.given_systems import located as on_system
 from pyparq.io.retry import Retry
-from pyparq.option_help import READ, with_options
-from pyparq.options import ReadOptions
+from pyparq.options import ReadOptions, with_options
 from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.read.file import needs_microseconds
 from pyparq.read.file_map import FileMap
@@ -409,7 +408,7 @@ def dataset(
     )  # fmt: skip
 
 
-dataset.__doc__ = with_options(dataset.__doc__, READ)
+dataset.__doc__ = with_options(dataset.__doc__, ReadOptions)
 
 
 def scan(

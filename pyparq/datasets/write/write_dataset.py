@@ -26,8 +26,7 @@ from pyparq.format.types import Schema
 from pyparq.io.given_systems import located as on_system
 from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
-from pyparq.option_help import WRITE, with_options
-from pyparq.options import WriteOptions
+from pyparq.options import WriteOptions, with_options
 from pyparq.write.column_plans import check_options
 from pyparq.write.shredding import plan_with_shredding
 
@@ -348,4 +347,4 @@ def _check_limits(limits: FileLimits) -> None:
             )
 
 
-write_dataset.__doc__ = with_options(write_dataset.__doc__, WRITE)
+write_dataset.__doc__ = with_options(write_dataset.__doc__, WriteOptions)

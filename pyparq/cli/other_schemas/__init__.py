@@ -1,1 +1,0 @@
-"""A table's schema as others write it: ``pyparq schema --as``."""
