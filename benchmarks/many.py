@@ -64,8 +64,8 @@ class Pyparq(Engine):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         import pyparq
-        from pyparq.datasets.read import footers
-        from pyparq.datasets.read.dataset import files_of
+        from pyparq.datasets import footers
+        from pyparq.datasets.dataset import files_of
 
         self.pyparq, self.footers = pyparq, footers
         self.files_of = files_of

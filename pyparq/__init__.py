@@ -41,12 +41,11 @@ if TYPE_CHECKING:
     from pyparq.arrow.chunked_array import ChunkedArray
     from pyparq.arrow.schema.from_text import schema
     from pyparq.arrow.table import Batch, Table
-    from pyparq.datasets.read.dataset import Dataset, dataset, scan
-    from pyparq.datasets.read.explain import DatasetExplanation
-    from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
+    from pyparq.datasets.dataset import Dataset, dataset, scan
+    from pyparq.datasets.explain import DatasetExplanation
+    from pyparq.datasets.scan import DatasetPlan, DatasetScan
     from pyparq.datasets.write.commit import recover_dataset
-    from pyparq.datasets.write.report import WriteReport, WrittenFile
-    from pyparq.datasets.write.write_dataset import write_dataset
+    from pyparq.datasets.write.write_dataset import WriteReport, WrittenFile, write_dataset
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
     from pyparq.filters.expression import Expression, col
     from pyparq.format.types import DataType, Field, Schema
@@ -86,14 +85,14 @@ _LATER = {
     "release_unused": "pyparq.kernels.buffers",
     "ChunkedArray": "pyparq.arrow.chunked_array",
     "recover_dataset": "pyparq.datasets.write.commit",
-    "Dataset": "pyparq.datasets.read.dataset",
-    "dataset": "pyparq.datasets.read.dataset",
-    "scan": "pyparq.datasets.read.dataset",
-    "DatasetExplanation": "pyparq.datasets.read.explain",
-    "DatasetPlan": "pyparq.datasets.read.scan",
-    "WriteReport": "pyparq.datasets.write.report",
-    "WrittenFile": "pyparq.datasets.write.report",
-    "DatasetScan": "pyparq.datasets.read.scan",
+    "Dataset": "pyparq.datasets.dataset",
+    "dataset": "pyparq.datasets.dataset",
+    "scan": "pyparq.datasets.dataset",
+    "DatasetExplanation": "pyparq.datasets.explain",
+    "DatasetPlan": "pyparq.datasets.scan",
+    "WriteReport": "pyparq.datasets.write.write_dataset",
+    "WrittenFile": "pyparq.datasets.write.write_dataset",
+    "DatasetScan": "pyparq.datasets.scan",
     "write_dataset": "pyparq.datasets.write.write_dataset",
     "DecryptionProperties": "pyparq.encryption.properties",
     "EncryptionKey": "pyparq.encryption.properties",

@@ -156,7 +156,7 @@ def plain_errors_of(file: str) -> Iterator[None]:
 @contextmanager
 def opened_any(file: str) -> Iterator[Any]:
     """The :class:`pyparq.ParquetFile` at a path or URL, or the :class:`pyparq.Dataset` of a folder or glob."""
-    from pyparq.datasets.several import names_many
+    from pyparq.datasets.patterns import names_many
 
     if file == PIPE or not names_many(file):
         with opened(file) as parquet:
@@ -176,7 +176,7 @@ def opened_all(sources: Sequence[str]) -> Iterator[Any]:
 @contextmanager
 def dataset_of(*sources: str) -> Iterator[Any]:
     """The :class:`pyparq.Dataset` of folders, globs and files."""
-    from pyparq.datasets.read.dataset import Dataset
+    from pyparq.datasets.dataset import Dataset
 
     with plain_errors_of(next((source for source in sources if "://" in source), sources[0])):
         given = [source_of(source) for source in sources]
@@ -188,7 +188,7 @@ def dataset_of(*sources: str) -> Iterator[Any]:
 
 def is_dataset(parquet: Any) -> bool:
     """Whether :func:`opened_any` gave a dataset."""
-    from pyparq.datasets.read.dataset import Dataset
+    from pyparq.datasets.dataset import Dataset
 
     return isinstance(parquet, Dataset)
 

@@ -29,7 +29,7 @@ def _names(ctx: click.Context) -> list[str]:
     source = _source(ctx)
     if source is None or "://" in source:
         return []
-    from pyparq.datasets.read.dataset import Dataset
+    from pyparq.datasets.dataset import Dataset
 
     try:
         root = Dataset(source).tree.root

@@ -12,7 +12,7 @@ from pyparq.cli.common import facts, print_json
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, show, title
 from pyparq.cli.text import count, visible
-from pyparq.datasets.read.dataset import files_of
+from pyparq.datasets.dataset import files_of
 
 
 def show_files(dataset: Any, columns: Sequence[Any], row_groups: Sequence[int], as_json: bool, limit: int) -> None:

@@ -11,7 +11,7 @@ from pyparq.cli.common import JSON, SOURCES, file_of, is_dataset, opened_all, pr
 from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, show, title
 from pyparq.cli.text import count, visible
-from pyparq.datasets.read.dataset import files_of
+from pyparq.datasets.dataset import files_of
 
 ORDERS = ("size", "schema")
 

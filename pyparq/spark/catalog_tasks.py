@@ -10,8 +10,7 @@ import numpy as np
 
 from pyparq.column_names import ColumnName
 from pyparq.datasets.catalog.key_table import KeyTable
-from pyparq.datasets.catalog.layout import Segment
-from pyparq.datasets.catalog.place import Place
+from pyparq.datasets.catalog.layout import Place, Segment
 from pyparq.datasets.data_files import DataFile
 from pyparq.errors import WriteConflictError
 from pyparq.io.file_versions import Stated

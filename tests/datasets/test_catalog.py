@@ -266,7 +266,7 @@ def test_a_crash_leaves_the_old_one(small: Path, monkeypatch: pytest.MonkeyPatch
     def crash(*arguments: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyparq.datasets.catalog.place.Place.put", crash)
+    monkeypatch.setattr("pyparq.datasets.catalog.layout.Place.put", crash)
     with pytest.raises(KeyboardInterrupt):
         index_dataset(small)
     assert (small / "_pyparq_catalog" / "catalog.json").read_bytes() == before

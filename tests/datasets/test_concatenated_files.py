@@ -14,7 +14,7 @@ import pytest
 
 import pyparq
 from pyparq import col, kernels
-from pyparq.datasets.read.file_scans import ConcatenatedScan
+from pyparq.datasets.reader import ConcatenatedScan
 from pyparq.kernels import KernelError
 
 FILES = 24

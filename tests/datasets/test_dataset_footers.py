@@ -19,9 +19,10 @@ from encryption_tools import FOOTER
 
 import pyparq
 from pyparq import col, kernels
-from pyparq.datasets.read import footer_kinds, footers
-from pyparq.datasets.read.dataset import files_of
-from pyparq.datasets.read.open_files import file_status, status_of
+from pyparq.datasets import footers
+from pyparq.datasets import footers as footer_kinds
+from pyparq.datasets.dataset import files_of
+from pyparq.datasets.footers import file_status, status_of
 from pyparq.errors import (
     ChangedFileError,
     CorruptFileError,

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Table
-from pyparq.datasets.catalog.layout import Part
-from pyparq.datasets.catalog.place import Place
+from pyparq.datasets.catalog.layout import Part, Place
 from pyparq.format.chunk_numbers import ODD, ChunkNumbers, stored_path
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Schema

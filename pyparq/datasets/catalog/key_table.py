@@ -14,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
-from pyparq.datasets.catalog.layout import Part, Segment
+from pyparq.datasets.catalog.layout import Part, Place, Segment
 from pyparq.datasets.catalog.page_lookup import rows_near
-from pyparq.datasets.catalog.place import Place
 from pyparq.filters.expression import col
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 from pyparq.arrow.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
-from pyparq.datasets.folder_names import NULL, escaped
+from pyparq.datasets.partitions import NULL, escaped
 from pyparq.datasets.staging import Staging
 from pyparq.datasets.write.commit import MODES, StagedFile
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.partition_split import Splitter
-from pyparq.datasets.write.report import WriteReport, WrittenFile
-from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles
+from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles, summary_files
 from pyparq.datasets.write.store_staging import StagedObjects, StoreStaging
-from pyparq.datasets.write.summaries import summary_files
 from pyparq.datasets.write.targets import LocalTarget, RemoteTarget, StagedFiles, Target
 from pyparq.errors import OptionError
 from pyparq.format.types import Schema
@@ -28,6 +26,8 @@ from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
 from pyparq.option_help import WRITE, with_options
 from pyparq.options import WriteOptions
+from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.runtime.safe_repr import printable
 from pyparq.write.plan.column_plans import check_options
 from pyparq.write.plan.shredding import plan_with_shredding
 
@@ -35,6 +35,61 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from pyparq.arguments import WriteArguments
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """One new file."""
+
+    path: str
+    """As it can be opened: a path or a URL."""
+    num_rows: int
+    num_bytes: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WriteReport:
+    """What :func:`pyparq.write_dataset` has done.
+
+    Example::
+
+        report = pyparq.write_dataset({"id": [1, 2, 3]}, "ids")
+        for file in report.files:
+            print(file.path, file.num_rows)
+    """
+
+    path: str
+    """The folder."""
+    files: tuple[WrittenFile, ...]
+    """The new files, in the order of their paths."""
+    replaced: tuple[str, ...] = ()
+    """Paths of the files that were removed."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in all new files."""
+        return sum(file.num_rows for file in self.files)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all new files."""
+        return sum(file.num_bytes for file in self.files)
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [
+            ("rows", f"{self.num_rows:,}"),
+            ("bytes", f"{self.num_bytes:,}"),
+            ("replaced", f"{len(self.replaced):,}"),
+        ]
+        rows: list[list[Cell]] = [[file.path, file.num_rows, file.num_bytes] for file in self.files]
+        return html_view(f"WriteReport {self.path}", facts, ["file", "rows", "bytes"], rows)
+
+    @printable
+    def __repr__(self) -> str:
+        done = f"{len(self.files):,} files, {self.num_rows:,} rows, {self.num_bytes:,} bytes"
+        return f"<WriteReport {self.path}: {done}, {len(self.replaced):,} files replaced>"
+
 
 _TEMPLATE = "part-{i}-{id}.parquet"
 _INSTEAD = {

@@ -11,11 +11,10 @@ import numpy as np
 
 from pyparq.column_names import ColumnName
 from pyparq.datasets.catalog.bounds_table import statistics_of
-from pyparq.datasets.catalog.file_table import State, state_of
+from pyparq.datasets.catalog.file_table import State, key_columns, kind_key, kind_of, state_of
 from pyparq.datasets.catalog.key_table import UInt64Array
-from pyparq.datasets.catalog.kinds import key_columns, kind_key, kind_of
 from pyparq.datasets.data_files import DataFile
-from pyparq.datasets.read.open_files import open_listed
+from pyparq.datasets.footers import open_listed
 from pyparq.errors import UnsupportedError
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.maintenance.page_statistics import Wanted, survey_chunk

@@ -11,15 +11,13 @@ import numpy as np
 from pyparq.column_names import ColumnName
 from pyparq.datasets.catalog.bounds_table import schema_for
 from pyparq.datasets.catalog.catalog import Catalog, open_catalog
-from pyparq.datasets.catalog.file_table import SCHEMA, FileTable, path_of
+from pyparq.datasets.catalog.file_table import SCHEMA, FileTable, check_key, path_of
 from pyparq.datasets.catalog.key_table import KeyTable, bits_for
-from pyparq.datasets.catalog.kinds import check_key
-from pyparq.datasets.catalog.layout import Head, Part, Segment
-from pyparq.datasets.catalog.place import Place
+from pyparq.datasets.catalog.layout import Head, Part, Place, Segment
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.discovery import discover
+from pyparq.datasets.footers import open_listed
 from pyparq.datasets.partitions import partitions_of
-from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import OptionError, ParquetError
 from pyparq.io.given_systems import located as on_system
 from pyparq.io.retry import Retry

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.datasets.catalog.key_table import SCHEMA, Columns, KeyTable
-from pyparq.datasets.catalog.layout import Segment
-from pyparq.datasets.catalog.place import Place
+from pyparq.datasets.catalog.layout import Place, Segment
 from pyparq.maintenance.catalog.part_writing import write_part
 from pyparq.option_values import Encoding
 

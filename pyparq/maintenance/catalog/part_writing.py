@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyparq.datasets.catalog.checked_source import CheckingSink, block_for
-from pyparq.datasets.catalog.layout import Part, new_name
-from pyparq.datasets.catalog.place import Place
+from pyparq.datasets.catalog.layout import CheckingSink, Part, Place, block_for, new_name
 from pyparq.option_values import Encoding
 from pyparq.write.file import ParquetWriter
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.datasets.catalog.key_table import Columns, KeyTable, bits_for, cut
-from pyparq.datasets.catalog.layout import Segment
-from pyparq.datasets.catalog.place import Place
+from pyparq.datasets.catalog.layout import Place, Segment
 from pyparq.maintenance.catalog.key_segments import merged, ordered, write_segment
 
 IN_MEMORY = 8_000_000

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.column_names import ColumnName
-from pyparq.datasets.catalog.file_table import SETTLED_NS, age_ns, path_of
-from pyparq.datasets.catalog.kinds import MOST
-from pyparq.datasets.catalog.layout import Segment
-from pyparq.datasets.catalog.place import Place
+from pyparq.datasets.catalog.file_table import MOST_KINDS, SETTLED_NS, age_ns, path_of
+from pyparq.datasets.catalog.layout import Place, Segment
 from pyparq.datasets.data_files import DataFile
 from pyparq.errors import ChangedFileError, ParquetError
 from pyparq.maintenance.catalog.file_entries import FileEntries, entries_of
@@ -108,7 +106,7 @@ class ShareReader:
             return self._leave_out(file, str(read))
         kind = self._kind(read)
         if kind is None:
-            return self._leave_out(file, f"there are more than {MOST:,} kinds of files")
+            return self._leave_out(file, f"there are more than {MOST_KINDS:,} kinds of files")
         size, mtime, inode, version = read.state
         self.result.files.append({
             "number": number, "path": path_of(file), "size": size, "mtime_ns": mtime, "inode": inode,
@@ -122,7 +120,7 @@ class ShareReader:
 
     def _kind(self, read: FileEntries) -> int | None:
         known = self._kinds.get(read.kind)
-        if known is None and len(self.result.kinds) < MOST:
+        if known is None and len(self.result.kinds) < MOST_KINDS:
             known = self._kinds[read.kind] = len(self.result.kinds)
             self.result.kinds.append(read.stored_kind())
         return known

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from pyparq.datasets.read.file_reads import Run, numbers_of
+from pyparq.datasets.reader import Run
 from pyparq.pictures.tables import html_view, size_text, viewable
 from pyparq.read.explain import Explanation, stage_table, stage_view
 from pyparq.read.plan.stage_report import StageReport
@@ -123,11 +123,10 @@ def explain_run(
 ) -> DatasetExplanation:
     """The sums over the scans that ran, and the numbers of the whole dataset: see :class:`DatasetExplanation`."""
     parts = tuple(scan.scan.explain(execute=False) for scan in run.scans)
-    # What is known of files that were asked together is not asked again, but found again in the footers.
-    again = [run.asked.issuperset(numbers_of(scan)) for scan in run.scans]
+    # What is known of files that were asked in groups is not asked again, but found again in the footers.
     stages = [
-        tuple(stage for stage in part.stages if not (known and stage.name == "statistics"))
-        for part, known in zip(parts, again, strict=True)
+        tuple(s for s in part.stages if s.name != "statistics" or not run.asked.issuperset(scan.numbers))
+        for part, scan in zip(parts, run.scans, strict=True)
     ]
     return DatasetExplanation(
         source=source,

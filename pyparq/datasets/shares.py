@@ -2,8 +2,7 @@
 
 A scan of a dataset needs one schema for all files, but the process of a share knows only its own files. So each process
 reports the schemas that it found (:class:`Survey`). If a share has the same schema as the whole dataset, its plans are
-valid. The other shares are planned again with the schema of the whole (:class:`Surveyed`).
-"""
+valid. The other shares are planned again with the schema of the whole (:class:`Surveyed`)."""
 
 from __future__ import annotations
 
@@ -16,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from pyparq.arrow.column_operations import take
+from pyparq.datasets.common_schema import marked
 from pyparq.datasets.data_files import DataFile, SourceFiles
+from pyparq.datasets.files import DatasetFiles, Survey
 from pyparq.datasets.partitions import Partitions
-from pyparq.datasets.read.dataset_files import DatasetFiles
-from pyparq.datasets.read.evolution import marked
-from pyparq.datasets.read.schema_survey import Survey
 from pyparq.errors import SkippedFileWarning
 from pyparq.format.types import Schema
 from pyparq.options import ReadOptions

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Mapping
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from pyparq.arrow import pandas_key
+from pyparq.arrow.column_operations import concat, take
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
-from pyparq.datasets.data_files import DataFile, SourceFiles
-from pyparq.datasets.discovery import discover
-from pyparq.datasets.partitions import Partitions, partitions_of
-from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
-from pyparq.datasets.read.explain import DatasetExplanation
-from pyparq.datasets.read.filename_column import with_filenames
-from pyparq.datasets.read.lookup import key_filter
-from pyparq.datasets.read.picture import map_files
-from pyparq.datasets.read.row_access import at_places, count_rows, rows_by_file
-from pyparq.datasets.read.scan import DatasetPlan, DatasetScan
-from pyparq.datasets.read.trusted_catalog import Asked, TrustedCatalog, trusted_catalog
-from pyparq.datasets.tables.open_table import open_table
-from pyparq.datasets.tables.opened_table import OpenedTable
+from pyparq.datasets.explain import DatasetExplanation, explain_run
+from pyparq.datasets.files import DatasetFiles, Progress
+from pyparq.datasets.opening import Opening, TrustedCatalog
+from pyparq.datasets.partitions import with_filenames
+from pyparq.datasets.reader import FileScan, Run
+from pyparq.datasets.scan import DatasetPlan, DatasetScan, file_scans_of
 from pyparq.errors import OptionError
+from pyparq.filters.expression import Expression, IsIn, Path, is_null_literal
+from pyparq.filters.value_array import ValueArray
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.io.given_systems import located as on_system
-from pyparq.io.retry import Retry
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.read.conversions import Convertible
-from pyparq.read.int96_unit import needs_microseconds
-from pyparq.read.picture.file_map import FileMap
-from pyparq.read.row_numbers import random_rows
+from pyparq.read.picture.fates import PARTITION
+from pyparq.read.picture.file_map import MOST_PAGES, FileMap, MappedFile, document, mapped_file
+from pyparq.read.picture.file_map import Asked as MapQuery
+from pyparq.read.row_numbers import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.runtime.safe_repr import printable
 
@@ -82,33 +79,26 @@ class Dataset(Convertible):
         source, storage_options = on_system(source, filesystem, storage_options)
         ReadOptions.check_known(options, ("source", *_OWN))
         _check_choices(by, on_error, catalog)
-        made = ReadOptions.make(options)
-        self._trusted: TrustedCatalog | None = None
-        table = open_table(source)
-        if table is not None:
-            _check_open_choices(schema, partitioning, by)
-            self._held = _settled(_files_of_table(table, filename, made, on_error, progress, storage_options))
-            return
         name = (filename if isinstance(filename, str) else "filename") if filename else None
         declared = None if schema is None else parse_schema(schema)
-        asked = Asked(source, storage_options, declared, partitioning, name, made, by, on_error, progress)
-        if catalog == "trust":
-            if made.coerce_int96_timestamp_unit == "auto":
-                raise OptionError(
-                    'coerce_int96_timestamp_unit="auto" looks into all files, which catalog="trust" does not: '
-                    'give "us" or "ns"'
-                )
-            self._trusted = trusted_catalog(replace(asked, source=_folder(source)))
+        read_options = ReadOptions.make(options)
+        opening = Opening(
+            source, storage_options, declared, partitioning, name, read_options, by, on_error, progress
+        )  # fmt: skip
+        self._trusted: TrustedCatalog | None = None
+        found = opening.table_files()
+        if found is None and catalog == "trust":
+            self._trusted = opening.trusted_catalog()
         if self._trusted is None:
-            self._held = _settled(_files_of_source(asked, use_catalog=catalog != "off"))
+            self._listed = opening.listed_files(use_catalog=catalog != "off") if found is None else found
 
     @property
     def _files(self) -> DatasetFiles:
-        return self._held if self._trusted is None else self._trusted.all_files()
+        return self._listed if self._trusted is None else self._trusted.all_files()
 
     def _files_for(self, filters: Filters | None) -> DatasetFiles:
         """The files to ask: all, or those that a trusted catalog leaves."""
-        files = self._held if self._trusted is None else self._trusted.files_for(filters)
+        files = self._listed if self._trusted is None else self._trusted.files_for(filters)
         files.begin()
         return files
 
@@ -202,7 +192,7 @@ class Dataset(Convertible):
         :class:`pyparq.FilterError` for keys that the column cannot be compared with, and
         :class:`pyparq.ColumnNotFoundError`.
         """
-        expression = key_filter(column, keys)
+        expression = _key_filter(column, keys)
         if path is False:
             return self.scan(columns, expression).to_table()
         name = path if isinstance(path, str) else "filename"
@@ -229,17 +219,17 @@ class Dataset(Convertible):
         Raises :class:`OptionError` for a row that does not exist.
         """
         rows, places = np.unique(np.asarray(indices), return_inverse=True)
-        return at_places(self._rows(rows, columns), places.reshape(-1))
+        return _at_places(self._rows(rows, columns), places.reshape(-1))
 
     def sample(self, num_rows: int = 10, columns: Names | None = None, *, seed: int | None = None) -> Table:
         """Rows chosen at random, each at most once, in the order of the files: see
         :meth:`pyparq.ParquetFile.sample`."""
         self._files.begin()
-        return self._rows(random_rows(num_rows, count_rows(self._files), seed), columns)
+        return self._rows(random_rows(num_rows, _count_rows(self._files), seed), columns)
 
     def _rows(self, rows: Any, columns: Names | None) -> Table:
         self._files.begin()
-        return DatasetScan(self._files, columns, None, None).rows(rows_by_file(self._files, rows))
+        return DatasetScan(self._files, columns, None, None).rows(_rows_by_file(self._files, rows))
 
     def batches(
         self, batch_size: int | None = BATCH_ROWS, columns: Names | None = None, filters: Filters | None = None
@@ -271,7 +261,7 @@ class Dataset(Convertible):
         ``most_files``: the picture shows at most this many files, the first ones. Raises what :meth:`scan` raises.
         """
         asked = filters is not None or columns is not None
-        made = map_files(self._files, self.scan(columns, filters) if asked else None, most_files)
+        made = _map_files(self._files, self.scan(columns, filters) if asked else None, most_files)
         if path is not None:
             made.save(path)
         return made
@@ -290,70 +280,13 @@ class Dataset(Convertible):
 def dataset_of(files: DatasetFiles) -> Dataset:
     """The dataset of these files, whose options have been checked."""
     made = object.__new__(Dataset)
-    made._held, made._trusted = files, None
+    made._listed, made._trusted = files, None
     return made
 
 
 def files_of(dataset: Dataset) -> DatasetFiles:
     """The files of a dataset with their footers, for modules that do more with them than users can."""
     return dataset._files
-
-
-def _settled(files: DatasetFiles) -> DatasetFiles:
-    """The files with one unit for all of them in place of ``coerce_int96_timestamp_unit="auto"``."""
-    options = files.options
-    if options.coerce_int96_timestamp_unit != "auto":
-        return files
-    opened = [file for _, file in files.open_all(range(len(files.found.files)))]
-    coarse = any(files.map_files(needs_microseconds, opened))
-    return files.with_options(replace(options, coerce_int96_timestamp_unit="us" if coarse else "ns"), files.declared)
-
-
-def _folder(source: Any) -> str:
-    if not isinstance(source, (str, os.PathLike)):
-        raise OptionError('catalog="trust" takes a folder or the URL of one')
-    return os.fsdecode(source)
-
-
-def _files_of_source(asked: Asked, *, use_catalog: bool) -> DatasetFiles:
-    options = asked.options
-    found = discover(asked.source, asked.storage_options, Retry(options.retries, options.retry_wait))
-    found = found if use_catalog else replace(found, catalog=None)
-    partitions = partitions_of(found.files, asked.partitioning, options.case_sensitive)
-    if asked.declared is not None and not options.case_sensitive:
-        partitions = partitions.spelled(asked.declared.names)
-    partitions = _named(partitions, found.files, asked.filename or False, options.case_sensitive)
-    files = DatasetFiles(found, partitions, asked.declared, options, asked.by, asked.on_error, asked.progress)
-    files.tells_left_out = asked.declared is not None
-    return files
-
-
-def _named(partitions: Partitions, files: Sequence[DataFile], filename: bool | str, case_sensitive: bool) -> Partitions:
-    """The partition columns, and the column of file names if it is asked for."""
-    if not filename:
-        return partitions
-    return with_filenames(partitions, files, filename if isinstance(filename, str) else "filename", case_sensitive)
-
-
-def _files_of_table(
-    table: OpenedTable,
-    filename: bool | str,
-    options: ReadOptions,
-    on_error: str,
-    progress: Progress | None,
-    storage_options: Mapping[str, Any] | None,
-) -> DatasetFiles:
-    given = storage_options if storage_options is not None else table.storage_options
-    found = SourceFiles(table.root, table.files, False, given, table=table.known)
-    partitions = _named(table.partitions, table.files, filename, options.case_sensitive)
-    by = table.matching._replace(case_sensitive=options.case_sensitive)
-    return DatasetFiles(found, partitions, table.schema, options, by, on_error, progress)
-
-
-def _check_open_choices(schema: Any, partitioning: Any, by: str) -> None:
-    for name, given in (("schema", schema), ("partitioning", partitioning != "hive"), ("by", by != "name")):
-        if given is not None and given is not False:
-            raise OptionError(f"{name} is not an option for a table of Delta Lake or Iceberg: its log says it")
 
 
 def _check_choices(by: str, on_error: str, catalog: str) -> None:
@@ -431,3 +364,107 @@ def scan(
         print(scan.to_table().num_rows)
     """
     return Dataset(source, **options).scan(columns, filters, limit=limit)
+
+
+# ---- keys of a lookup -----------------------------------------------------------------------------------------------
+
+
+def _key_filter(column: Path, keys: Any) -> Expression:
+    """True where ``column`` is one of ``keys``: one key, or a list or array of them. Null is no key. Raises
+    :class:`OptionError` for values that cannot be keys."""
+    if isinstance(keys, Expression):
+        raise OptionError(
+            f"keys must be values to look for, not the filter {keys!r}: give a filter to scan() or read()"
+        )
+    one = isinstance(keys, (str, bytes, bytearray, memoryview)) or hasattr(keys, "as_py") or not _is_many(keys)
+    known = IsIn(column, (keys,) if one else keys).values
+    if isinstance(known, ValueArray):
+        return IsIn(column, known.without_null())
+    return IsIn(column, tuple(key for key in known if not is_null_literal(key)))
+
+
+def _is_many(keys: Any) -> bool:
+    return getattr(keys, "shape", None) != () and (hasattr(keys, "__iter__") or hasattr(keys, "to_pylist"))
+
+
+# ---- rows by their numbers, counted over all files ------------------------------------------------------------------
+
+
+def _count_rows(files: DatasetFiles) -> int:
+    """Number of rows of all files, from their footers."""
+    return sum(_row_counts(files))
+
+
+def _rows_by_file(files: DatasetFiles, rows: Any) -> Iterator[tuple[int, Any]]:
+    """The files that hold any of these rows, each with its rows: a slice, or row numbers that rise.
+
+    ``rows``: a slice, or row numbers that rise, counted over all files. Raises :class:`OptionError` for a row that does
+    not exist.
+    """
+    counts = _row_counts(files)
+    chosen = row_numbers(rows, sum(counts))
+    for k, (count, end) in enumerate(zip(counts, accumulate(counts), strict=True)):
+        first = end - count
+        if isinstance(chosen, slice):
+            start, stop = max(chosen.start - first, 0), min(chosen.stop - first, count)
+            if start < stop:
+                yield k, slice(start, stop)
+        else:
+            a, b = np.searchsorted(chosen, (first, end))
+            if a < b:
+                yield k, chosen[a:b] - first
+
+
+def _at_places(table: Table, places: npt.NDArray[np.int64]) -> Table:
+    """The rows of ``table`` with these numbers, in this order. Numbers may repeat."""
+    batches = table.batches
+    if not batches:
+        return table
+    whole = [concat([batch.columns[k] for batch in batches]) for k in range(len(table.schema.fields))]
+    taken = Batch([take(column, places) for column in whole], len(places))
+    return Table(pandas_key.at_places(table.schema, places), [taken])
+
+
+def _row_counts(files: DatasetFiles) -> list[int]:
+    numbers = range(len(files.found.files))
+    files.know_rows(numbers)
+    return [files.num_rows_of(k) for k in numbers]
+
+
+# ---- the map: the maps of the files, one after the other ------------------------------------------------------------
+
+
+def _map_files(files: DatasetFiles, scan: DatasetScan | None, most_files: int) -> FileMap:
+    """The map of the first ``most_files`` files. ``scan``: the query to show; it runs over these."""
+    numbers = range(min(len(files.files), most_files))
+    asked: dict[int, MapQuery] = {}
+    query = None
+    if scan is not None:
+        scans = [file_scan for file_scan in file_scans_of(scan) if file_scan.numbers[0] in numbers]
+        asked = {file_scan.numbers[0]: MapQuery.run(file_scan.scan) for file_scan in scans}
+        query = _map_explanation(files, scan, scans, asked, len(numbers)).to_dict()
+    parts = [_mapped(files, number, asked.get(number), scan is not None) for number in numbers]
+    return FileMap(document(files.root, [part for part in parts if part is not None], query))
+
+
+def _mapped(files: DatasetFiles, number: int, asked: MapQuery | None, queried: bool) -> MappedFile | None:
+    """One file; ``None`` if it is left out, because it cannot be read."""
+    file = files.open(number)
+    if file is None:
+        return None
+    part = mapped_file(file, asked, MOST_PAGES // max(len(files.files), 1))
+    if queried and asked is None:
+        pages = part.facts.pages
+        pages["fate"] = [PARTITION] * len(pages["fate"])
+    return part
+
+
+def _map_explanation(
+    files: DatasetFiles, scan: DatasetScan, scans: list[FileScan], asked: dict[int, MapQuery], count: int
+) -> DatasetExplanation:
+    rows: Any = [one.explanation.rows for one in asked.values()]
+    return explain_run(
+        Run(list(scans), set(), []), source=files.root, columns=scan.schema.names,
+        predicate="true" if scan.filters is None else repr(scan.filters),
+        files=count, files_opened=len(scans), rows=sum(row or 0 for row in rows),
+    )  # fmt: skip

@@ -1,7 +1,8 @@
 """Key-value metadata of several files whose rows become one table.
 
 A key speaks for all rows, so one file's value is not enough. A key is kept where all files that have it agree. What
-describes columns (pandas, GeoParquet) is joined. What describes all columns of a file has to be the same in every file.
+describes columns (pandas, GeoParquet) is joined. What describes all columns of a file has to be the same in every
+file.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pyparq.arrow import pandas_key
-from pyparq.datasets.read.evolution import COMPACTION
+from pyparq.datasets.common_schema import COMPACTION
 from pyparq.errors import DroppedMetadataWarning
 from pyparq.format.types import Schema
 from pyparq.runtime.warn import warn_caller

@@ -1,8 +1,7 @@
 """Tables of Delta Lake, as the package ``deltalake`` opens them (https://github.com/delta-io/delta, PROTOCOL.md).
 
 The log names the files of a version, their partition values and their statistics. With column mapping, files store
-columns under other names than the table shows. Deletion vectors name rows of files that the table no longer has.
-"""
+columns under other names than the table shows. Deletion vectors name rows of files that the table no longer has."""
 
 from __future__ import annotations
 
@@ -23,10 +22,9 @@ from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.schema.extensions import FIELD_ID
 from pyparq.arrow.table import Table
+from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
-from pyparq.datasets.read.column_matching import Matching, StoredNames
-from pyparq.datasets.tables.opened_table import OpenedTable, data_file
-from pyparq.datasets.tables.table_files import Int64Array, LogStatistics, Stated, TableFiles
+from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file
 from pyparq.errors import CorruptFileError, UnsupportedError
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema

@@ -1,24 +1,45 @@
 """One schema for files whose schemas differ: columns that were added, left out, reordered or widened.
 
-Two types have a common type if every value of both fits it exactly.
-"""
+Two types have a common type if every value of both fits it exactly. Other types are refused, because a value would
+change or be confused with another. The user may know better: so the error ends with a ``schema=`` that reads the files,
+with all their columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 from pyparq.arrow.column_operations import VIEWS
 from pyparq.arrow.decimals import decimal_type
+from pyparq.arrow.plain_layouts import normal_field
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, JSON, LOGICAL_TYPE, OF_PANDAS
-from pyparq.arrow.schema.to_parquet import decimal_storage, is_list
-from pyparq.datasets.read.column_matching import Matching, of_fields
+from pyparq.arrow.schema.from_text import schema as parse_schema
+from pyparq.arrow.schema.to_parquet import decimal_storage, elements_from_schema, is_list
+from pyparq.datasets.file_columns import BY_NAME, Matching, of_fields
+from pyparq.errors import SchemaError
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node
-from pyparq.format.schema_tree import SchemaTree
+from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import DataType, Field, Physical, Schema
+
+
+def tree_of(schema: Schema, *, case_sensitive: bool = True) -> SchemaTree:
+    """The tree of a schema.
+
+    Types that Parquet does not have (intervals, run-end encoding, views) become columns of their stored form. Columns
+    may share a name. ``case_sensitive``: see :class:`SchemaTree`.
+    """
+    stored = replace(schema, fields=tuple(map(_stored_field, schema.fields)))
+    return build_tree(elements_from_schema(stored), case_sensitive=case_sensitive)
+
+
+def _stored_field(field: Field) -> Field:
+    plain = normal_field(field)
+    return field if plain is field else replace(plain, metadata={**field.metadata, **plain.metadata})
+
 
 DECIMAL_STORAGE = b"pyparq:decimal_storage"
 """Metadata of a field whose decimals are not in the smallest storage in the file: ``fixed`` or ``binary``, as the
@@ -104,7 +125,7 @@ def united(schemas: Iterable[tuple[str, Schema]], rule: Rule) -> tuple[Schema, l
 
     ``schemas``: for each file (or one of each distinct schema) its name and schema. A column that a file does not have
     becomes nullable, as its rows there are null. Table-level metadata is left out:
-    :mod:`pyparq.datasets.read.joint_keys`.
+    :mod:`pyparq.datasets.joint_keys`.
 
     """
     merged: dict[object, Field] = {}
@@ -147,11 +168,11 @@ def _check_pandas_types(have: Field, other: Field) -> None:
         return
     mine, theirs = ([field.metadata.get(key, b"") for key in _EXTENSION] for field in (have, other))
     if mine != theirs and (mine[0] in OF_PANDAS or theirs[0] in OF_PANDAS):
-        told = (_told(have, mine), _told(other, theirs))
+        told = (_described(have, mine), _described(other, theirs))
         raise Clash((), have.type, other.type, told)
 
 
-def _told(field: Field, extension: list[bytes]) -> str:
+def _described(field: Field, extension: list[bytes]) -> str:
     name, described = (part.decode(errors="replace") for part in extension)
     return f"{name} {described}" if name else str(field.type)
 
@@ -193,10 +214,10 @@ def common_type(
     if have.is_nested or other.is_nested:
         return _nested(have, other, rule)
     found = _times(have, other, have_int96, other_int96) or _numbers(have, other) or _bytes(have, other)
-    return found or _settled(have, other, rule)
+    return found or _declarable(have, other, rule)
 
 
-def _settled(have: DataType, other: DataType, rule: Rule) -> DataType:
+def _declarable(have: DataType, other: DataType, rule: Rule) -> DataType:
     found = None if rule.settle is None else rule.settle(have, other)
     if found is None:
         raise Clash((), have, other)
@@ -311,7 +332,7 @@ def _nested(have: DataType, other: DataType, rule: Rule) -> DataType:
         item = _merged_below(have.children[0], other.children[0], rule)
         form = have.format if have.format == other.format else "+L" if "+L" in (have.format, other.format) else "+l"
         return DataType(form, (item,))
-    return _settled(have, other, rule)
+    return _declarable(have, other, rule)
 
 
 def _entries(map_: DataType) -> tuple[Field, ...]:
@@ -333,3 +354,109 @@ def _merged_below(have: Field, other: Field, rule: Rule) -> Field:
         return _merged_field(have, other, rule)
     except Clash as clash:
         raise clash.between((have.name, *clash.path), *clash.files) from None
+
+
+MOST_TEXT = 4000
+"""Characters of a schema that an error shows."""
+
+
+class Common(NamedTuple):
+    """What files have in common."""
+
+    schema: Schema
+    """The schema that all rows fit, without the columns that have no common type."""
+    clashes: dict[str, SchemaError]
+    """The error for each column without a common type. It names both types and both files, and advises what to
+    declare."""
+
+    def for_all_columns(self) -> Schema:
+        """The schema. Raises :class:`pyparq.SchemaError` if a column has no common type."""
+        for error in self.clashes.values():
+            raise error
+        return self.schema
+
+
+def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Common:
+    """The common schema of files: see :func:`pyparq.datasets.common_schema.united`. It has no table-level metadata."""
+    given = list(schemas)
+    schema, clashes = united(given, Rule(by))
+    if not clashes:
+        return Common(schema, {})
+    readable, left_out = united(given, Rule(by, declarable_type))
+    errors = {}
+    for clash in clashes:
+        told = clash.told or (clash.have, clash.other)
+        others = [name for other in left_out for name in other.path[:1] if name != clash.path[0]]
+        errors[clash.path[0]] = SchemaError(
+            f"the column is {told[0]} in {clash.files[0]} and {told[1]} here, which have no common type. "
+            f"{_advice(clash, readable, others, by)}",
+            file=clash.files[1], column=".".join(clash.path),
+        )  # fmt: skip
+    return Common(schema, errors)
+
+
+def declarable_type(have: DataType, other: DataType) -> DataType | None:
+    """A type to declare that can read files of both types. Values that do not fit it are an error."""
+    kinds = {have.kind, other.kind}
+    if kinds <= {"int", "uint"}:
+        return decimal_type(20, 0)
+    if "float" in kinds and kinds <= {"int", "uint", "float"}:
+        return DataType("g")
+    if kinds == {"timestamp"}:
+        return DataType(f"ts{finer_unit(have, other)}:{have.timezone or other.timezone}")
+    if kinds <= {"string", "binary", "fixed"}:
+        return DataType("z")
+    return None
+
+
+_NOTES = {
+    "decimal": "", "float": " (whole numbers that it does not hold exactly are an error)",
+    "timestamp": " (those without a time zone are taken as UTC)", "binary": " (text as its bytes in UTF-8)",
+}  # fmt: skip
+
+
+def _advice(clash: Clash, schema: Schema, others: Sequence[str], by: Matching) -> str:
+    """``others``: further columns that ``schema`` does not have, as there is no type to declare for them."""
+    text = None if by.by == "field_id" else _text_of(schema)
+    type_ = None if clash.told else declarable_type(clash.have, clash.other)
+    if text is None:
+        such = "" if type_ is None else f", such as {type_}{_NOTES[type_.kind]}"
+        return f"Give schema= with the type to read{such}, or leave one of the files out"
+    also = f", without {', '.join(map(repr, others))}, which has no common type either" if others else ""
+    if type_ is None:
+        return f"Leave one of the files out, or read the other columns{also}: columns= or schema={text}"
+    return f"Leave one of the files out, or read the column as {type_}{_NOTES[type_.kind]}{also}: schema={text}"
+
+
+def _text_of(schema: Schema) -> str | None:
+    """The schema as an argument to paste. ``None`` if it is too long, or if text cannot name a column."""
+    columns = {field.name: _type_text(field) for field in schema.fields}
+    if not columns or len(columns) < len(schema.fields) or None in columns.values():
+        return None
+    text = repr(columns)
+    with suppress(SchemaError):
+        parse_schema(columns)
+        return text if len(text) <= MOST_TEXT else None
+    return None
+
+
+def _type_text(field: Field) -> str | None:
+    """A type as :func:`pyparq.schema` takes it. ``None`` if it has no text."""
+    type_ = field.type.dictionary or field.type
+    if EXTENSION_NAME in field.metadata or LOGICAL_TYPE in field.metadata:
+        return None
+    mark = "?" if field.nullable else ""
+    if type_.format == "+m":
+        inner = list(map(_type_text, type_.children[0].type.children))
+        return None if None in inner else f"map<{inner[0]}, {inner[1]}>{mark}"
+    if is_list(type_):
+        item = _type_text(type_.children[0])
+        return None if item is None else f"list<{item}>{mark}"
+    if type_.format == "+s":
+        fields = [(child.name, _type_text(child)) for child in type_.children]
+        inside = ", ".join(f"{name}: {text}" for name, text in fields)
+        return None if any(text is None for _, text in fields) else f"struct<{inside}>{mark}"
+    with suppress(SchemaError):
+        if parse_schema({"": f"{type_}"}).fields[0].type == type_:
+            return f"{type_}{mark}"
+    return None

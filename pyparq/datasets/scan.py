@@ -19,22 +19,17 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.datasets.catalog.answers import FilesLeft, files_left
 from pyparq.datasets.data_files import DataFile, SourceFiles
+from pyparq.datasets.explain import DatasetExplanation, explain_run
+from pyparq.datasets.file_columns import Matching
+from pyparq.datasets.files import DatasetFiles, Progress
 from pyparq.datasets.partitions import Partitions
-from pyparq.datasets.read.column_matching import Matching
-from pyparq.datasets.read.dataset_files import DatasetFiles, Progress
-from pyparq.datasets.read.explain import DatasetExplanation, explain_run
-from pyparq.datasets.read.file_plan import FilePlan, file_plan, within_limit
-from pyparq.datasets.read.file_reads import FileReads
-from pyparq.datasets.read.file_scans import FileScan
-from pyparq.datasets.read.filter import FilterParts
-from pyparq.datasets.read.known_files import Narrowed
-from pyparq.datasets.read.projection import Projection
-from pyparq.datasets.read.whole_schema import expression_of, project_all
-from pyparq.datasets.tables.log_bounds import FileBounds
+from pyparq.datasets.query import Query
+from pyparq.datasets.reader import FilePlan, FileScan, Reader
+from pyparq.datasets.tables import FileBounds
 from pyparq.errors import OptionError, ParquetError, PlanError
 from pyparq.filters.bind import bind
-from pyparq.filters.expression import Expression
 from pyparq.format.types import Field, Schema, schema_view
 from pyparq.kernels import arrow_stream
 from pyparq.options import ReadOptions
@@ -79,22 +74,15 @@ class DatasetScan(Convertible):
         self._plan = plan
         self.columns = columns if columns is None or isinstance(columns, str) else list(columns)
         self.limit = limit
-        expression = self.filters = expression_of(dataset, filters)
-        parts = FilterParts(expression, dataset.partition_values, dataset.matching.case_sensitive)
-        numbers = parts.files_left() if plan is None else list(range(len(plan.files)))
+        numbers = None if plan is None else list(range(len(plan.files)))
+        self._query = Query(dataset, self.columns, filters, numbers)
+        self.filters = self._query.expression
+        numbers = self._query.numbers
         if "logging" in sys.modules and (logger := debug_logger("datasets")) is not None:
             logger.debug("%s: partitions leave %d of %d files", dataset.root, len(numbers), len(dataset.files))
-        projection = project_all(dataset, numbers, self.columns, expression)
-        plans = None if plan is None else plan.files
-        left = Narrowed(numbers)
-        if plan is None and expression is not None:
-            left = _narrowed(dataset, parts, projection, numbers, expression)
-        self._narrowed, self._passed_over = left, dataset.total - len(dataset.found.files)
-        self._reads = FileReads(dataset, parts, projection, left, plans, limit)
-        self._header = DatasetPlanHeader(
-            dataset.root, self.columns, self.filters, projection.base, dataset.partition_values.fields,
-            dataset.matching, dataset.on_error, plan_options(dataset.options), limit, projection.schema,
-        )  # fmt: skip
+        self._left = FilesLeft(numbers) if plan is not None else _files_left(dataset, self._query)
+        self._passed_over = dataset.total - len(dataset.found.files)
+        self._reads = Reader(self._query, self._left, None if plan is None else plan.files, limit)
 
     @printable
     def __repr__(self) -> str:
@@ -112,7 +100,7 @@ class DatasetScan(Convertible):
     @property
     def schema(self) -> Schema:
         """Schema of the result: see :attr:`Dataset.schema`."""
-        return self._header.result
+        return self._query.schema
 
     @property
     def rows_returned(self) -> int | None:
@@ -133,11 +121,7 @@ class DatasetScan(Convertible):
 
     def to_table(self) -> Table:
         """All matching rows as a table, in the order of the files. Files are read in parallel."""
-        return self._to_table()
-
-    def _to_table(self, *, together: bool = True) -> Table:
-        """``together``: many files may be asked at once, and small ones may be read as one."""
-        return Table(*widen_columns(self.schema, self._reads.all_batches(together=together)))
+        return Table(*widen_columns(self.schema, self._reads.all_batches()))
 
     def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
         """Matching rows as :class:`pyparq.Batch` values of at most ``batch_size`` rows (``None``: a whole row group).
@@ -184,8 +168,8 @@ class DatasetScan(Convertible):
             predicate="true" if self.filters is None else repr(self.filters),
             files=self._dataset.total,
             files_opened=len(self._reads.numbers),
-            catalog_knows=self._narrowed.known + self._passed_over,
-            catalog_rules_out=self._narrowed.ruled_out + self._passed_over,
+            catalog_knows=self._left.known + self._passed_over,
+            catalog_rules_out=self._left.ruled_out + self._passed_over,
             rows=self.rows_returned,
             ruled_out_by="partitions" if self._dataset.table is None else "partitions and the log",
         )
@@ -206,32 +190,33 @@ class DatasetScan(Convertible):
         return ScanStream(again, self._dataset.root)
 
 
-def _narrowed(
-    dataset: DatasetFiles, parts: FilterParts, projection: Projection, numbers: list[int], expression: Expression
-) -> Narrowed:
+def _files_left(dataset: DatasetFiles, query: Query) -> FilesLeft:
     """The files that a table's log, or the folder's catalog, leaves for a filter."""
+    if query.expression is None:
+        return FilesLeft(query.numbers)
     if dataset.table is not None:
-        bounds = FileBounds(dataset.table, dataset.partition_values)
-        left = bounds.may_match(bind(expression, projection.tree, projection.shown))
-        return Narrowed([k for k in numbers if left[k]])
-    if dataset.known is None:
-        return Narrowed(numbers)
-    return dataset.known.narrowed(numbers, parts, projection, dataset.partition_values, dataset.matching)
+        bounds, projection = FileBounds(dataset.table, dataset.partition_values), query.projection
+        left = bounds.may_match(bind(query.expression, projection.tree, projection.shown))
+        return FilesLeft([k for k in query.numbers if left[k]])
+    return FilesLeft(query.numbers) if dataset.known is None else files_left(dataset.known, query.numbers, query)
 
 
 def file_scans_of(scan: DatasetScan) -> list[FileScan]:
     """The scans of the files that partitions leave, each with all its row groups, in the order of the files. They have
     not run."""
-    return scan._reads.file_scans(together=False)
+    return scan._reads.make_scans(scan._reads.numbers, join=False, ask=False)
 
 
 class Planner:
     """Makes the plan of a scan: as a whole, or file by file for processes that share the work."""
 
-    def __init__(self, files: DatasetFiles, reads: FileReads, header: DatasetPlanHeader) -> None:
+    def __init__(self, files: DatasetFiles, query: Query, reads: Reader, limit: int | None) -> None:
         self._files = files
         self._reads = reads
-        self._header = header
+        self._header = DatasetPlanHeader(
+            files.root, query.columns, query.expression, query.projection.base, files.partition_values.fields,
+            files.matching, files.on_error, plan_options(files.options), limit, query.schema,
+        )  # fmt: skip
 
     @property
     def numbers(self) -> list[int]:
@@ -252,29 +237,45 @@ class Planner:
 
     def plan_files(self) -> list[tuple[int, FilePlan]]:
         """The numbers of the files in which a row may match, and the reads of each."""
-        scans = self._reads.file_scans()
+        scans = self._reads.make_scans(self._reads.numbers, join=False)
         plans = self._files.map_files(self._plan_file, scans)
-        return [(scan.number, plan) for scan, plan in zip(scans, plans, strict=True) if plan is not None]
+        return [(scan.numbers[0], plan) for scan, plan in zip(scans, plans, strict=True) if plan is not None]
 
     def assembled(self, plans: Iterable[FilePlan]) -> DatasetPlan:
         """The plan of the scan, from the plans of its files in their order."""
         values = self._files.partition_values.columns
-        return self._header.plan(values, within_limit(plans, self._header.limit)).trimmed()
+        return self._header.plan(values, _within_limit(plans, self._header.limit)).trimmed()
 
     def _plan_file(self, file_scan: FileScan) -> FilePlan | None:
-        file = self._files.found.files[file_scan.number]
+        (number,) = file_scan.numbers
         try:
             plan = file_scan.scan.plan()
         except (ParquetError, OSError) as error:
-            self._files.leave_out(file_scan.number, error)
+            self._files.leave_out(number, error)
             return None
-        self._reads.done(file_scan.number)
-        return file_plan(file, file_scan.combination, plan)
+        self._reads.done(number)
+        return FilePlan.of(self._files.found.files[number], int(self._files.partition_values.of_file[number]), plan)
 
 
 def planner_of(scan: DatasetScan) -> Planner:
     """Makes the plan of this scan, for modules that share the work among processes."""
-    return Planner(scan._dataset, scan._reads, scan._header)
+    return Planner(scan._dataset, scan._query, scan._reads, scan.limit)
+
+
+def _within_limit(plans: Iterable[FilePlan], limit: int | None) -> list[FilePlan]:
+    """The plans of files with rows, without the row groups behind the first ``limit`` rows that certainly match."""
+    left, kept = limit, list[FilePlan]()
+    for plan in plans:
+        if left is not None and left <= 0:
+            break
+        groups = []
+        for group in plan.row_groups:
+            if group.maybe.count and (left is None or left > 0):
+                groups.append(group)
+                left = None if left is None else left - group.sure.count
+        if groups:
+            kept.append(replace(plan, row_groups=tuple(groups)))
+    return kept
 
 
 DATASET_PLAN_VERSION = 3

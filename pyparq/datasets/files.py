@@ -1,28 +1,28 @@
-"""The files of a dataset with their footers, the common schema, and the files that are left out."""
+"""The files of a dataset with their footers, the common schema, and the files that are left out.
+
+The schema is that of all files, whatever a filter leaves of them. It needs one footer of each kind. The catalog beside
+the files, or another process (:class:`Surveyed`), may know it already.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
+from pyparq.datasets.catalog.catalog import KnownFiles, known_files
+from pyparq.datasets.common_schema import Common, marked, tree_of, unify
 from pyparq.datasets.data_files import DataFile, SourceFiles
+from pyparq.datasets.file_columns import Matching, left_out
+from pyparq.datasets.footers import Footers, is_remote
+from pyparq.datasets.joint_keys import joint_keys, warn_dropped
 from pyparq.datasets.partitions import Partitions
-from pyparq.datasets.read.column_matching import Matching
-from pyparq.datasets.read.evolution import marked
-from pyparq.datasets.read.footers import Footers
-from pyparq.datasets.read.joint_keys import joint_keys, warn_dropped
-from pyparq.datasets.read.known_files import KnownFiles, known_files
-from pyparq.datasets.read.one_schema import Common, unify
-from pyparq.datasets.read.open_files import is_remote
-from pyparq.datasets.read.schema_cast import left_out
-from pyparq.datasets.read.schema_survey import Surveyed
-from pyparq.datasets.read.schema_tree import tree_of
-from pyparq.datasets.read.trusted_summary import TrustedSummary, trusted_summary
-from pyparq.errors import ChangedFileError, ParquetError, SkippedFileWarning
+from pyparq.datasets.tables import TableFiles
+from pyparq.errors import LeftOutColumnsWarning, ParquetError, SkippedFileWarning
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.index.row_ranges import RowRanges
@@ -31,6 +31,7 @@ from pyparq.io.object_stores import ObjectFile
 from pyparq.io.source import begin
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.runtime.terminal_text import visible
 from pyparq.runtime.threads import REQUESTS, cpu_count, map_requests, map_tasks, most_requests
 from pyparq.runtime.warn import warn_caller
 
@@ -39,6 +40,48 @@ R = TypeVar("R")
 
 Progress = Callable[[int, int], Any]
 """Called with the number of files that are done and the number of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The schemas that the footers of a share's files contain."""
+
+    schemas: tuple[tuple[str, Schema], ...]
+    """Each schema that occurs, with the name of the first file that has it."""
+    of_file: npt.NDArray[np.int64]
+    """For each file, the position of its schema in ``schemas``. -1 for an unreadable file."""
+    rows: npt.NDArray[np.int64]
+    """Of each file; 0 for one that cannot be read."""
+
+
+class Surveyed:
+    """The schemas of all files of a dataset, from the surveys of its shares."""
+
+    def __init__(self, surveys: Sequence[Survey], failed: Mapping[int, ParquetError | OSError]) -> None:
+        """``surveys``: those of the shares, in their order. ``failed``: the unreadable files, by their numbers."""
+        self.failed = failed
+        self._schemas: list[tuple[str, Schema]] = []
+        parts, rows = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for seen in surveys:
+            parts.append(np.where(seen.of_file < 0, -1, seen.of_file + len(self._schemas)))
+            rows.append(seen.rows)
+            self._schemas += seen.schemas
+        self._of_file, self.rows = np.concatenate(parts), np.concatenate(rows)
+
+    def schemas(self, numbers: Sequence[int]) -> list[tuple[str, Schema]]:
+        """The schemas of these files, in the order in which they first occur."""
+        places = self._of_file[np.asarray(numbers, np.int64)]
+        return [self._schemas[place] for place in dict.fromkeys(places.tolist()) if place >= 0]
+
+    def are_like_all(self, some: Sequence[int], by: Matching) -> bool:
+        """Whether the files with these numbers have the same common schema as all files. Names and literals then mean
+        the same for them as for the whole."""
+        others = range(len(self._of_file))
+        rules = [by.among(schema for _, schema in self.schemas(numbers)) for numbers in (some, others)]
+        if rules[0] != rules[1]:
+            return False
+        own, whole = (unify(self.schemas(numbers), rules[0]) for numbers in (some, others))
+        return own.schema.fields == whole.schema.fields and not whole.clashes
 
 
 class DatasetFiles:
@@ -53,7 +96,9 @@ class DatasetFiles:
         by: str | Matching,
         on_error: str,
         progress: Progress | None = None,
+        table: TableFiles | None = None,
     ) -> None:
+        """``table``: what the log of a table says of the files, for a table of Delta Lake or Iceberg."""
         self.found = found
         self.partition_values = partitions
         self.declared = declared
@@ -65,13 +110,13 @@ class DatasetFiles:
         """Whether to warn of columns that the declared schema does not have."""
         self.on_error = on_error
         self.progress = progress
-        self.table = found.table
+        self.table = table
         self.footers = Footers(found.files, options, found.storage_options)
-        self._summary: TrustedSummary | None = None
-        self._summary_sought = False
         self._surveyed: Surveyed | None = None
         self._whole: Common | None = None
         """The schema of all files without partition columns, once it is known."""
+        self.is_remote = any(map(is_remote, found.files[:1]))
+        """Whether requests take milliseconds, judged by the first file."""
         self._known: KnownFiles | None = None
         self._known_sought = False
         self.total = len(found.files)
@@ -80,9 +125,8 @@ class DatasetFiles:
         self.unreadable: dict[int, ParquetError | OSError] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Another process opens files, summaries and catalogs anew."""
-        sought = {"_summary_sought": False, "_known_sought": False}
-        return self.__dict__ | {"_opened": {}, "_summary": None, "_surveyed": None, "_known": None} | sought
+        """Another process opens files and catalogs anew."""
+        return self.__dict__ | {"_opened": {}, "_surveyed": None, "_known": None, "_known_sought": False}
 
     # ---- what there is
 
@@ -156,7 +200,6 @@ class DatasetFiles:
         if opened is None and k not in self.unreadable:
             try:
                 opened = self.footers.open(k)
-                self._check_summary(k, opened)
                 self._opened[k] = opened
             except (ParquetError, OSError) as error:
                 opened = None
@@ -172,7 +215,14 @@ class DatasetFiles:
     def with_options(self, options: ReadOptions, declared: Schema | None = None) -> DatasetFiles:
         """The same files, to be read with other options. Nothing of them is known yet."""
         return DatasetFiles(
-            self.found, self.partition_values, declared, options, self.matching, self.on_error, self.progress
+            self.found,
+            self.partition_values,
+            declared,
+            options,
+            self.matching,
+            self.on_error,
+            self.progress,
+            self.table,
         )
 
     def with_partitions(self, partitions: Partitions) -> DatasetFiles:
@@ -190,6 +240,12 @@ class DatasetFiles:
         of the files that must be opened one by one."""
         return self.footers.read(numbers, self.map_files)
 
+    @property
+    def model(self) -> OpenFile | None:
+        """One of the files, if the footers of all were read and are of one kind: what it has, all have."""
+        frames = self.footers.frames
+        return self.open(int(frames[0])) if len(frames) and frames[0] >= 0 and (frames == frames[0]).all() else None
+
     def open_all(self, numbers: Iterable[int]) -> list[tuple[int, OpenFile]]:
         """The files with these numbers, without those that are left out. Their footers are read in parallel."""
         wanted = list(numbers)
@@ -199,21 +255,12 @@ class DatasetFiles:
             self.open(k)
         return [(k, self._opened[k]) for k in wanted if k in self._opened]
 
-    def footers_read(self, numbers: Iterable[int]) -> tuple[int, int, int]:
-        """Requests and bytes that the footers of these files took, and the size of the files."""
-        return self.footers.cost_of(numbers)
-
     def map_files(self, function: Callable[[T], R], items: Sequence[T], at_a_time: int | None = None) -> list[R]:
         """``function`` of each item in parallel: on the processors, or, for remote files, on threads that wait for up
         to ``at_a_time`` items (by default :attr:`requests`)."""
         if self.is_remote and self.options.use_threads:
             return map_requests(function, items, at_a_time or self.requests)
         return map_tasks(function, items, self.options.use_threads)
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether requests take milliseconds, judged by the first file."""
-        return any(map(is_remote, self.found.files[:1]))
 
     @property
     def requests(self) -> int:
@@ -232,25 +279,28 @@ class DatasetFiles:
     def _one_of_each(self, numbers: Iterable[int], asked: Collection[int]) -> Iterator[tuple[int, OpenFile]]:
         """One file for each kind of footer, and all files whose kind is unknown, with their numbers and footers.
 
-        Footers of one kind are equal except for rows and row groups. Footers are read in parallel. An unreadable file
-        is passed over if it is not ``asked`` for rows.
+        Footers are read in parallel. An unreadable file is passed over if it is not ``asked`` for rows.
         """
         wanted = [k for k in numbers if k not in self.unreadable]
         few = self.footers.kinds() if len(asked) * 4 <= len(wanted) == len(self.found.files) else None
-        wanted = wanted if few is None else few
-        alone = self.read_stored(wanted) if few is None else [k for k in few if self.footers.frame(k) is None]
-        self.map_files(lambda k: self.open(k) if k in asked else self._looked_at(k), alone)
-        seen: set[int] = set()
-        for k in wanted:
-            frame = self.footers.frame(k)
-            if frame is None or frame not in seen:
-                file = self.open(k) if k in asked else self._looked_at(k)
-                if file is not None:
-                    yield k, file
-                    if frame is not None:
-                        seen.add(frame)
+        if few is None:
+            alone = self.read_stored(wanted)
+        else:
+            wanted, alone = few, [k for k in few if self.footers.frames[k] < 0]
 
-    def _looked_at(self, k: int) -> OpenFile | None:
+        def opened(k: int) -> OpenFile | None:
+            return self.open(k) if k in asked else self._schema_of(k)
+
+        if alone:
+            self.map_files(opened, alone)
+        frames, seen = self.footers.frames[wanted].tolist(), set[int]()
+        for k, frame in zip(wanted, frames, strict=True):
+            if frame not in seen and (file := opened(k)) is not None:
+                yield k, file
+                if frame >= 0:
+                    seen.add(frame)
+
+    def _schema_of(self, k: int) -> OpenFile | None:
         """File ``k``, for its schema only. ``None`` if it cannot be read; no error is raised or noted."""
         if k not in self._opened and k not in self.unreadable:
             try:
@@ -261,23 +311,18 @@ class DatasetFiles:
 
     def know_rows(self, numbers: Iterable[int]) -> None:
         """Read the footers of these files, in parallel, where they are needed to know the number of rows."""
-        if self._trusted() is None:
-            self.read_footers(
-                k for k in numbers
-                if k not in self._opened and self.footers.num_rows(k) is None and not self.knows(k)
-            )  # fmt: skip
+        rows = self.footers.rows
+        self.read_footers(k for k in numbers if k not in self._opened and rows[k] < 0 and not self.knows(k))
 
     def num_rows_of(self, k: int) -> int:
         """Rows of file ``k``. 0 for a file that is left out."""
-        if self.table is not None and k not in self.unreadable and self.table.rows_left(k) >= 0:
-            return self.table.rows_left(k)
         if k not in self.unreadable:
-            summary = self._trusted()
-            known = self.footers.num_rows(k) if summary is None else summary.rows[self.found.files[k].name]
-            if known is not None:
-                return known
-            if self.known is not None and self.known.has(k):
-                return self.known.rows(k)
+            if self.table is not None and self.table.rows_left(k) >= 0:
+                return self.table.rows_left(k)
+            if self.footers.rows[k] >= 0:
+                return int(self.footers.rows[k])
+            if self.knows(k):
+                return self.known.rows(k)  # type: ignore[union-attr]
         file = self.open(k)
         return 0 if file is None else self._rows_in(k, file)
 
@@ -315,6 +360,13 @@ class DatasetFiles:
         fields = (*self.declared.fields, *self.partition_values.fields)
         return left_out(file.tree, marked(file.fields.schema, file.tree), fields, self.matching)
 
+    def warn_left_out(self, file: OpenFile) -> None:
+        """Warn of columns of a file that the declared schema leaves out."""
+        names = self.left_out_columns(file)
+        if names:
+            text = f"schema= leaves out columns that the file has: {', '.join(map(visible, names))} [file {file.name}]"
+            warn_caller(text, LeftOutColumnsWarning)
+
     def leave_out(self, k: int, error: ParquetError | OSError) -> None:
         """Raise ``error`` for file ``k``, or leave the file out from now on."""
         if self.on_error == "raise":
@@ -343,7 +395,7 @@ class DatasetFiles:
     def knows_schema(self) -> bool:
         """Whether :meth:`schema_of` needs no footer."""
         known = self._whole is not None or self.declared is not None or self._surveyed is not None
-        return known or self._trusted() is not None or (self.known is not None and self.known.are_all)
+        return known or (self.known is not None and self.known.are_all)
 
     def _with_partitions(self, common: Common) -> Common:
         names, own = self.partition_values.names, common.schema
@@ -354,25 +406,6 @@ class DatasetFiles:
         clashes = {name: error for name, error in common.clashes.items() if not self.matching.has(names, name)}
         return Common(Schema((*kept, *self.partition_values.fields), own.metadata), clashes)
 
-    def _trusted(self) -> TrustedSummary | None:
-        """The folder's summary, if there is one that can be trusted."""
-        if not self._summary_sought:
-            self._summary = trusted_summary(self.found, self.options)
-            self._summary_sought = True
-        return self._summary
-
-    def _check_summary(self, k: int, file: OpenFile) -> None:
-        """Raise :class:`ChangedFileError` if the summary does not describe these files."""
-        if self._summary is None:
-            return
-        rows = sum(file.num_rows_of(group) for group in range(file.num_row_groups))
-        stated = self._summary.rows[self.found.files[k].name]
-        if rows != stated:
-            raise ChangedFileError(
-                f"the file has {rows} rows, but the summary {self._summary.name} says {stated}: remove the summary, or "
-                "write it again", file=file.name,
-            )  # fmt: skip
-
     def _unified(self, asked: Collection[int]) -> Common:
         everything = range(len(self.found.files))
         if self._surveyed is not None:
@@ -380,8 +413,7 @@ class DatasetFiles:
                 if k in self._surveyed.failed and k not in self.unreadable:
                     self.leave_out(k, self._surveyed.failed[k])
             return self._united(self._surveyed.schemas(everything), self.total)
-        summary = self._trusted()
-        return self._of_footers(everything, asked) if summary is None else self._united([("", summary.schema)], 1)
+        return self._of_footers(everything, asked)
 
     def _of_footers(self, numbers: Iterable[int], asked: Collection[int]) -> Common:
         wanted, rows_of = list(numbers), frozenset(asked)
