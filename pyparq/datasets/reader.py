@@ -139,13 +139,12 @@ class Reader:
 
     # ---- what a scan of the dataset calls
 
-    def all_batches(self, *, join: bool = True) -> list[Batch]:
-        """All matching rows, in the order of the files. Files are read in parallel. ``join``: many files may be asked
-        at once, and small ones may be read as one."""
+    def all_batches(self) -> list[Batch]:
+        """All matching rows, in the order of the files. Files are read in parallel."""
         if self._limit is not None:
             return list(self.batches(None))
         self._begin()
-        read = self._each(self.make_scans(self.numbers, join=join, ask=join), self._batches_of)
+        read = self._each(self.make_scans(self.numbers), self._batches_of)
         batches = [batch for part in read for batch in part]
         self.rows_returned = sum(batch.num_rows for batch in batches)
         return batches
