@@ -17,7 +17,6 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,6 +122,18 @@ def chunks_of_files(model: OpenFile, nodes: Sequence[Node], footers: Sequence[St
 # ---- the group ------------------------------------------------------------------------------------------------------
 
 
+class _Joinable(NamedTuple):
+    """What of a group's files can be read as one."""
+
+    nodes: list[Node]
+    """The leaves that the scan reads."""
+    chunks: FileChunks
+    sizes: list[int]
+    """For each file the bytes of these leaves; -1 for a file that must be read by itself."""
+    options: ReadOptions
+    """To read joined files with."""
+
+
 class FileGroup:
     """Files of a dataset of one kind, and a scan that asks the question of one of them."""
 
@@ -135,6 +146,7 @@ class FileGroup:
         self.fetchers = [footers.fetcher(k) for k in numbers]
         """What has read the footer of a remote file. ``None`` for a local file."""
         self.paths = [str(files[k].where) for k in numbers]
+        self._known: _Joinable | None = None
         self.row_groups: dict[int, list[int]] = {}
         """Those in which a row can match, by file. Files that must be asked by themselves are missing."""
         self.unasked: set[int] = set()
@@ -154,6 +166,7 @@ class FileGroup:
         kept = [k for k, number in enumerate(self.numbers) if number in numbers]
         for name in ("numbers", "footers", "fetchers", "paths"):
             setattr(other, name, [getattr(self, name)[k] for k in kept])
+        other._known = None
         other._place = {number: k for k, number in enumerate(other.numbers)}
         return other
 
@@ -178,10 +191,13 @@ class FileGroup:
 
     # ---- small files as one
 
-    @cached_property
-    def _joinable(self) -> tuple[list[Node], FileChunks, list[int]]:
-        """The leaves that the scan reads, their chunks, and for each file the bytes of these, or -1 for a file that
-        must be read by itself."""
+    def _joinable(self) -> _Joinable:
+        """What of the files can be joined."""
+        if self._known is None:
+            self._known = self._look_at_chunks()
+        return self._known
+
+    def _look_at_chunks(self) -> _Joinable:
         scan, leaves = self.scan, self.scan.file.tree.leaves
         columns = {leaf.column for output in scan.outputs for leaf in output.leaves} | scan.predicate.columns()
         nodes = [leaves[column] for column in sorted(columns or {0})]
@@ -193,25 +209,22 @@ class FileGroup:
             indexed = (numbers.offset_index_offset != 0) & (numbers.data_pages != 1)
             good &= ~chunks.any_of(indexed.any(axis=1))
         good &= (sizes <= MOST_OF_FILE) & np.array([not f.status.size >> OFFSET_BITS for f in self.footers], np.bool_)
-        return nodes, chunks, np.where(good, sizes, -1).tolist()
+        # The chunks are small: asking an index or a dictionary of each would cost more than it saves.
+        options = replace(scan.file.options, use_page_index=False, use_dictionaries=False)
+        return _Joinable(nodes, chunks, np.where(good, sizes, -1).tolist(), options)
 
     def joins(self, number: int) -> tuple[int, int] | None:
         """Bytes to read of a file, and its row groups. ``None`` if the file must be read by itself."""
-        _, chunks, sizes = self._joinable
-        k = self._place[number]
-        return (sizes[k], int(chunks.first[k + 1] - chunks.first[k])) if sizes[k] >= 0 else None
+        known, k = self._joinable(), self._place[number]
+        first = known.chunks.first
+        return (known.sizes[k], int(first[k + 1] - first[k])) if known.sizes[k] >= 0 else None
 
     def as_one(self, numbers: Sequence[int]) -> ConcatenatedFile:
         """These files as one."""
-        nodes, chunks, _ = self._joinable
+        known = self._joinable()
         places = [self._place[number] for number in numbers]
         parts = [Part(self.paths[k], self.footers[k], self.row_groups.get(self.numbers[k])) for k in places]
-        return ConcatenatedFile(self.scan.file, self._options_of_one, nodes, parts, chunks, places)
-
-    @cached_property
-    def _options_of_one(self) -> ReadOptions:
-        """The chunks are small: asking an index or a dictionary of each would cost more than it saves."""
-        return replace(self.scan.file.options, use_page_index=False, use_dictionaries=False)
+        return ConcatenatedFile(self.scan.file, known.options, known.nodes, parts, known.chunks, places)
 
 
 def runs(numbers: Sequence[int], groups: Mapping[int, FileGroup]) -> Iterator[list[int]]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -98,6 +97,7 @@ class Query:
         self.numbers = self.filter.files_left() if numbers is None else numbers
         """The files that partitions leave."""
         self._common = self._common_schema()
+        self._projection: Projection | None = None
         self._adapters: dict[int, tuple[OpenFile, Adapter]] = {}
         """By the id of a file's schema tree. The file keeps the tree alive."""
         self._scans: dict[tuple[int, int], tuple[OpenFile, Expression, Scan | None]] = {}
@@ -110,10 +110,12 @@ class Query:
         )  # fmt: skip
         """Of the result."""
 
-    @cached_property
+    @property
     def projection(self) -> Projection:
         """The columns of the result, and the dataset's tree."""
-        return self._projected(self._common)
+        if self._projection is None:
+            self._projection = self._projected(self._common)
+        return self._projection
 
     @property
     def places(self) -> list[int | None]:
