@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pyparq.arrow.chunked_array import ChunkedArray
     from pyparq.arrow.schema.from_text import schema
     from pyparq.arrow.table import Batch, Table
+    from pyparq.datasets.catalog.index_dataset import CatalogReport, index_dataset
     from pyparq.datasets.dataset import Dataset, dataset, scan
     from pyparq.datasets.explain import DatasetExplanation
     from pyparq.datasets.scan import DatasetPlan, DatasetScan
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
     from pyparq.kernels.buffers import release_unused
     from pyparq.limits import Limits
     from pyparq.maintenance.add_indexes import add_indexes
-    from pyparq.maintenance.catalog.index_dataset import index_dataset
-    from pyparq.maintenance.catalog.report import CatalogReport
     from pyparq.maintenance.edit_metadata import edit_metadata
     from pyparq.maintenance.merge import MergeReport, merge
     from pyparq.maintenance.report import IndexedColumn, IndexedFile, IndexReport
@@ -119,8 +118,8 @@ _LATER = {
     "rewrite": "pyparq.maintenance.rewrite",
     "edit_metadata": "pyparq.maintenance.edit_metadata",
     "add_indexes": "pyparq.maintenance.add_indexes",
-    "index_dataset": "pyparq.maintenance.catalog.index_dataset",
-    "CatalogReport": "pyparq.maintenance.catalog.report",
+    "index_dataset": "pyparq.datasets.catalog.index_dataset",
+    "CatalogReport": "pyparq.datasets.catalog.index_dataset",
     "MergeReport": "pyparq.maintenance.merge",
     "merge": "pyparq.maintenance.merge",
     "IndexReport": "pyparq.maintenance.report",

@@ -23,7 +23,7 @@ def index_dataset_command(folder: str, columns: tuple[str, ...], rebuild: bool, 
     queries with conditions on key columns, then open only files that have the key. Their results stay the same.
     """
     from pyparq.cli.names import one_name
-    from pyparq.maintenance.catalog.index_dataset import index_dataset
+    from pyparq.datasets.catalog.index_dataset import index_dataset
 
     with Busy("reading keys", share=True) as busy:
         report = index_dataset(

@@ -1,9 +1,9 @@
-"""Many files as one table: ``read/`` and ``write/``."""
+"""Many files as one table: read, found again by a catalog (``catalog/``), and written (``write/``)."""
 
 DOOR = (
-    "catalog.bounds_table",
+    "catalog.building",
     "catalog.catalog",
-    "catalog.file_table",
+    "catalog.index_dataset",
     "catalog.key_table",
     "catalog.layout",
     "common_schema",

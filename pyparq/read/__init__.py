@@ -22,6 +22,7 @@ DOOR = (
     "hinted_types",
     "int96_unit",
     "page_headers",
+    "page_statistics",
     "picture.fates",
     "picture.file_map",
     "plan.bloom_probe",

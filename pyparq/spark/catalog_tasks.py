@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 
 from pyparq.column_names import ColumnName
+from pyparq.datasets.catalog.building import ShareReader, ShareResult, merged_range
+from pyparq.datasets.catalog.index_dataset import Build, CatalogReport, begun
 from pyparq.datasets.catalog.key_table import KeyTable
 from pyparq.datasets.catalog.layout import Place, Segment
 from pyparq.datasets.data_files import DataFile
 from pyparq.errors import WriteConflictError
 from pyparq.io.file_versions import Stated
-from pyparq.maintenance.catalog.index_dataset import Build, begun
-from pyparq.maintenance.catalog.key_segments import merged_range
-from pyparq.maintenance.catalog.report import CatalogReport
-from pyparq.maintenance.catalog.share_reads import ShareReader, ShareResult
 from pyparq.options import ReadOptions
 
 

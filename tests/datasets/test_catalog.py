@@ -18,9 +18,9 @@ from conftest import require
 
 import pyparq
 from pyparq import col
+from pyparq.datasets.catalog import building as runs
+from pyparq.datasets.catalog.index_dataset import index_dataset
 from pyparq.errors import CatalogWarning, ChangedFileError, ColumnNotFoundError, OptionError
-from pyparq.maintenance.catalog import runs
-from pyparq.maintenance.catalog.index_dataset import index_dataset
 
 QUESTIONS: list[Any] = [
     None, col("id") == 7, col("id") == -5, col("name") == "n3", col("id").isin([3, 14, 15, 9, 900]),

@@ -10,9 +10,8 @@ import numpy as np
 
 from pyparq.datasets.catalog.bounds_table import BoundsTable
 from pyparq.datasets.catalog.file_table import FileTable, Int64Array, Kind
-from pyparq.datasets.catalog.key_table import FILE_SHIFT, KeyTable, UInt64Array
+from pyparq.datasets.catalog.key_table import FILE_SHIFT, KeyTable, UInt64Array, rows_near
 from pyparq.datasets.catalog.layout import Head, Place
-from pyparq.datasets.catalog.page_lookup import rows_near
 from pyparq.datasets.data_files import SourceFiles
 from pyparq.errors import CatalogWarning, ParquetError
 from pyparq.io.retry import Retry

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyparq.column_names import ColumnName
-from pyparq.datasets.catalog.bounds_table import schema_for
+from pyparq.datasets.catalog.bounds_table import StatisticsRows, schema_for
+from pyparq.datasets.catalog.building import (
+    SEGMENT_ROWS,
+    Numbered,
+    ShareReader,
+    ShareResult,
+    asked_at_once,
+    merged,
+    write_part,
+)
 from pyparq.datasets.catalog.catalog import Catalog, open_catalog
 from pyparq.datasets.catalog.file_table import SCHEMA, FileTable, check_key, path_of
 from pyparq.datasets.catalog.key_table import KeyTable, bits_for
@@ -22,16 +32,53 @@ from pyparq.errors import OptionError, ParquetError
 from pyparq.io.given_systems import located as on_system
 from pyparq.io.retry import Retry
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.catalog.key_segments import asked_at_once, merged
-from pyparq.maintenance.catalog.part_writing import write_part
-from pyparq.maintenance.catalog.report import CatalogReport
-from pyparq.maintenance.catalog.runs import SEGMENT_ROWS
-from pyparq.maintenance.catalog.share_reads import Numbered, ShareReader, ShareResult
-from pyparq.maintenance.catalog.statistics_rows import StatisticsRows
 from pyparq.options import ReadOptions
+from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:
     from pyparq.column_names import Names
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CatalogReport:
+    """What :func:`pyparq.index_dataset` has done to the catalog of a dataset.
+
+    Example::
+
+        report = pyparq.index_dataset("flights/", ["tailnum"])
+        print(report.files, report.files_read, report.left_out)
+    """
+
+    source: str
+    columns: tuple[str, ...]
+    """The key columns."""
+    files: int
+    """Files that the catalog has now."""
+    files_read: int
+    """Files that were read for it: new ones, and those that have changed."""
+    files_removed: int
+    """Files that it had before, and that are gone or have changed."""
+    left_out: tuple[tuple[str, str], ...]
+    """Files that it does not have, with the reasons. Queries read them as if there were no catalog."""
+    entries: int
+    """Keys in all row groups, each once per row group."""
+    bytes: int
+    """Size of the catalog."""
+    changed: bool
+    """Whether a new catalog was written."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values (for JSON)."""
+        return asdict(self)
+
+    @printable
+    def __repr__(self) -> str:
+        left = f", {len(self.left_out):,} left out" if self.left_out else ""
+        return (
+            f"<CatalogReport of {self.source}: {self.files:,} files, {self.files_read:,} read, {self.files_removed:,} "
+            f"removed{left}; {self.entries:,} entries, {self.bytes:,} bytes>"
+        )
+
 
 MOST_SEGMENTS = 8
 """Segments that may have one key. With more, an update joins them."""
