@@ -50,7 +50,8 @@ class MadeFile:
     sink: Sink
     num_rows: int
     num_bytes: int
-    metadata: tt.FileMetaData
+    footer: tt.FileMetaData | None
+    """Where summaries are written."""
 
 
 @dataclass(slots=True)
@@ -80,6 +81,7 @@ class RollingFiles:
         options: dict[str, Any],
         limits: FileLimits,
         open_sink: Callable[[Folders], Sink],
+        keep_footers: bool,
     ) -> None:
         """``schema``: the schema of the rows. ``source``: the original schema of the data, with dictionaries and other
         layouts."""
@@ -88,11 +90,11 @@ class RollingFiles:
         self._options = options
         self._limits = limits
         self._open_sink = open_sink
-        asked = WriteOptions.make(options)
-        self._group_rows = (
-            asked.row_group_size if limits.max_rows is None else min(asked.row_group_size, limits.max_rows)
-        )
-        self._group_bytes = min(asked.row_group_bytes, limits.max_memory, limits.max_bytes or asked.row_group_bytes)
+        self._keep_footers = keep_footers
+        given = WriteOptions.make(options)
+        rows, size = given.row_group_size, given.row_group_bytes
+        self._group_rows = rows if limits.max_rows is None else min(rows, limits.max_rows)
+        self._group_bytes = min(size, limits.max_memory, limits.max_bytes or size)
         self._partitions: dict[Folders, _Partition] = {}
         self._open: OrderedDict[Folders, _Open] = OrderedDict()
         self._num_bytes = 0
@@ -189,21 +191,20 @@ class RollingFiles:
         opened = self._open[folders]
         opened.writer.close()
         del self._open[folders]
-        metadata = opened.writer.metadata
-        assert metadata is not None  # it is closed
-        self.made.append(MadeFile(folders, opened.sink, opened.num_rows, opened.sink.position, metadata))
+        footer = opened.writer.metadata if self._keep_footers else None
+        self.made.append(MadeFile(folders, opened.sink, opened.num_rows, opened.sink.position, footer))
 
 
-def summary_files(made: Sequence[tuple[str, tt.FileMetaData]], kept: Kept) -> dict[str, bytes]:
+def summary_files(made: Sequence[tuple[str, tt.FileMetaData | None]], kept: Kept) -> dict[str, bytes]:
     """Both summaries, of the new files (paths and footers) and of the old files that stay.
 
     Raises :class:`SchemaError` where the files do not have one schema, and what a damaged or encrypted footer raises.
     """
-    footers = [*made, *_footers(kept)]
+    footers = [*((path, footer) for path, footer in made if footer is not None), *_footers(kept)]
     if not footers:
         return {}
     groups = []
-    first_path, first = made[0] if made else footers[0]
+    first_path, first = footers[0]
     for path, footer in sorted(footers, key=lambda item: item[0]):
         if footer.schema != first.schema:
             raise SchemaError(

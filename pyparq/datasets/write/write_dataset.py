@@ -18,7 +18,7 @@ from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.partition_split import Splitter
 from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles, summary_files
 from pyparq.datasets.write.store_staging import StagedObjects, StoreStaging
-from pyparq.datasets.write.targets import LocalTarget, RemoteTarget, StagedFiles, Target
+from pyparq.datasets.write.targets import Kept, LocalTarget, RemoteTarget, StagedFiles, Target
 from pyparq.errors import OptionError
 from pyparq.format.types import Schema
 from pyparq.io.given_systems import located as on_system
@@ -160,8 +160,8 @@ def write_dataset(
     _check_limits(limits)
     path, storage_options = on_system(path, filesystem, storage_options)
     target = _target(path, mode, storage_options, force)
-    writing = _Write(target, names, limits, basename_template, options)
-    return _written(target, data, schema, mode, writing, write_metadata)
+    writing = _Write(target, names, limits, basename_template, options, keep_footers=write_metadata)
+    return _written(target, data, schema, mode, writing)
 
 
 def replace_sources(
@@ -194,7 +194,6 @@ def _written(
     schema: Any,
     mode: str,
     writing: _Write,
-    write_metadata: bool = False,
     sources: Callable[[], Sources] | None = None,
 ) -> WriteReport:
     """All of the data, committed; after an error nothing of it."""
@@ -204,7 +203,7 @@ def _written(
             write.take(data, None if schema is None else parse_schema(schema))
             made = write.finish(mode == "overwrite" or not target.has_data())
         target.sources = None if sources is None else sources()
-        return _committed(target, made, writing.fsync, write_metadata)
+        return _committed(target, made, writing)
     except BaseException:
         target.abort()
         raise
@@ -275,7 +274,9 @@ class _Write:
         limits: FileLimits,
         template: str,
         options: WriteArguments,
+        keep_footers: bool = False,
     ) -> None:
+        self.keep_footers = keep_footers
         self._target = target
         self._names = names
         self._limits = limits
@@ -306,7 +307,12 @@ class _Write:
         given = schema if schema is not None else source[0] if source else found
         kept = tuple(field for field in given.fields if field.name not in self._names)
         self._files = RollingFiles(
-            splitter.schema, replace(given, fields=kept), self._options, self._limits, self._new_sink
+            splitter.schema,
+            replace(given, fields=kept),
+            self._options,
+            self._limits,
+            self._new_sink,
+            self.keep_footers,
         )
         self._add(batches, splitter, self._files)
         while pieces is not None:
@@ -342,16 +348,14 @@ class _Write:
         return sink
 
 
-def _committed(target: Target, made: list[tuple[str, MadeFile]], fsync: bool, write_metadata: bool) -> WriteReport:
-    footers = [(path, file.metadata) for path, file in made]
-    summary = (lambda kept: summary_files(footers, kept)) if write_metadata else None
-    replaced = target.commit([path for path, _ in made], fsync, summary)
-    files = sorted((WrittenFile(file.sink.name, file.num_rows, file.num_bytes) for _, file in made), key=_path)
+def _committed(target: Target, made: list[tuple[str, MadeFile]], writing: _Write) -> WriteReport:
+    def summary(kept: Kept) -> dict[str, bytes]:
+        return summary_files([(path, file.footer) for path, file in made], kept)
+
+    replaced = target.commit([path for path, _ in made], writing.fsync, summary if writing.keep_footers else None)
+    written = [WrittenFile(file.sink.name, file.num_rows, file.num_bytes) for _, file in made]
+    files = sorted(written, key=lambda file: file.path)
     return WriteReport(target.name, tuple(files), tuple(replaced))
-
-
-def _path(file: WrittenFile) -> str:
-    return file.path
 
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
