@@ -85,10 +85,15 @@ class Rule(NamedTuple):
 def marked(schema: Schema, tree: SchemaTree) -> Schema:
     """A file's schema with marks on fields that are INT96 (:data:`IS_INT96`), and on decimals in an unusual storage
     (:data:`DECIMAL_STORAGE`)."""
-    if not any(_mark_of(leaf) for leaf in tree.leaves):
+    if not has_marks(tree):
         return schema
     pairs = zip(schema.fields, tree.root.children, strict=True)
     return replace(schema, fields=tuple(_marked(field, shape_of(node)) for field, node in pairs))
+
+
+def has_marks(tree: SchemaTree) -> bool:
+    """Whether :func:`marked` changes the schema of a file with this tree."""
+    return any(map(_mark_of, tree.leaves))
 
 
 def _marked(field: Field, shape: Shape) -> Field:
@@ -379,6 +384,8 @@ class Common(NamedTuple):
 def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Common:
     """The common schema of files: see :func:`pyparq.datasets.common_schema.united`. It has no table-level metadata."""
     given = list(schemas)
+    if len(given) == 1:
+        return Common(Schema(given[0][1].fields), {})
     schema, clashes = united(given, Rule(by))
     if not clashes:
         return Common(schema, {})

@@ -255,7 +255,7 @@ class DatasetFiles:
             self.open(k)
         return [(k, self._opened[k]) for k in wanted if k in self._opened]
 
-    def map_files(self, function: Callable[[T], R], items: Sequence[T], at_a_time: int | None = None) -> list[R]:
+    def map_files(self, function: Callable[[T], R], items: Sequence[T], at_a_time: int = 0) -> list[R]:
         """``function`` of each item in parallel: on the processors, or, for remote files, on threads that wait for up
         to ``at_a_time`` items (by default :attr:`requests`)."""
         if self.is_remote and self.options.use_threads:
@@ -399,6 +399,8 @@ class DatasetFiles:
 
     def _with_partitions(self, common: Common) -> Common:
         names, own = self.partition_values.names, common.schema
+        if not names:
+            return common
         if self.table is not None:  # in the table's order
             added = (f for f in self.partition_values.fields if f.name not in own.names)
             return Common(Schema((*own.fields, *added)), common.clashes)

@@ -24,7 +24,7 @@ from pyparq.arrow.column_operations import take
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.plain_layouts import normalize
 from pyparq.arrow.table import Table
-from pyparq.datasets.common_schema import Common, marked, tree_of
+from pyparq.datasets.common_schema import Common, has_marks, marked, tree_of
 from pyparq.datasets.file_columns import Adapter, Matching, of_nodes
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import Partitions
@@ -165,15 +165,13 @@ class Query:
         files = self.files
         if files.partition_values.fields or files.declared is not None or files.table is not None:
             return None
-        file = files.model if files.matching.case_sensitive else None
-        if file is None or marked(file.fields.schema, file.tree) is not file.fields.schema:
+        if not files.matching.case_sensitive or isinstance(self.columns, str):
             return None
-        names = file.fields.schema.names
-        if isinstance(self.columns, str):
-            return None
+        names = self._common.schema.names
         if self.columns is not None and not all(isinstance(c, str) and names.count(c) == 1 for c in self.columns):
             return None
-        return file
+        file = files.model
+        return None if file is None or has_marks(file.tree) else file
 
     def _common_schema(self) -> Common:
         """The common schema of all files, or of those that stand for all."""

@@ -319,7 +319,8 @@ class Reader:
 
     def _each(self, scans: list[FileScan], answer: Callable[[FileScan], T]) -> list[T]:
         """The answers of the scans, in their order."""
-        found = self._files.map_files(lambda one: self._answers(one, answer), scans, self._files.at_a_time())
+        files = self._files
+        found = files.map_files(lambda one: self._answers(one, answer), scans, files.is_remote and files.at_a_time())
         return [one for part in found for one in part]
 
     def _answers(self, file_scan: FileScan, answer: Callable[[FileScan], T]) -> list[T]:
