@@ -55,22 +55,22 @@ _EXTENSION = (EXTENSION_NAME, EXTENSION_METADATA)
 
 class Clash(Exception):
     """Two types without a common type. ``path``: the names down to the field. ``have``, ``other``: the two types.
-    ``told``: what messages call them, where they are extension types."""
+    ``names``: what messages call them, where they are extension types."""
 
     def __init__(
         self,
         path: tuple[str, ...],
         have: DataType,
         other: DataType,
-        told: tuple[str, str] | None = None,
+        names: tuple[str, str] | None = None,
         files: tuple[str, str] = ("", ""),
     ):
-        super().__init__(path, have, other, told, files)
-        self.path, self.have, self.other, self.told, self.files = path, have, other, told, files
+        super().__init__(path, have, other, names, files)
+        self.path, self.have, self.other, self.names, self.files = path, have, other, names, files
 
     def between(self, path: tuple[str, ...], first: str, second: str) -> Clash:
         """The same with the whole path and the two files."""
-        return Clash(path, self.have, self.other, self.told, (first, second))
+        return Clash(path, self.have, self.other, self.names, (first, second))
 
 
 class Rule(NamedTuple):
@@ -78,7 +78,7 @@ class Rule(NamedTuple):
 
     by: Matching
     """Which columns are one."""
-    settle: Callable[[DataType, DataType], DataType | None] | None = None
+    declare: Callable[[DataType, DataType], DataType | None] | None = None
     """Gives the type for two types without a common one. ``None`` if there is none."""
 
 
@@ -173,8 +173,8 @@ def _check_pandas_types(have: Field, other: Field) -> None:
         return
     mine, theirs = ([field.metadata.get(key, b"") for key in _EXTENSION] for field in (have, other))
     if mine != theirs and (mine[0] in OF_PANDAS or theirs[0] in OF_PANDAS):
-        told = (_described(have, mine), _described(other, theirs))
-        raise Clash((), have.type, other.type, told)
+        names = (_described(have, mine), _described(other, theirs))
+        raise Clash((), have.type, other.type, names)
 
 
 def _described(field: Field, extension: list[bytes]) -> str:
@@ -223,7 +223,7 @@ def common_type(
 
 
 def _declarable(have: DataType, other: DataType, rule: Rule) -> DataType:
-    found = None if rule.settle is None else rule.settle(have, other)
+    found = None if rule.declare is None else rule.declare(have, other)
     if found is None:
         raise Clash((), have, other)
     return found
@@ -345,12 +345,12 @@ def _entries(map_: DataType) -> tuple[Field, ...]:
 
 
 def _structs(have: DataType, other: DataType, rule: Rule) -> DataType:
-    there = dict(zip(rule.by.keys(of_fields(other.children)), other.children, strict=True))
+    others = dict(zip(rule.by.keys(of_fields(other.children)), other.children, strict=True))
     fields = []
     for key, field in zip(rule.by.keys(of_fields(have.children)), have.children, strict=True):
-        found = there.pop(key, None)
+        found = others.pop(key, None)
         fields.append(replace(field, nullable=True) if found is None else _merged_below(field, found, rule))
-    fields += [replace(field, nullable=True) for field in there.values()]
+    fields += [replace(field, nullable=True) for field in others.values()]
     return replace(have, children=tuple(fields))
 
 
@@ -392,10 +392,10 @@ def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Comm
     readable, left_out = united(given, Rule(by, declarable_type))
     errors = {}
     for clash in clashes:
-        told = clash.told or (clash.have, clash.other)
+        names = clash.names or (clash.have, clash.other)
         others = [name for other in left_out for name in other.path[:1] if name != clash.path[0]]
         errors[clash.path[0]] = SchemaError(
-            f"the column is {told[0]} in {clash.files[0]} and {told[1]} here, which have no common type. "
+            f"the column is {names[0]} in {clash.files[0]} and {names[1]} here, which have no common type. "
             f"{_advice(clash, readable, others, by)}",
             file=clash.files[1], column=".".join(clash.path),
         )  # fmt: skip
@@ -425,7 +425,7 @@ _NOTES = {
 def _advice(clash: Clash, schema: Schema, others: Sequence[str], by: Matching) -> str:
     """``others``: further columns that ``schema`` does not have, as there is no type to declare for them."""
     text = None if by.by == "field_id" else _text_of(schema)
-    type_ = None if clash.told else declarable_type(clash.have, clash.other)
+    type_ = None if clash.names else declarable_type(clash.have, clash.other)
     if text is None:
         such = "" if type_ is None else f", such as {type_}{_NOTES[type_.kind]}"
         return f"Give schema= with the type to read{such}, or leave one of the files out"

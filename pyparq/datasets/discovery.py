@@ -57,14 +57,14 @@ def files_of_stream(
     named = dict[str, bool]()
     for batch in _newest(batches):
         named |= _log_entries(f"{root}/{STREAM_LOG}/{batch}", content(batch))
-    there = {"/".join((*file.folders, os.path.basename(file.name))): file for file in files}
+    by_path = {"/".join((*file.folders, os.path.basename(file.name))): file for file in files}
     kept = set[str]()
     for path in (path for path, counts in named.items() if counts):
-        found = _file_named(path, there)
+        found = _file_named(path, by_path)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, f"the log in {STREAM_LOG} names the file, and it is gone", path)
         kept.add(found.name)
-    return tuple(file for file in there.values() if file.name in kept)
+    return tuple(file for file in by_path.values() if file.name in kept)
 
 
 def _newest(batches: Iterable[str]) -> list[str]:
@@ -90,10 +90,10 @@ def _log_entries(name: str, data: bytes | None) -> dict[str, bool]:
         raise CorruptFileError(f"the log of Spark's stream cannot be read: {error}", file=name) from error
 
 
-def _file_named(path: str, there: dict[str, DataFile]) -> DataFile | None:
+def _file_named(path: str, by_path: dict[str, DataFile]) -> DataFile | None:
     """The file that the log calls ``path``. The folder may have been moved since."""
     names = path.split("/")
-    return next((there[rest] for k in range(len(names)) if (rest := "/".join(names[k:])) in there), None)
+    return next((by_path[rest] for k in range(len(names)) if (rest := "/".join(names[k:])) in by_path), None)
 
 
 def local_files(path: str) -> SourceFiles:
@@ -430,8 +430,8 @@ def discover(source: Any, storage_options: Mapping[str, Any] | None = None, retr
     else:
         found = _one(source, storage_options, retry)
     _warn_if_managed(found)
-    told = (*map(writes.warning_of, found.unfinished), *(write.warning() for write in found.store_writes))
-    for text in dict.fromkeys(told):
+    warnings = (*map(writes.warning_of, found.unfinished), *(write.warning() for write in found.store_writes))
+    for text in dict.fromkeys(warnings):
         warn_caller(text, UnfinishedWriteWarning)
     return found
 

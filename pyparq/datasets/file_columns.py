@@ -100,8 +100,8 @@ class Matching(NamedTuple):
         """
         if self.stored:
             return [self._stored_place(column, have) for column in wanted]
-        there = {key: k for k, key in enumerate(self.keys(have))}
-        found = [there.get(key) for key in self.keys(wanted)]
+        positions = {key: k for k, key in enumerate(self.keys(have))}
+        found = [positions.get(key) for key in self.keys(wanted)]
         if not self.case_sensitive:
             for k, column in zip(found, wanted, strict=True):
                 if k is not None:
@@ -350,10 +350,10 @@ def _rescaled(column: Column, type_: DataType) -> Column | None:
 
 def _struct(column: Column, source: Field, wanted: Field, by: Matching) -> Column:
     fields = of_fields(wanted.type.children)
-    there = by.places(fields, of_fields(column.type.children))
+    places = by.places(fields, of_fields(column.type.children))
     sources = by.places(fields, of_fields(source.type.children))
     children = []
-    for k, of_source, field in zip(there, sources, wanted.type.children, strict=True):
+    for k, of_source, field in zip(places, sources, wanted.type.children, strict=True):
         if k is None:
             children.append(null_column(field.type, column.length))
             continue

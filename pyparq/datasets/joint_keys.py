@@ -57,9 +57,9 @@ def joint_keys(schemas: Sequence[Schema], whole: Schema, *, several: bool = True
 
 def warn_dropped(dropped: Sequence[str], source: str) -> None:
     """Warn with :class:`pyparq.DroppedMetadataWarning` of keys that do not hold for all rows."""
-    told = [name for name in dropped if name not in _SAID_OTHERWISE]
-    if told:
-        text = f"{source}: the files differ in key-value metadata. Left out: {', '.join(told)}"
+    names = [name for name in dropped if name not in _SAID_OTHERWISE]
+    if names:
+        text = f"{source}: the files differ in key-value metadata. Left out: {', '.join(names)}"
         warn_caller(text, DroppedMetadataWarning)
 
 

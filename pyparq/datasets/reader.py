@@ -216,9 +216,9 @@ class Reader:
         wanted = [number for number in numbers if row_groups.get(number) != []]
         found = list(self._joined(groups, wanted)) if join and len(wanted) > 1 else []
         in_joined = {number for file_scan in found for number in file_scan.numbers}
-        alone = [number for number in wanted if number not in in_joined]
-        self._files.open_all(alone)
-        for number in alone:
+        single = [number for number in wanted if number not in in_joined]
+        self._files.open_all(single)
+        for number in single:
             file_scan = self._scan_of(number, self._limit, row_groups.get(number))
             if file_scan is not None:
                 found.append(file_scan)
@@ -400,10 +400,10 @@ class Reader:
     def _one_by_one(self) -> Iterator[tuple[int, int, FileScan | None]]:
         """Some files are asked together before the first of them is read, but not remote ones that a limit may make
         needless."""
-        alone = self._limit is not None and self._files.is_remote
+        needless = self._limit is not None and self._files.is_remote
         for first in range(0, len(self.numbers), AT_A_TIME):
             numbers = self.numbers[first : first + AT_A_TIME]
-            row_groups = {} if alone else self._groups(numbers, join=False)[1]
+            row_groups = {} if needless else self._groups(numbers, join=False)[1]
             for at, number in enumerate(numbers, first):
                 left = None if self._limit is None else self._limit - (self.rows_returned or 0)
                 if left == 0:
@@ -414,37 +414,37 @@ class Reader:
     def _requested_ahead(
         self, items: Iterator[tuple[int, int, FileScan | None]]
     ) -> Iterator[tuple[int, int, FileScan | None]]:
-        """The next remote files are begun while one is read: their indexes are asked, and their first row groups are
-        requested, while the files that are begun have fewer than ``prefetch_bytes`` in all."""
+        """The same, with the next remote files begun while one is read: their indexes are asked, and their first row
+        groups are requested, as long as these files have fewer than ``prefetch_bytes`` in all."""
         files, most = self._files.found.files, self._files.options.prefetch_bytes
-        begun: deque[tuple[tuple[int, int, FileScan | None], Task[None] | None]] = deque()
+        ahead: deque[tuple[tuple[int, int, FileScan | None], Task[None] | None]] = deque()
 
         def begin() -> None:
-            while not begun or (len(begun) < FILES_AHEAD and sum(files[i[1]].size or 0 for i, _ in begun) < most):
+            while not ahead or (len(ahead) < FILES_AHEAD and sum(files[i[1]].size or 0 for i, _ in ahead) < most):
                 item = next(items, None)
                 if item is None:
                     return
                 task = None if item[2] is None else Task(item[2].scan.begin)
-                begun.append((item, task))
+                ahead.append((item, task))
                 if task is not None:
                     task.start(request_pool)
 
         try:
             begin()
-            while begun:
-                item, task = begun.popleft()
+            while ahead:
+                item, task = ahead.popleft()
                 begin()
                 if task is not None:
                     with suppress(ParquetError, OSError):  # reading the file meets the error again
                         task.result()
                 yield item
         finally:
-            if begun:  # no call without need: see Scan._by_row_group
-                _stop(begun)
+            if ahead:  # no call without need: see Scan._by_row_group
+                _stop(ahead)
 
 
-def _stop(begun: Iterable[tuple[tuple[int, int, FileScan | None], Task[None] | None]]) -> None:
-    for (_, _, file_scan), task in begun:
+def _stop(ahead: Iterable[tuple[tuple[int, int, FileScan | None], Task[None] | None]]) -> None:
+    for (_, _, file_scan), task in ahead:
         if task is not None and file_scan is not None:
             task.stopped = True
             file_scan.scan.give_up()

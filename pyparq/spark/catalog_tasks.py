@@ -10,7 +10,7 @@ import numpy as np
 
 from pyparq.column_names import ColumnName
 from pyparq.datasets.catalog.building import ShareReader, ShareResult, merged_range
-from pyparq.datasets.catalog.index_dataset import Build, CatalogReport, begun
+from pyparq.datasets.catalog.index_dataset import Build, CatalogReport, new_build
 from pyparq.datasets.catalog.key_table import KeyTable
 from pyparq.datasets.catalog.layout import Place, Segment
 from pyparq.datasets.data_files import DataFile
@@ -29,7 +29,7 @@ class CatalogJob:
     storage_options: Any
 
     def begun(self) -> Build:
-        return begun(self.source, self.columns, self.rebuild, self.storage_options, ReadOptions())
+        return new_build(self.source, self.columns, self.rebuild, self.storage_options, ReadOptions())
 
 
 Listed = tuple[int, DataFile, Stated | None]

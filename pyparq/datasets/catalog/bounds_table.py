@@ -124,12 +124,12 @@ class BoundsTable:
         """Some rows of the statistics of these leaves, as they are written."""
         names = ["file", "row_group", "rows", *(f"{what} {key}" for key in keys for what, _ in OF_LEAF)]
         file = self._opened()
-        there = [name for name in names if file.tree.has_leaf((name,))]
-        table = Scan(file, [(name,) for name in there]).to_table()
+        stored = [name for name in names if file.tree.has_leaf((name,))]
+        table = Scan(file, [(name,) for name in stored]).to_table()
         picked = rows.tolist()
         found: dict[str, Any] = {}
         for name in names:
-            if name not in there:
+            if name not in stored:
                 found[name] = [None if name[:3] in ("min", "max") else -1] * len(picked)
             elif name[:3] in ("min", "max"):
                 values = table.column(name).to_pylist()

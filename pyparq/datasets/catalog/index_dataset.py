@@ -127,14 +127,14 @@ def index_dataset(
     """
     options = ReadOptions(limits=limits or DEFAULT_LIMITS, use_threads=use_threads)
     source, storage_options = on_system(source, filesystem, storage_options)
-    build = begun(source, columns, rebuild, storage_options, options)
+    build = new_build(source, columns, rebuild, storage_options, options)
     reader = ShareReader(build.place, build.names, options, storage_options)
     reader.read(build.missing, progress)
     build.take(reader.result)
     return build.finished(lambda column, rows, live: reader.runs[column].segments(rows, live))
 
 
-def begun(
+def new_build(
     source: Any, columns: Names | None, rebuild: bool, storage_options: Mapping[str, Any] | None, options: ReadOptions
 ) -> Build:
     """List the files, and find out which of them are to be read. Raises as :func:`index_dataset` does."""

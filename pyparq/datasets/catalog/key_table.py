@@ -86,8 +86,8 @@ class KeyTable:
         if not len(own):
             return own
         table = rows_near(self.opened(), "hash", own)
-        there = np.isin(table.to_numpy("hash"), own)
-        return units_of(table.to_numpy("file")[there], table.to_numpy("row_group")[there])
+        wanted = np.isin(table.to_numpy("hash"), own)
+        return units_of(table.to_numpy("file")[wanted], table.to_numpy("row_group")[wanted])
 
     def between(self, low: int, high: int, bits: int) -> Columns:
         """The rows whose hashes, cut to ``bits`` bits, lie in ``low`` to ``high``, ``high`` included."""

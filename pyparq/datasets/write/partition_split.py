@@ -58,7 +58,7 @@ def texts_of(column: Column, name: str) -> list[str | None]:
     texts = _TEXTS[column.type.kind](column, name)
     mask = column.valid_mask()
     present = [True] * column.length if mask is None else mask.tolist()
-    return [text if there and text else None for text, there in zip(texts, present, strict=True)]
+    return [text if is_valid and text else None for text, is_valid in zip(texts, present, strict=True)]
 
 
 def _plain(column: Column, name: str) -> list[Any]:

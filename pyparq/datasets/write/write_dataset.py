@@ -385,8 +385,8 @@ def _check(names: Sequence[Any], mode: str, template: str, write_metadata: bool,
         raise OptionError(f"partition_cols names a column twice: {names!r}")
     if mode == "overwrite_partitions" and not names:
         raise OptionError('mode="overwrite_partitions" needs partition_cols. Use mode="overwrite" to replace all files')
-    bare = template.replace("{id}", "").replace("{i}", "") if isinstance(template, str) else "/"
-    if "{i}" not in str(template) or "/" in bare or os.sep in bare or bare.startswith((".", "_")) or "{" in bare:
+    fixed = template.replace("{id}", "").replace("{i}", "") if isinstance(template, str) else "/"
+    if "{i}" not in str(template) or "/" in fixed or os.sep in fixed or fixed.startswith((".", "_")) or "{" in fixed:
         raise OptionError(
             f"basename_template must be a file name with {{i}} in it that does not begin with '.' or '_', "
             f"not {template!r}"
