@@ -239,7 +239,7 @@ class Planner:
         """The numbers of the files in which a row may match, and the reads of each."""
         scans = self._reads.make_scans(self._reads.numbers, join=False)
         plans = self._files.map_files(self._plan_file, scans)
-        return [(scan.numbers[0], plan) for scan, plan in zip(scans, plans, strict=True) if plan is not None]
+        return [(scan.numbers[0], plan) for scan, plan in zip(scans, plans, strict=True) if plan and plan.row_groups]
 
     def assembled(self, plans: Iterable[FilePlan]) -> DatasetPlan:
         """The plan of the scan, from the plans of its files in their order."""
