@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -171,7 +172,8 @@ class _Level:
         self.place = place
         with os.scandir(folder) as entries:
             found = list(entries)
-        self.entries = iter(sorted((e for e in found if not is_hidden(e.name)), key=lambda e: e.name))
+        shown = [e for e in found if e.name[0] not in "._" or not is_hidden(e.name)]
+        self.entries = iter(sorted(shown, key=attrgetter("name")))
         self.writes = [Place(e.path, folders) for e in found if e.name.startswith(PREFIX) and e.is_dir()]
 
 

@@ -142,9 +142,7 @@ class FileGroup:
         self.scan = scan
         self.numbers = numbers
         self._place = {number: k for k, number in enumerate(numbers)}
-        self.footers = [footers.stored(k) for k in numbers]
-        self.fetchers = [footers.fetcher(k) for k in numbers]
-        """What has read the footer of a remote file. ``None`` for a local file."""
+        self.footers, self.fetchers = footers.stored(numbers), footers.fetchers(numbers)
         self.paths = [str(files[k].where) for k in numbers]
         self._known: _Joinable | None = None
         self.row_groups: dict[int, list[int]] = {}
@@ -213,11 +211,11 @@ class FileGroup:
         options = replace(scan.file.options, use_page_index=False, use_dictionaries=False)
         return _Joinable(nodes, chunks, np.where(good, sizes, -1).tolist(), options)
 
-    def joins(self, number: int) -> tuple[int, int] | None:
-        """Bytes to read of a file, and its row groups. ``None`` if the file must be read by itself."""
-        known, k = self._joinable(), self._place[number]
-        first = known.chunks.first
-        return (known.sizes[k], int(first[k + 1] - first[k])) if known.sizes[k] >= 0 else None
+    def joinable(self) -> dict[int, tuple[int, int]]:
+        """Bytes to read of each file that can be read with others, and its row groups."""
+        known = self._joinable()
+        counts = np.diff(known.chunks.first).tolist()
+        return {k: (size, n) for k, size, n in zip(self.numbers, known.sizes, counts, strict=True) if size >= 0}
 
     def as_one(self, numbers: Sequence[int]) -> ConcatenatedFile:
         """These files as one."""
@@ -230,15 +228,17 @@ class FileGroup:
 def runs(numbers: Sequence[int], groups: Mapping[int, FileGroup]) -> Iterator[list[int]]:
     """Two or more neighbouring files that can be joined. Neighbours, because the order of files is the order of rows.
     ``groups``: by file."""
+    joinable: dict[int, tuple[int, int]] = {}
+    for group in dict.fromkeys(groups.values()):
+        joinable |= group.joinable()
     run: list[int] = []
     stored = count = 0
     for number in numbers:
-        group = groups.get(number)
-        joins = None if group is None else group.joins(number)
+        joins = joinable.get(number)
         size, row_groups = joins or (0, 0)
         if run and (
             joins is None
-            or groups[run[0]] is not group
+            or groups[run[0]] is not groups[number]
             or stored + size > MOST_STORED
             or count + row_groups > MOST_ROW_GROUPS
         ):

@@ -195,8 +195,12 @@ class Footers:
         read, tail = kernels.read_footers, self._local_tail()
         parts = map_tasks(lambda k: read(paths[k : k + AT_A_TIME], tail, most), starts, self._options.use_threads)
         for k, end in zip(numbers, (end for part in parts for end in part), strict=True):
-            if end is not None and files[k].is_as_listed(end[0], end[1], end[3]):
-                self._stored[k] = _stored_local(end)
+            if end is None:
+                continue
+            file, (size, mtime, _, ctime) = files[k], end[:4]
+            as_listed = file.size == size and file.mtime_ns == mtime and file.ctime_ns == ctime
+            if as_listed or file.is_as_listed(size, mtime, ctime):
+                self._stored[k] = StoredFooter(FileStatus(*end[:4]), *end[4:])
 
     def _local_tail(self) -> int:
         """Number of bytes at the end of a local file that are read first."""
@@ -260,18 +264,18 @@ class Footers:
         found = int(self.frames[k])
         return None if found < 0 else found
 
-    def stored(self, k: int) -> StoredFooter:
-        """The stored footer of a file that has a :meth:`frame`."""
-        return self._stored[k]
+    def stored(self, numbers: Iterable[int]) -> list[StoredFooter]:
+        """The stored footers of files whose kinds are known."""
+        return [self._stored[k] for k in numbers]
 
     def cost_of(self, numbers: Iterable[int]) -> tuple[int, int, int]:
         """Requests and bytes that reading the footers of these files took, and the size of the files."""
         read = [self._stored[k] for k in numbers if k in self._stored]
         return sum(f.requests for f in read), sum(f.bytes for f in read), sum(f.status.size for f in read)
 
-    def fetcher(self, k: int) -> Fetcher | None:
-        """What has read the footer of a remote file. ``None`` for a local file."""
-        return self._fetchers.get(k)
+    def fetchers(self, numbers: Iterable[int]) -> list[Fetcher | None]:
+        """What has read the footer of each remote file. ``None`` for a local file."""
+        return [self._fetchers.get(k) for k in numbers]
 
     def open(self, k: int) -> OpenFile:
         """File ``k`` with its footer decoded.

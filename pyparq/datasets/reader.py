@@ -257,7 +257,8 @@ class Reader:
         """The files of one kind for which the partitions leave the same part of the filter."""
         files = self._files
         files.read_stored(numbers)
-        found = np.array([k for k in numbers if k not in files.unreadable and not files.has_deleted(k)], np.int64)
+        odd = files.unreadable.keys() | (files.table.deleted.keys() if files.table is not None else ())
+        found = np.array([k for k in numbers if k not in odd] if odd else numbers, np.int64)
         frames = files.footers.frames[found]
         for rest, same in self._query.filter.by_rest(found):
             for frame in np.unique(frames[same & (frames >= 0)]).tolist():
