@@ -285,7 +285,7 @@ def test_encrypted_footers_stay_encrypted(tmp_path: Path) -> None:
     assert dataset.count() == 12
     assert dataset.read().to_arrow().num_rows == 12
     stored = files_of(dataset).footers
-    assert [b"secret_name" in stored.stored(k).data for k in range(4)] == [False, True, False, True]
+    assert [b"secret_name" in footer.data for footer in stored.stored(range(4))] == [False, True, False, True]
     for wrong in (None, pyparq.DecryptionProperties(footer_key=b"another key 0123")):
         with pytest.raises(EncryptionError):
             pyparq.dataset(tmp_path, decryption=wrong).count()
