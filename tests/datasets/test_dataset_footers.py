@@ -1,4 +1,4 @@
-"""Footers of many files: read together, and decoded once for files alike."""
+"""Footers of many files: read together, kept as long as the files stay as they are, decoded once for files alike."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from encryption_tools import FOOTER
 
 import pyparq
 from pyparq import col, kernels
+from pyparq.datasets import footers
 from pyparq.datasets.dataset import files_of
 from pyparq.datasets.footers import file_status, status_of
 from pyparq.errors import (
@@ -33,8 +35,15 @@ from pyparq.format.lazy_footer import LazyFileMetaData
 DAY = 86_400 * 10**9
 
 
+@pytest.fixture(autouse=True)
+def nothing_kept() -> Iterator[None]:
+    footers.forget_footers()
+    yield
+    footers.forget_footers()
+
+
 def settle(path: Path, ago: int = DAY) -> None:
-    """Make the file old."""
+    """Make the file old: footers of files that have just been written are not kept beyond their dataset."""
     at = os.stat(path).st_mtime_ns - ago
     os.utime(path, ns=(at, at))
 
@@ -140,11 +149,13 @@ def test_frames_of_damaged_footers(tmp_path: Path) -> None:
 # ---- datasets ------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_dataset_sees_what_has_changed(tmp_path: Path) -> None:
+def test_datasets_share_footers_until_files_change(tmp_path: Path) -> None:
     paths = many(tmp_path, compression="none")
     first, again = pyparq.dataset(tmp_path), pyparq.dataset(tmp_path)
     rows = sum(7 + k for k in range(20))
+    assert first.explain().requests > again.explain().requests  # the footers are not read again
     assert (first.count(), again.count()) == (rows, rows)
+    assert len(footers._kept) == 20
     # Another file of the same name, size and time: its inode tells.
     before = os.stat(paths[0])
     other = tmp_path / "other"
@@ -204,6 +215,24 @@ def test_what_is_kept_of_a_file_that_was_overwritten_in_place(tmp_path: Path, co
     assert [found.lookup("id", key).num_rows for key in (7, 5_000_003)] == [0, 1]
     with suppress(ChangedFileError):  # a small file may have been read whole
         assert opened.read(filters=asked[0]).to_numpy("id").tolist() == list(range(500))
+
+
+def test_files_just_written_are_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "f.parquet"
+    for path in many(tmp_path, 2):
+        os.utime(path)
+    assert pyparq.dataset(tmp_path).count() == 15
+    assert not footers._kept
+
+
+def test_kept_footers_take_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many(tmp_path)
+    monkeypatch.setattr(footers, "MOST_BYTES", 20_000)
+    for _ in range(2):
+        assert pyparq.dataset(tmp_path).count() == sum(7 + k for k in range(20))
+        kept = sum(len(footer.data) + footers.OVERHEAD for footer in footers._kept.values())
+        assert 0 < kept == footers._size <= 20_000
+        assert len(footers._kept) < 20
 
 
 def test_paths_relative_to_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -281,11 +310,10 @@ def test_encrypted_footers_stay_encrypted(tmp_path: Path) -> None:
         pyparq.write_table(table, path, encryption=keys)
         settle(path)
     keyed = pyparq.DecryptionProperties(footer_key=FOOTER)
-    dataset = pyparq.dataset(tmp_path, decryption=keyed)
-    assert dataset.count() == 12
-    assert dataset.read().to_arrow().num_rows == 12
-    stored = files_of(dataset).footers
-    assert [b"secret_name" in footer.data for footer in stored.stored(range(4))] == [False, True, False, True]
+    for _ in range(2):
+        assert pyparq.dataset(tmp_path, decryption=keyed).count() == 12
+        assert pyparq.dataset(tmp_path, decryption=keyed).read().to_arrow().num_rows == 12
+    assert [b"secret_name" in footer.data for footer in footers._kept.values()] == [False, True, False, True]
     for wrong in (None, pyparq.DecryptionProperties(footer_key=b"another key 0123")):
         with pytest.raises(EncryptionError):
             pyparq.dataset(tmp_path, decryption=wrong).count()
