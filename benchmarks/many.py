@@ -64,15 +64,15 @@ class Pyparq(Engine):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         import pyparq
-        from pyparq.datasets.read import footers
-        from pyparq.datasets.read.dataset import files_of
+        from pyparq.datasets import footers
+        from pyparq.datasets.dataset import files_of
 
         self.pyparq, self.footers = pyparq, footers
         self.files_of = files_of
         self.handle = pyparq.dataset(folder)
 
     def forget(self) -> None:
-        self.footers._forget_footers()
+        self.footers.forget_footers()
 
     def ask(self, question: Question, *, kept: bool) -> Any:
         dataset = self.handle if kept else self.pyparq.dataset(self.folder)

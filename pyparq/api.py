@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyparq.datasets.several import names_many
+from pyparq.datasets.patterns import names_many
 from pyparq.errors import OptionError
 from pyparq.io.first_request import begun
 from pyparq.io.given_systems import located as on_system
@@ -118,7 +118,7 @@ def _read_many(
     storage_options: Mapping[str, Any] | None,
     options: ReadArguments,
 ) -> Table:
-    from pyparq.datasets.read.dataset import Dataset
+    from pyparq.datasets.dataset import Dataset
 
     for name, given in (("row_groups", row_groups), ("rows", rows)):
         if given is not None:
@@ -141,7 +141,7 @@ def read_schema(
     """
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
-        from pyparq.datasets.read.dataset import Dataset
+        from pyparq.datasets.dataset import Dataset
 
         return Dataset(source, storage_options=storage_options, **options).schema
     with reader.ParquetFile(source, storage_options=storage_options, **options) as file:

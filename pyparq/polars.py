@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.table import Table
-from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.dataset import Dataset
 from pyparq.errors import FilterError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
 from pyparq.filters.polars_expressions import as_filters

@@ -53,7 +53,7 @@ def _columns_of(ctx: click.Context) -> list[str]:
     source = next((str(source) for source in sources if source and source != "-"), None)
     if source is None or "://" in source:
         return []
-    from pyparq.datasets.read.dataset import Dataset
+    from pyparq.datasets.dataset import Dataset
 
     try:
         root = Dataset(source).tree.root

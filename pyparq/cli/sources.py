@@ -53,7 +53,7 @@ def plain_errors_of(file: str) -> Iterator[None]:
 def opened_any(*sources: str) -> Iterator[Any]:
     """The :class:`pyparq.ParquetFile` at a path or URL, or the :class:`pyparq.Dataset` of a folder, a glob, or several
     sources."""
-    from pyparq.datasets.several import names_many
+    from pyparq.datasets.patterns import names_many
 
     if len(sources) == 1 and (sources[0] == PIPE or not names_many(sources[0])):
         with opened(sources[0]) as parquet:
@@ -64,7 +64,7 @@ def opened_any(*sources: str) -> Iterator[Any]:
 
 def dataset_of(*sources: str) -> Any:
     """The :class:`pyparq.Dataset` of folders, globs and files."""
-    from pyparq.datasets.read.dataset import Dataset
+    from pyparq.datasets.dataset import Dataset
 
     with plain_errors_of(next((source for source in sources if "://" in source), sources[0])):
         given = sources_of(sources)
@@ -76,7 +76,7 @@ def dataset_of(*sources: str) -> Any:
 
 def is_dataset(parquet: Any) -> bool:
     """Whether :func:`opened_any` gave a dataset."""
-    from pyparq.datasets.read.dataset import Dataset
+    from pyparq.datasets.dataset import Dataset
 
     return isinstance(parquet, Dataset)
 
@@ -102,7 +102,7 @@ def files_in(parquet: Any) -> list[Any]:
     """The same of each file of a dataset, or of the one file."""
     if not is_dataset(parquet):
         return [file_of(parquet)]
-    from pyparq.datasets.read.dataset import files_of
+    from pyparq.datasets.dataset import files_of
 
     return [file for _, file in files_of(parquet).open_all(range(len(parquet.files)))]
 

@@ -174,7 +174,7 @@ def index_dataset_command(folder: str, columns: tuple[str, ...], rebuild: bool, 
     A COLUMN is a key column, such as id. Without any, those of the catalog that is there are kept. Lookups, and all
     queries with conditions on key columns, then open only files that have the key. Their results stay the same.
     """
-    from pyparq.maintenance.catalog.index_dataset import index_dataset
+    from pyparq.datasets.catalog.index_dataset import index_dataset
 
     with Busy("reading keys", share=True) as busy:
         report = index_dataset(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq.datasets.store_writes import StoreWrite
-from pyparq.datasets.tables.table_files import TableFiles
 from pyparq.datasets.unfinished_commits import Unfinished
 from pyparq.io.file_versions import Stated
 from pyparq.io.table_formats import Managed
@@ -59,12 +58,8 @@ class SourceFiles:
     is_one_file: bool = False
     """Whether the source names one file, and cannot stand for several."""
     storage_options: Mapping[str, Any] | None = None
-    summaries: tuple[DataFile, ...] = field(default=())
-    """``_metadata`` and ``_common_metadata`` files in the root folder of a URL."""
     tables: tuple[Managed, ...] = ()
     """Tables of a table format, as far as the listing of a URL shows them."""
-    table: TableFiles | None = None
-    """What the log of a table says of the files, for a source that is a table of Delta Lake or Iceberg."""
     unfinished: tuple[Unfinished, ...] = ()
     """Commits that have begun and not ended. The files are the ones from before these commits."""
     store_writes: tuple[StoreWrite, ...] = ()

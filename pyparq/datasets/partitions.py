@@ -1,26 +1,158 @@
-"""Partitions: columns whose values are in the names of folders (``year=2024/city=Lima``)."""
+"""Partitions: columns whose values are in the names of folders (``year=2024/city=Lima``), and the column of file names.
+
+Names are escaped as Hive and Spark do it: ``a=x%2Fy``."""
 
 from __future__ import annotations
 
+import datetime as dt
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import take
+from pyparq.arrow.column_operations import VIEWS, as_views, fixed_column, null_column, pack_mask, take
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.data_files import DataFile
-from pyparq.datasets.folder_names import NULL, unescaped
-from pyparq.datasets.partition_values import declared_column
-from pyparq.errors import OptionError
+from pyparq.datasets.file_columns import Matching
+from pyparq.errors import DataError, OptionError, ParquetError
 from pyparq.format.types import DataType, Field
 from pyparq.runtime.text import visible
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The folder name of a null, as Hive and Spark write it."""
+
+_ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^") | {chr(code) for code in range(1, 32)}
+"""What Spark's ``ExternalCatalogUtils`` escapes on Linux."""
+_CODE = re.compile("%([0-9A-Fa-f]{2})")
+
+
+def escaped(text: str) -> str:
+    """``text`` as it is written in the name of a folder."""
+    return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
+
+
+def unescaped(name: str) -> str:
+    """The original text of :func:`escaped`. Names in which all UTF-8 bytes are percent-encoded (by pyarrow) are
+    understood too."""
+    if "%" not in name:
+        return name
+    raw = _CODE.sub(lambda found: chr(int(found[1], 16)), name)
+    if not any(int(code, 16) >= 0x80 for code in _CODE.findall(name)):
+        return raw
+    from urllib.parse import unquote
+
+    return unquote(name, errors="surrogateescape")
+
+
+_FLAGS = {"true": True, "false": False}
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DATE = re.compile(r"[+-]?\d{4,9}-\d\d-\d\d")
+_MOMENT = re.compile(rf"({_DATE.pattern})[ T](\d\d:\d\d:\d\d)(?:\.(\d{{1,18}}))?")
+"""Timestamps as :mod:`pyparq.datasets.write.partition_split` writes them: any year, any number of digits."""
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def declared_column(name: str, texts: Sequence[str | None], type_: DataType) -> Column:
+    """The column of these texts. ``None`` is null. Raises :class:`DataError` for a text that is no value of the
+    type."""
+    if type_.dictionary is not None:
+        return _dictionary(name, texts, type_, type_.dictionary)
+    if type_.format in VIEWS:
+        return as_views(declared_column(name, texts, DataType("u" if type_.kind == "string" else "z")), type_)
+    try:
+        values = [None if text is None else _parsed(text, type_) for text in texts]
+        if type_.kind == "timestamp":
+            return _of_ticks(values, type_)
+        return cast(column_from_list(values, name), type_, name)
+    except (ParquetError, ValueError, ArithmeticError) as error:
+        raise DataError(f"a partition value is not a {type_}: {error}", column=name) from None
+
+
+def _dictionary(name: str, texts: Sequence[str | None], type_: DataType, of: DataType) -> Column:
+    """The distinct values, and the codes."""
+    known = {text: k for k, text in enumerate(dict.fromkeys(text for text in texts if text is not None))}
+    codes = DataType(type_.format).numpy_dtype
+    if len(known) > 1 << (8 * codes.itemsize - 1):
+        raise DataError(f"{len(known):,} partition values are too many for the indices of {type_}", column=name)
+    if not known:
+        return null_column(type_, len(texts))
+    mask = np.array([text is not None for text in texts], np.bool_)
+    numbers = np.array([0 if text is None else known[text] for text in texts], codes)
+    validity, nulls = pack_mask(None if mask.all() else mask)
+    return Column(type_, len(texts), validity, (numbers,), nulls, (), declared_column(name, list(known), of))
+
+
+def _of_ticks(ticks: Sequence[int | None], type_: DataType) -> Column:
+    mask = np.array([tick is not None for tick in ticks], np.bool_)
+    return fixed_column(type_, np.array([tick or 0 for tick in ticks], np.int64), None if mask.all() else mask)
+
+
+def _parsed(text: str, type_: DataType) -> Any:
+    """A value from its text. For a timestamp, its number in the type's unit."""
+    kind = type_.kind
+    if kind in ("int", "uint"):
+        return int(text)
+    if kind == "float":
+        return _float(text)
+    if kind == "bool":
+        if text.lower() not in _FLAGS:
+            raise ValueError(f"{text!r} is neither true nor false")
+        return _FLAGS[text.lower()]
+    if kind == "decimal":
+        return Decimal(text)
+    if kind == "date":
+        return _date(text)
+    if kind == "timestamp":
+        return _ticks(text, type_.unit, bool(type_.timezone))
+    if kind == "binary":
+        return text.encode("utf-8", "surrogateescape")
+    return text
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value) and "inf" not in text.lower():
+        raise ValueError(f"{text} is too large")
+    return value
+
+
+def _date(text: str) -> Any:
+    # numpy has years beyond Python's.
+    return np.datetime64(text, "D") if _DATE.fullmatch(text) else dt.date.fromisoformat(text)
+
+
+def _ticks(text: str, unit: str, zoned: bool) -> int:
+    """Ticks since 1970 in ``unit``: of an instant in UTC (a text without a zone is in UTC too), or, if not ``zoned``,
+    of a local time."""
+    match = _MOMENT.fullmatch(text)
+    if match is not None:
+        seconds = Fraction(int(np.datetime64(f"{match[1]}T{match[2]}", "s").astype(np.int64)))
+        if match[3]:
+            seconds += Fraction(int(match[3]), 10 ** len(match[3]))
+    elif _DATE.fullmatch(text):
+        seconds = Fraction(int(np.datetime64(text, "D").astype(np.int64)) * 86_400)
+    else:
+        value = dt.datetime.fromisoformat(text)
+        if value.tzinfo is not None and not zoned:
+            raise ValueError(f"{text} has a time zone")
+        since = (value if value.tzinfo is not None else value.replace(tzinfo=dt.UTC)) - _EPOCH
+        seconds = Fraction(since // dt.timedelta(microseconds=1), 10**6)
+    ticks = seconds * _TICKS[unit]
+    if ticks.denominator != 1:
+        raise ValueError(f"{text} has a finer unit")
+    if not -(1 << 63) < ticks < 1 << 63:
+        raise ValueError(f"{text} does not fit 64 bits in {unit}")
+    return int(ticks)
+
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
@@ -104,10 +236,10 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
             _check_text(file)
             first[key] = file
             above = () if follows_others else file.above
-            of_folders[key] = _plain(file, plain) if plain is not None else _hive(file, above, spelling)
+            of_folders[key] = _plain_values(file, plain) if plain is not None else _hive_row(file, above, spelling)
             if declared and plain is None:
                 _check_spelling(of_folders[key], declared, file)
-    names = list(declared) or plain or _names(list(of_folders.values()), list(first.values()))
+    names = list(declared) or plain or _common_names(list(of_folders.values()), list(first.values()))
     if not names:
         return Partitions((), (), np.zeros(len(files), np.int64))
     seen: dict[tuple[str | None, ...], int] = {}
@@ -154,12 +286,12 @@ def _check_text(file: DataFile) -> None:
         ) from None
 
 
-def _hive(file: DataFile, above: Sequence[str], spelling: dict[str, str] | None) -> dict[str, str | None]:
+def _hive_row(file: DataFile, above: Sequence[str], spelling: dict[str, str] | None) -> dict[str, str | None]:
     """The values by name. ``above``: folders above the root; for one name, the innermost counts. ``spelling``: the
     spelling of names in lower case; ``None`` if case matters."""
-    found = dict(_values(above, spelling))
+    found = dict(_hive_values(above, spelling))
     inner: set[str] = set()
-    for name, value in _values(file.folders, spelling):
+    for name, value in _hive_values(file.folders, spelling):
         if name in inner:
             raise OptionError(
                 f"two of the folders of the file are called {name}=: give partitioning=None", file=file.name
@@ -169,7 +301,7 @@ def _hive(file: DataFile, above: Sequence[str], spelling: dict[str, str] | None)
     return found
 
 
-def _values(folders: Sequence[str], spelling: dict[str, str] | None) -> Iterator[tuple[str, str | None]]:
+def _hive_values(folders: Sequence[str], spelling: dict[str, str] | None) -> Iterator[tuple[str, str | None]]:
     for folder in folders:
         name, equals, value = folder.partition("=")
         if equals and name:
@@ -191,7 +323,7 @@ def _check_spelling(values: Mapping[str, Any], declared: Mapping[str, Any], file
             )
 
 
-def _plain(file: DataFile, names: list[str]) -> dict[str, str | None]:
+def _plain_values(file: DataFile, names: list[str]) -> dict[str, str | None]:
     if len(file.folders) < len(names):
         raise OptionError(
             f"the partitioning has the columns {', '.join(names)}, but the file lies below {len(file.folders)} folders",
@@ -202,22 +334,22 @@ def _plain(file: DataFile, names: list[str]) -> dict[str, str | None]:
     }
 
 
-def _names(rows: Sequence[Mapping[str, Any]], files: Sequence[DataFile]) -> list[str]:
+def _common_names(rows: Sequence[Mapping[str, Any]], files: Sequence[DataFile]) -> list[str]:
     """``rows``: values by name, of all folders. ``files``: one of each."""
     first = rows[0] if rows else {}
     for row, file in zip(rows, files, strict=True):
         if row is not first and row.keys() != first.keys():
             same = {name.lower() for name in first} == {name.lower() for name in row}
             raise OptionError(
-                f"the folders of the files have different partition columns: {_listed(first)} for "
-                f"{files[0].name}, {_listed(row)} here. Give {'case_sensitive=False' if same else 'partitioning=None'}"
+                f"the folders of the files have different partition columns: {_joined(first)} for "
+                f"{files[0].name}, {_joined(row)} here. Give {'case_sensitive=False' if same else 'partitioning=None'}"
                 ", or read the folders one by one",
                 file=file.name,
             )
     return list(first)
 
 
-def _listed(names: Any) -> str:
+def _joined(names: Any) -> str:
     return ", ".join(names) or "none"
 
 
@@ -238,3 +370,18 @@ def _inferred(name: str, texts: Sequence[str | None]) -> Column:
         if min(extremes) >= -(1 << 63) and max(extremes) < 1 << 63:
             return cast(column_from_list(numbers, name), DataType("l"), name)
     return cast(column_from_list(list(texts), name), DataType("u"), name)
+
+
+def with_filenames(partitions: Partitions, files: Sequence[DataFile], name: str, case_sensitive: bool) -> Partitions:
+    """The partition columns, and behind them the file's name: one combination of values per file."""
+    if Matching(case_sensitive=case_sensitive).has(partitions.names, name):
+        raise OptionError(f"the column of file names cannot be called {name!r}: a partition has this name")
+    columns = [take(column, partitions.of_file) for column in partitions.columns]
+    columns.append(column_from_list([_valid_text(file.name) for file in files], name, DataType("u")))
+    fields = (*partitions.fields, Field(name, DataType("u"), False))
+    return replace(partitions, fields=fields, columns=tuple(columns), of_file=np.arange(len(files)))
+
+
+def _valid_text(name: str) -> str:
+    """The name as valid UTF-8, which a string column needs. A name on disk need not be."""
+    return name.encode("utf-8", "backslashreplace").decode()

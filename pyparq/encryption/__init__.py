@@ -34,5 +34,12 @@ if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name f
         return getattr(keytools if hasattr(keytools, name) else kms, name)
 
 
-DOOR = ("cipher", "cipher", "keyfile", "material", "properties", "reading", "writing")
+DOOR = (
+    "cipher",
+    "keyfile",
+    "material",
+    "properties",
+    "reading",
+    "writing",
+)
 """Modules of this package that other packages may use."""

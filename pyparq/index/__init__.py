@@ -1,4 +1,11 @@
 """Statistics, page indexes, Bloom filters, row ranges and bitmaps."""
 
-DOOR = ("bloom_filter", "bloom_filter", "bounds", "page_index", "row_mask", "row_ranges", "statistics")
+DOOR = (
+    "bloom_filter",
+    "bounds",
+    "page_index",
+    "row_mask",
+    "row_ranges",
+    "statistics",
+)
 """Modules of this package that other packages may use."""

@@ -3,10 +3,6 @@
 DOOR = (
     "add_indexes",
     "advise",
-    "catalog.index_dataset",
-    "catalog.key_segments",
-    "catalog.report",
-    "catalog.share_reads",
     "edit_metadata",
     "index_request",
     "kept_storage",

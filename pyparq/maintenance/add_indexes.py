@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyparq.datasets.read.dataset import Dataset, files_of
+from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.errors import OptionError, ParquetError
 from pyparq.io.given_systems import both_located
 from pyparq.io.table_formats import format_of

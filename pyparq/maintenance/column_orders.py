@@ -11,7 +11,7 @@ from typing import Any
 
 from pyparq.format.order import decode_bounds, has_order
 from pyparq.format.types import LeafType
-from pyparq.maintenance.page_statistics import Survey
+from pyparq.read.page_statistics import Survey
 
 
 def contradiction(leaf: LeafType, statistics: Any, survey: Survey) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from pyparq.arrow.table import Table
-from pyparq.datasets.tables.delta import folder_of, open_delta, place_in
+from pyparq.datasets.delta import folder_of, open_delta, place_in
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.maintenance.new_files import TRIES, NewFile, gone, outpaced
 from pyparq.runtime.lazy_import import load

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from pyparq.datasets.tables.opened_table import plain_place
+from pyparq.datasets.tables import plain_place
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.maintenance.new_files import TRIES, NewFile, gone, outpaced
 from pyparq.runtime.lazy_import import load

@@ -16,11 +16,11 @@ from pyparq.index.page_index import ColumnIndexBuilder
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.maintenance.column_orders import contradiction
 from pyparq.maintenance.index_request import BLOOM, COLUMN_INDEX, KINDS, OFFSET_INDEX, Request
-from pyparq.maintenance.page_statistics import PageFacts, Survey, Wanted, survey_chunk
 from pyparq.maintenance.report import ADDED, KEPT, LEFT, REMOVED, REPLACED
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.page_statistics import PageFacts, Survey, Wanted, survey_chunk
 from pyparq.read.plan.page_indexes import has_column_index, has_offset_index, sound_locations
 from pyparq.write.column_chunks import filter_of
 

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.schema.extensions import EXTENSION_NAME, LOGICAL_TYPE, VARIANT
 from pyparq.arrow.table import Table
-from pyparq.datasets.read.dataset import Dataset, dataset_of, files_of
-from pyparq.datasets.read.evolution import DECIMAL_STORAGE
-from pyparq.datasets.read.schema_tree import tree_of
+from pyparq.datasets.common_schema import DECIMAL_STORAGE, tree_of
+from pyparq.datasets.dataset import Dataset, dataset_of, files_of
 from pyparq.errors import ColumnNotFoundError, SchemaError
 from pyparq.filters.constant_folding import simplified
 from pyparq.filters.expression import Expression, tested_paths

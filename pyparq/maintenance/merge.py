@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.discovery import discover
-from pyparq.datasets.read.dataset import Dataset, files_of
-from pyparq.datasets.read.open_files import open_listed
+from pyparq.datasets.footers import open_listed
 from pyparq.errors import EncryptionError, OptionError
 from pyparq.io.given_systems import both_located
 from pyparq.io.sink import Sink, open_sink, replace_only

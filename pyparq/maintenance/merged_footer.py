@@ -9,8 +9,8 @@ from typing import Any
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.ipc_write import stored_schema
 from pyparq.arrow.schema.keys import keys_of
-from pyparq.datasets.read.joint_keys import joint_keys
-from pyparq.datasets.read.one_schema import unify
+from pyparq.datasets.common_schema import unify
+from pyparq.datasets.joint_keys import joint_keys
 from pyparq.errors import SchemaError, UnsupportedError
 from pyparq.format.hybrid_calendar import LEGACY_DATES, LEGACY_INT96, TIME_ZONE, VERSION, Hybrid, hybrid_of
 from pyparq.format.types import DataType, Schema

@@ -12,13 +12,12 @@ from pyparq.arrow.ingest import ingest
 from pyparq.arrow.pandas_key import in_other_order
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.table import Batch
-from pyparq.datasets.read.dataset import Dataset, files_of
-from pyparq.datasets.read.dataset_files import DatasetFiles
-from pyparq.datasets.read.open_files import ListedFile, status_of
+from pyparq.datasets.dataset import Dataset, files_of
+from pyparq.datasets.files import DatasetFiles
+from pyparq.datasets.footers import ListedFile, status_of
 from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.report import WriteReport, WrittenFile
-from pyparq.datasets.write.write_dataset import replace_sources, write_dataset
+from pyparq.datasets.write.write_dataset import WriteReport, WrittenFile, replace_sources, write_dataset
 from pyparq.errors import ChangedMeanwhile, OptionError, UnsupportedError, reading
 from pyparq.format.types import Schema
 from pyparq.io.atomic_write import Expected

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.discovery import discover
-from pyparq.datasets.read.dataset import Dataset, files_of
-from pyparq.datasets.several import names_many
+from pyparq.datasets.patterns import names_many
 from pyparq.datasets.write.crashed_commits import found_to_change
 from pyparq.errors import OptionError
 from pyparq.io.remote_changes import Changes

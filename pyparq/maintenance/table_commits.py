@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any
 
-from pyparq.datasets.read.dataset_files import DatasetFiles
+from pyparq.datasets.files import DatasetFiles
 from pyparq.errors import CommitUnknownError, ParquetError
 from pyparq.io.roads import file_system
 from pyparq.io.source import open_source

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyparq.datasets.read.column_matching import Matching, of_nodes
+from pyparq.datasets.file_columns import Matching, of_nodes
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.maintenance.index_request import IndexOptions

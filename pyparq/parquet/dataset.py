@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from pyparq.datasets.read.dataset import Dataset, files_of
+from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.errors import FilterError
 from pyparq.parquet.arguments import (
     check_source,

@@ -17,6 +17,7 @@ DOOR = (
     "hinted_types",
     "page_fates",
     "page_headers",
+    "page_statistics",
     "plan.bloom_probe",
     "plan.candidates",
     "plan.page_indexes",

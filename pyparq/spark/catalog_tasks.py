@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 
 from pyparq.column_names import ColumnName
+from pyparq.datasets.catalog.building import ShareReader, ShareResult, merged_range
+from pyparq.datasets.catalog.index_dataset import Build, CatalogReport, new_build
 from pyparq.datasets.catalog.key_table import KeyTable
-from pyparq.datasets.catalog.layout import Segment
-from pyparq.datasets.catalog.place import Place
+from pyparq.datasets.catalog.layout import Place, Segment
 from pyparq.datasets.data_files import DataFile
 from pyparq.errors import WriteConflictError
 from pyparq.io.file_versions import Stated
-from pyparq.maintenance.catalog.index_dataset import Build, begun
-from pyparq.maintenance.catalog.key_segments import merged_range
-from pyparq.maintenance.catalog.report import CatalogReport
-from pyparq.maintenance.catalog.share_reads import ShareReader, ShareResult
 from pyparq.options import ReadOptions
 
 
@@ -32,7 +29,7 @@ class CatalogJob:
     storage_options: Any
 
     def begun(self) -> Build:
-        return begun(self.source, self.columns, self.rebuild, self.storage_options, ReadOptions())
+        return new_build(self.source, self.columns, self.rebuild, self.storage_options, ReadOptions())
 
 
 Listed = tuple[int, DataFile, Stated | None]

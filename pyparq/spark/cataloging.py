@@ -17,7 +17,7 @@ from pyparq.spark.work import ask, replies
 
 if TYPE_CHECKING:
     from pyparq.column_names import Names
-    from pyparq.maintenance.catalog.report import CatalogReport
+    from pyparq.datasets.catalog.index_dataset import CatalogReport
 
 JOINED_ROWS = 8_000_000
 """Entries that one task joins: 400 MB of memory."""

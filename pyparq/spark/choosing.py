@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyparq.datasets.common_schema import COMPACTION
 from pyparq.datasets.data_files import DataFile
-from pyparq.datasets.read.dataset import dataset, files_of
-from pyparq.datasets.read.dataset_files import DatasetFiles
-from pyparq.datasets.read.evolution import COMPACTION
+from pyparq.datasets.dataset import dataset, files_of
+from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.write.job_sources import Sources, place_of
 from pyparq.option_values import SortKey
 from pyparq.read.footers.metadata import FileMetaData

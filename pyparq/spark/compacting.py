@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
-from pyparq.datasets.read.evolution import COMPACTION
-from pyparq.datasets.read.scan import DatasetPlan
-from pyparq.datasets.read.schema_tree import tree_of
+from pyparq.datasets.common_schema import COMPACTION, tree_of
+from pyparq.datasets.scan import DatasetPlan
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError
 from pyparq.format.types import Schema
 from pyparq.io.url import is_url

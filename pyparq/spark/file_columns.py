@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyparq.datasets.read.dataset import dataset, files_of
-from pyparq.datasets.read.scan import DatasetPlan
-from pyparq.datasets.read.schema_tree import tree_of
+from pyparq.datasets.common_schema import tree_of
+from pyparq.datasets.dataset import dataset, files_of
+from pyparq.datasets.scan import DatasetPlan
 from pyparq.datasets.write.job_sources import place_of
 from pyparq.format.types import Schema
 from pyparq.maintenance.kept_storage import storage_kept

@@ -6,7 +6,7 @@ from copy import copy
 from typing import Any
 
 from pyparq.column_names import ColumnName
-from pyparq.datasets.read.dataset import Dataset
+from pyparq.datasets.dataset import Dataset
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.filters.bind import items_leaf
 from pyparq.filters.expression import (

@@ -15,8 +15,8 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import fixed_column
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_python import column_from_list
-from pyparq.datasets.partition_texts import moment_text
 from pyparq.datasets.partitions import HiveFolders
+from pyparq.datasets.write.partition_split import moment_text
 from pyparq.format.types import DataType
 from pyparq.spark.session import infers_partitions, time_zone
 from pyparq.spark.zones import instant_us, wall_us, zone_of

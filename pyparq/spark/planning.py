@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pyparq.datasets.read.dataset import dataset_of
-from pyparq.datasets.read.dataset_files import DatasetFiles
-from pyparq.datasets.read.file_plan import FilePlan
-from pyparq.datasets.read.plan_shards import Share, shares_of
-from pyparq.datasets.read.scan import DatasetPlan, DatasetScan, planner_of
-from pyparq.datasets.read.schema_survey import Surveyed
+from pyparq.datasets.dataset import dataset_of
+from pyparq.datasets.files import DatasetFiles, Surveyed
+from pyparq.datasets.reader import FilePlan
+from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
+from pyparq.datasets.shares import Share, shares_of
 from pyparq.errors import CorruptIndexWarning
 from pyparq.format.types import Schema
 from pyparq.runtime.messages import warn_caller

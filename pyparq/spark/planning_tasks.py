@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from pyparq.datasets.read.dataset import dataset_of
-from pyparq.datasets.read.file_plan import FilePlan
-from pyparq.datasets.read.plan_shards import Share, survey
-from pyparq.datasets.read.scan import planner_of
-from pyparq.datasets.read.schema_survey import Survey
+from pyparq.datasets.dataset import dataset_of
+from pyparq.datasets.files import Survey
+from pyparq.datasets.reader import FilePlan
+from pyparq.datasets.scan import planner_of
+from pyparq.datasets.shares import Share, survey
 from pyparq.errors import CorruptIndexWarning, ParquetError
 from pyparq.format.types import Schema
 from pyparq.spark.keys import keys_of

@@ -14,10 +14,10 @@ from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.data_files import SourceFiles
+from pyparq.datasets.dataset import Dataset, dataset, files_of
+from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import HiveFolders, Partitions
-from pyparq.datasets.read.dataset import Dataset, dataset, files_of
-from pyparq.datasets.read.dataset_files import DatasetFiles
-from pyparq.datasets.read.scan import DatasetPlan, DatasetScan, planner_of
+from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
 from pyparq.errors import FilterError, OptionError
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree

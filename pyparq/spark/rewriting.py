@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyparq.datasets.read.scan import DatasetPlan
+from pyparq.datasets.scan import DatasetPlan
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.errors import ChangedMeanwhile, OptionError
 from pyparq.io.url import is_url, local_path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.schema.extensions import FIELD_ID
 from pyparq.arrow.schema.from_text import schema as parse_schema
-from pyparq.datasets.read.schema_tree import tree_of
+from pyparq.datasets.common_schema import tree_of
 from pyparq.spark.variants import conformed, rebuilt
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType, TimestampType
 
 from pyparq.datasets.data_files import SourceFiles
+from pyparq.datasets.dataset import dataset_of
 from pyparq.datasets.discovery import discover
+from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import partitions_of
-from pyparq.datasets.read.dataset import dataset_of
-from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.errors import OptionError
 from pyparq.spark import tasks
 from pyparq.spark.arrivals import Arrival, Arrivals, Offset, arrived

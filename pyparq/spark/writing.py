@@ -8,7 +8,7 @@ from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.report import WriteReport
+from pyparq.datasets.write.write_dataset import WriteReport
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.io.url import check_storage_options
 from pyparq.maintenance.spark_metadata import ROW_METADATA

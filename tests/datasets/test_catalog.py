@@ -18,9 +18,9 @@ from conftest import require
 
 import pyparq
 from pyparq import col
+from pyparq.datasets.catalog import building as runs
+from pyparq.datasets.catalog.index_dataset import index_dataset
 from pyparq.errors import CatalogWarning, ChangedFileError, ColumnNotFoundError, OptionError
-from pyparq.maintenance.catalog import runs
-from pyparq.maintenance.catalog.index_dataset import index_dataset
 
 QUESTIONS: list[Any] = [
     None, col("id") == 7, col("id") == -5, col("name") == "n3", col("id").isin([3, 14, 15, 9, 900]),
@@ -266,7 +266,7 @@ def test_a_crash_leaves_the_old_one(small: Path, monkeypatch: pytest.MonkeyPatch
     def crash(*arguments: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("pyparq.datasets.catalog.place.Place.put", crash)
+    monkeypatch.setattr("pyparq.datasets.catalog.layout.Place.put", crash)
     with pytest.raises(KeyboardInterrupt):
         index_dataset(small)
     assert (small / "_pyparq_catalog" / "catalog.json").read_bytes() == before

@@ -17,7 +17,7 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.datasets.read import scan as plans
+from pyparq.datasets import scan as plans
 from pyparq.encryption import DecryptionProperties, EncryptionProperties
 from pyparq.errors import OptionError, PlanError, SkippedFileWarning
 

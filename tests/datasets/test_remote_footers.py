@@ -13,7 +13,7 @@ from slow_store import AsyncStore
 
 import pyparq
 from pyparq import col
-from pyparq.datasets.read import footers
+from pyparq.datasets import footers
 from pyparq.errors import CorruptIndexWarning, SkippedFileWarning
 
 require("fsspec")

@@ -18,7 +18,7 @@ from slow_store import AsyncStore, LoopingStore, Request
 
 import pyparq
 from pyparq import ChangedFileError, SchemaError, col
-from pyparq.datasets.read.dataset import files_of
+from pyparq.datasets.dataset import files_of
 
 fsspec: Any = require("fsspec")
 

@@ -44,7 +44,7 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> An
     made: Any = STORES[request.param](FILES)
     # URLs lead to this very store.
     monkeypatch.setattr(
-        "pyparq.datasets.remote_files.file_system", lambda url, *args: (made, url.removeprefix("slow://").rstrip("/"))
+        "pyparq.datasets.discovery.file_system", lambda url, *args: (made, url.removeprefix("slow://").rstrip("/"))
     )
     monkeypatch.setattr(
         "pyparq.io.source.file_system", lambda url, *args: (made, url.removeprefix("slow://").rstrip("/"))

@@ -220,7 +220,7 @@ def test_a_question_that_cannot_be_asked(store: Any) -> None:
 @pytest.fixture
 def lake(store: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(
-        "pyparq.datasets.remote_files.file_system", lambda url, *args: (store, url.removeprefix("slow://"))
+        "pyparq.datasets.discovery.file_system", lambda url, *args: (store, url.removeprefix("slow://"))
     )
     store.files["lake/t"] = store.files["t"]
 

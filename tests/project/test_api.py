@@ -162,7 +162,7 @@ FIRST = (
     "arrow.table",
     "format.types",
     "filters.expression",
-    "datasets.read.dataset",
+    "datasets.dataset",
     "options",
 )
 

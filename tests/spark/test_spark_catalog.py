@@ -70,7 +70,7 @@ def test_the_driver_plans_from_it(ps: Any, spark: Any, lake: Path) -> None:
     """Many files of which it leaves few need no job."""
     from dataclasses import replace
 
-    from pyparq.datasets.read.scan import DatasetPlan
+    from pyparq.datasets.scan import DatasetPlan
     from pyparq.spark.question import Listing, planned_or_listed
     from pyparq.spark.reading import _question
 

@@ -101,8 +101,8 @@ def test_plans_are_those_of_one_process(spark: Any, ps: Any, folder: Path, asked
 
 
 def test_each_task_opens_its_share(ps: Any, folder: Path) -> None:
-    from pyparq.datasets.read.dataset import files_of
-    from pyparq.datasets.read.plan_shards import shares_of
+    from pyparq.datasets.dataset import files_of
+    from pyparq.datasets.shares import shares_of
     from pyparq.spark.planning_tasks import share_reply
     from pyparq.spark.question import Question
 

@@ -1,11 +1,13 @@
 """What a catalog says about a filter: which of the known files, and which of their row groups, may have rows.
 
 Keys and statistics are asked separately, and each answer is right by itself. An answer of ``None`` rules nothing out.
+Files that the catalog does not know, or knows in another state, are asked as if there were none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TypeAlias
 
@@ -13,12 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.datasets.catalog.bounds_table import BoundsTable
-from pyparq.datasets.catalog.catalog import Catalog
-from pyparq.datasets.catalog.file_table import Int64Array
-from pyparq.datasets.catalog.key_table import UInt64Array, units_of
-from pyparq.datasets.catalog.kinds import Kind
+from pyparq.datasets.catalog.catalog import Catalog, KnownFiles, files_of, pass_over
+from pyparq.datasets.catalog.file_table import Int64Array, Kind
+from pyparq.datasets.catalog.key_table import FILE_SHIFT, UInt64Array, units_of
+from pyparq.datasets.query import Query
+from pyparq.datasets.tables import units_left
+from pyparq.errors import ParquetError
+from pyparq.filters.bind import bind
 from pyparq.filters.bloom_hashes import probe_hashes
 from pyparq.filters.bounds_tests import evaluate_bounds
+from pyparq.filters.expression import Expression, Known
 from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
 
 Units: TypeAlias = UInt64Array | None
@@ -26,6 +32,7 @@ Units: TypeAlias = UInt64Array | None
 Mask = npt.NDArray[np.bool_]
 
 _NOTHING = np.zeros(0, np.uint64)
+_GROUP_MASK = np.uint64((1 << FILE_SHIFT) - 1)
 
 
 def by_keys(catalog: Catalog, kind: Kind, predicate: Predicate) -> Units:
@@ -64,15 +71,90 @@ def by_bounds(table: BoundsTable, kind: Kind, predicate: Predicate, files: Int64
     rows = np.flatnonzero(np.isin(of_file, files))
     bounds = {test.node: table.bounds(test.node, rows) for test in tests}
     some = {test: evaluate_bounds(test, bounds[test.node]).some for test in tests}
-    left = rows[_masked(predicate, some, len(rows))]
+    left = rows[units_left(predicate, some.get, len(rows))]
     return units_of(of_file[left], groups[left])
 
 
-def _masked(predicate: Predicate, some: dict[Test, Mask], count: int) -> Mask:
-    if isinstance(predicate, (And, Or)):
-        parts = [_masked(child, some, count) for child in predicate.children]
-        join = np.logical_and if isinstance(predicate, And) else np.logical_or
-        return np.asarray(join.reduce(parts), bool)
-    if isinstance(predicate, Test):
-        return some.get(predicate, np.ones(count, bool))
-    return np.full(count, not isinstance(predicate, Constant) or predicate.value)
+# ---- the files of a dataset -----------------------------------------------------------------------------------------
+
+FEW_FILES = 64
+"""If keys leave at most this many files, statistics are not asked: the files have them."""
+
+
+@dataclass(slots=True)
+class FilesLeft:
+    """The files that are left for a filter."""
+
+    numbers: list[int]
+    groups: dict[int, list[int]] = field(default_factory=dict)
+    """The row groups that can match, of those files that the catalog has said something about."""
+    by_keys: set[int] = field(default_factory=set)
+    """The files of whose row groups the keys are known. Their Bloom filters say nothing more."""
+    known: int = 0
+    """Files that the catalog was asked about."""
+    ruled_out: int = 0
+    """Of these, the ones that are not left."""
+
+
+def files_left(known: KnownFiles, numbers: list[int], query: Query) -> FilesLeft:
+    """The files of ``numbers`` that can have a row for which the filter is true."""
+    if query.filter.expression is None or not numbers or not known.is_usable:
+        return FilesLeft(numbers)
+    try:
+        return _files_left(known, np.asarray(numbers, np.int64), query)
+    except (ParquetError, OSError) as error:
+        known.is_usable = False
+        pass_over(known.catalog.place.name, error)
+        return FilesLeft(numbers)
+
+
+def _files_left(known: KnownFiles, numbers: Int64Array, query: Query) -> FilesLeft:
+    is_known = known.place_of[numbers] >= 0
+    asked, left = numbers[is_known], dict.fromkeys(numbers[~is_known].tolist())
+    found = FilesLeft([], known=len(asked))
+    kinds = known.table.kinds[known.place_of[asked]]
+    for rest, same in query.filter.by_rest(asked):
+        for kind in np.unique(kinds[same]).tolist():
+            members = asked[same & (kinds == kind)]
+            units, asked_keys = _row_groups(
+                known, known.kinds[kind], query.in_file(rest, known.kinds[kind].model), members
+            )
+            if units is None:
+                left |= dict.fromkeys(members.tolist())
+                continue
+            for number, groups in _by_file(known, units, members):
+                left[number], found.groups[number] = None, groups
+                if asked_keys:
+                    found.by_keys.add(number)
+    found.numbers = sorted(left)
+    found.ruled_out = len(numbers) - len(left)
+    return found
+
+
+def _row_groups(known: KnownFiles, kind: Kind, question: Expression, members: Int64Array) -> tuple[Units, bool]:
+    """The row groups of these files that can match, and whether keys have said so."""
+    if isinstance(question, Known):
+        return (None if question.value is True else _NOTHING), False
+    predicate, bounds = bind(question, kind.model.tree, kind.model.fields.shown), known.catalog.bounds
+    units = by_keys(known.catalog, kind, predicate)
+    if bounds is None or not known.options.use_statistics:
+        return units, units is not None
+    files = np.sort(known.table.numbers[known.place_of[members]])
+    if units is not None:
+        files = np.intersect1d(files, files_of(units))
+        if len(files) <= FEW_FILES:
+            return units, True
+    bounded = by_bounds(bounds, kind, predicate, files)
+    if bounded is None or units is None:
+        return (units if bounded is None else bounded), units is not None
+    return np.intersect1d(units, bounded), True
+
+
+def _by_file(known: KnownFiles, units: UInt64Array, members: Int64Array) -> Iterator[tuple[int, list[int]]]:
+    """The row groups of each of the files ``members`` that have any."""
+    number_of = dict(zip(known.table.numbers[known.place_of[members]].tolist(), members.tolist(), strict=True))
+    groups: dict[int, list[int]] = {}
+    for file, group in zip(files_of(units).tolist(), (units & _GROUP_MASK).tolist(), strict=True):
+        if file in number_of:
+            groups.setdefault(number_of[file], []).append(group)
+    return iter(groups.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Table
-from pyparq.datasets.catalog.layout import Part
-from pyparq.datasets.catalog.place import Place
+from pyparq.datasets.catalog.layout import Part, Place
 from pyparq.format.chunk_numbers import ODD, ChunkNumbers, stored_path
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Schema
@@ -125,16 +124,67 @@ class BoundsTable:
         """Some rows of the statistics of these leaves, as they are written."""
         names = ["file", "row_group", "rows", *(f"{what} {key}" for key in keys for what, _ in OF_LEAF)]
         file = self._opened()
-        there = [name for name in names if file.tree.has_leaf((name,))]
-        table = Scan(file, [(name,) for name in there]).to_table()
+        stored = [name for name in names if file.tree.has_leaf((name,))]
+        table = Scan(file, [(name,) for name in stored]).to_table()
         picked = rows.tolist()
         found: dict[str, Any] = {}
         for name in names:
-            if name not in there:
+            if name not in stored:
                 found[name] = [None if name[:3] in ("min", "max") else -1] * len(picked)
             elif name[:3] in ("min", "max"):
                 values = table.column(name).to_pylist()
                 found[name] = [values[k] for k in picked]
             else:
                 found[name] = table.to_numpy(name)[rows]
+        return found
+
+
+class StatisticsRows:
+    """Rows of a bounds table. A leaf that only later files have is unknown in the rows before."""
+
+    def __init__(self) -> None:
+        self._units: dict[str, list[int]] = {"file": [], "row_group": [], "rows": []}
+        self._leaves: dict[str, list[list[Any]]] = {}
+
+    @property
+    def keys(self) -> list[str]:
+        """The leaves that any file has."""
+        return list(self._leaves)
+
+    def add(self, number: int, rows: Sequence[int], statistics: Mapping[str, tuple[list[Any], ...]]) -> None:
+        """The row groups of a file with their rows, and the statistics by leaf."""
+        before = len(self._units["file"])
+        self._units["file"] += [number] * len(rows)
+        self._units["row_group"] += range(len(rows))
+        self._units["rows"] += rows
+        for key, columns in statistics.items():
+            for column, values in zip(self._column(key, before), columns, strict=True):
+                column += values
+        for key in self._leaves.keys() - statistics.keys():
+            self._column(key, before + len(rows))
+
+    def extend(self, other: StatisticsRows) -> None:
+        """Add the rows of others."""
+        before, count = len(self._units["file"]), len(other._units["file"])
+        for name, values in other._units.items():
+            self._units[name] += values
+        for key in other.keys:
+            for column, values in zip(self._column(key, before), other._column(key, count), strict=True):
+                column += values
+        for key in self._leaves.keys() - other._leaves.keys():
+            self._column(key, before + count)
+
+    def _column(self, key: str, length: int) -> list[list[Any]]:
+        """The columns of a leaf, with at least so many rows."""
+        columns = self._leaves.setdefault(key, [[] for _ in OF_LEAF])
+        for column, (_, type_) in zip(columns, OF_LEAF, strict=True):
+            column += [None if type_.endswith("?") else -1] * (length - len(column))
+        return columns
+
+    def columns(self, keys: Sequence[str]) -> dict[str, list[Any]]:
+        """All rows, with the statistics of these leaves."""
+        found: dict[str, list[Any]] = dict(self._units)
+        for key in keys:
+            columns = self._column(key, len(self._units["file"]))
+            found |= {f"{what} {key}": column for (what, _), column in zip(OF_LEAF, columns, strict=True)}
         return found

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from pyparq.datasets.catalog.bounds_table import BoundsTable
-from pyparq.datasets.catalog.file_table import FileTable, Int64Array
-from pyparq.datasets.catalog.key_table import FILE_SHIFT, KeyTable, UInt64Array
-from pyparq.datasets.catalog.kinds import Kind
-from pyparq.datasets.catalog.layout import Head
-from pyparq.datasets.catalog.page_lookup import rows_near
-from pyparq.datasets.catalog.place import Place
+from pyparq.datasets.catalog.file_table import FileTable, Int64Array, Kind
+from pyparq.datasets.catalog.key_table import FILE_SHIFT, KeyTable, UInt64Array, rows_near
+from pyparq.datasets.catalog.layout import Head, Place
+from pyparq.datasets.data_files import SourceFiles
+from pyparq.errors import CatalogWarning, ParquetError
+from pyparq.io.retry import Retry
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 from pyparq.runtime import fork_safety
+from pyparq.runtime.messages import warn_caller
 from pyparq.runtime.threads import map_requests, map_tasks
 
 MOST_OPEN = 4
@@ -120,3 +121,59 @@ class Catalog:
 def files_of(units: UInt64Array) -> Int64Array:
     """The numbers of the files of row groups."""
     return (units >> np.uint64(FILE_SHIFT)).astype(np.int64)
+
+
+# ---- the files of a dataset that a catalog knows
+
+
+def known_files(found: SourceFiles, options: ReadOptions) -> KnownFiles | None:
+    """The files that a catalog knows; ``None`` where there is none that can be used."""
+    if found.catalog is None:
+        return None
+    try:
+        retry = Retry(options.retries, options.retry_wait)
+        place = Place(str(found.catalog.where), found.storage_options, found.catalog.fs, retry)
+        catalog = open_catalog(place)
+        if catalog is None:
+            return None
+        catalog.begin(all_files=True)
+        return KnownFiles(catalog, catalog.files, catalog.files.places_of(found.files), options)
+    except (ParquetError, OSError) as error:
+        pass_over(found.root, error)
+        return None
+
+
+def pass_over(root: str, error: Exception) -> None:
+    warn_caller(f"the catalog of {root} is not used: {error}", CatalogWarning)
+
+
+class KnownFiles:
+    """The known files of a dataset. Numbers are those of the files in the dataset."""
+
+    def __init__(self, catalog: Catalog, table: FileTable, place_of: Int64Array, options: ReadOptions) -> None:
+        """``table``: of the files, as far as they are needed. ``place_of``: for each file of the dataset its place in
+        the table, -1 for one that is not known."""
+        self.catalog = catalog
+        self.options = options
+        self.table, self.place_of = table, place_of
+        self.kinds = catalog.kinds(options)
+        self.is_usable = True
+
+    def has(self, k: int) -> bool:
+        return bool(self.place_of[k] >= 0)
+
+    @property
+    def are_all(self) -> bool:
+        """Whether all files of the dataset are known."""
+        return bool((self.place_of >= 0).all())
+
+    def rows(self, k: int) -> int:
+        return int(self.table.rows[self.place_of[k]])
+
+    def one_of_each(self, numbers: Sequence[int]) -> Iterator[tuple[int, Kind]]:
+        """The first file of each kind among the known files with these numbers."""
+        asked = np.asarray(numbers, np.int64)
+        asked = asked[self.place_of[asked] >= 0]
+        kinds, firsts = np.unique(self.table.kinds[self.place_of[asked]], return_index=True)
+        for kind, first in sorted(zip(kinds.tolist(), firsts.tolist(), strict=True), key=lambda pair: pair[1]):
+            yield int(asked[first]), self.kinds[kind]

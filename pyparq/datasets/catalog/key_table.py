@@ -2,8 +2,7 @@
 
 Each row is a hash, the number of a file, and a row group. The hash is that of Bloom filters (XXH64 of the value as the
 file stores it), cut to so many bits that an absent key finds one of 2 million times a row at most. Sorted and stored as
-differences, a row takes about 5 bytes. A key lies in one page of the file, which its page index finds.
-"""
+differences, a row takes about 5 bytes. A key lies in one page of the file, which its page index finds."""
 
 from __future__ import annotations
 
@@ -14,12 +13,22 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
-from pyparq.datasets.catalog.layout import Part, Segment
-from pyparq.datasets.catalog.page_lookup import rows_near
-from pyparq.datasets.catalog.place import Place
+from pyparq.arrow.table import Table
+from pyparq.datasets.catalog.layout import Part, Place, Segment
 from pyparq.filters.expression import col
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
+
+
+def rows_near(file: OpenFile, column: str, values: Any) -> Table:
+    """The rows of all pages in which ``column`` may have one of the values."""
+    firsts = np.cumsum(file.footer.rows) - file.footer.rows
+    found = [np.zeros(0, np.int64)]
+    for group in Scan(file.fork(), [column], col(column).isin(values)).plan().row_groups:
+        for start, end in zip(group.maybe.starts.tolist(), group.maybe.ends.tolist(), strict=True):
+            found.append(np.arange(start, end) + firsts[group.row_group])
+    return Scan(file.fork(), rows=np.concatenate(found)).to_table()
+
 
 SCHEMA = parse_schema({"hash": "uint64", "file": "uint32", "row_group": "uint32"})
 SPARE_BITS = 21
@@ -77,8 +86,8 @@ class KeyTable:
         if not len(own):
             return own
         table = rows_near(self.opened(), "hash", own)
-        there = np.isin(table.to_numpy("hash"), own)
-        return units_of(table.to_numpy("file")[there], table.to_numpy("row_group")[there])
+        wanted = np.isin(table.to_numpy("hash"), own)
+        return units_of(table.to_numpy("file")[wanted], table.to_numpy("row_group")[wanted])
 
     def between(self, low: int, high: int, bits: int) -> Columns:
         """The rows whose hashes, cut to ``bits`` bits, lie in ``low`` to ``high``, ``high`` included."""

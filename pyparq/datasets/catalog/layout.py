@@ -1,23 +1,42 @@
-"""The names of a catalog's files, and ``catalog.json``, which says what they hold.
+"""The files of a catalog: their names, ``catalog.json``, which says what they hold, the folder in which they lie, on a
+local disk or in a store, and the proof of every byte.
 
 ``catalog.json`` is replaced last, so that a catalog is there as a whole or not at all. It names the other files with
-their sizes and checksums. Those are never changed: an update writes new ones under new names.
+their sizes and checksums. Those are never changed: an update writes new ones under new names. A catalog that is wrong
+would lose rows without a word. So nothing of it is believed that is not covered by the checksums: footers, page
+headers and indexes neither.
 """
 
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import hashlib
 import json
 import os
 import posixpath
 import secrets
+import time
 import zlib
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pyparq.errors import CorruptFileError, UnsupportedError
+import numpy as np
+
+from pyparq.errors import ChecksumError, CorruptFileError, OptionError, UnsupportedError
+from pyparq.io.byte_ranges import Range, Source
+from pyparq.io.folders import Folders
+from pyparq.io.remote_changes import Changes
+from pyparq.io.retry import Retry
+from pyparq.io.roads import file_system, path_on
+from pyparq.io.sink import Sink, own_sink, sink_on
+from pyparq.io.source import LocalFile, source_on
+from pyparq.io.url import expanded, is_url, local_path, shown
+from pyparq.options import ReadOptions
+from pyparq.read.footers.open_file import OpenFile, open_file
 
 FOLDER = "_pyparq_catalog"
 HEAD = "catalog.json"
@@ -157,3 +176,270 @@ def new_name(kind: str) -> str:
     """A name that no part has yet. It does not end as data files do: globs of other tools, ``**/*.parquet``, would take
     the part for data."""
     return f"{kind}-{secrets.token_hex(8)}.catalog"
+
+
+BLOCK = 64 << 10
+"""Bytes that a checksum covers, at least."""
+MOST_BLOCKS = 8192
+"""Checksums of a part. Larger parts have larger blocks."""
+KEPT = 64
+"""Blocks that stay in memory, those used last."""
+
+
+class CheckedSource:
+    """A part of a catalog."""
+
+    def __init__(self, opened: Callable[[], Source], part: Part, name: str, is_local: bool) -> None:
+        """``opened``: opens the file, once for each read if it is local."""
+        self.name = name
+        self.is_local = is_local
+        self.size = part.size
+        self._part = part
+        self._checks = np.frombuffer(part.checks, "<u4")
+        self._opened = opened
+        self._source: Source | None = None
+        self._kept: OrderedDict[int, memoryview] = OrderedDict()
+        if len(self._checks) != -(-part.size // part.block):
+            raise CorruptFileError("the catalog is damaged: a part has too few checksums", file=name)
+
+    def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        size, block = self.size, self._part.block
+        if any(start < 0 or start + length > size for start, length in ranges):
+            raise CorruptFileError("the file ends within a range that is read", file=self.name)
+        needed = {k for start, length in ranges for k in range(start // block, -(-(start + length) // block))}
+        have = dict(self._kept.copy())
+        missing = sorted(needed - have.keys())
+        have |= self._read(missing) if missing else {}
+        for k in missing[-KEPT:]:
+            self._kept[k] = have[k]
+        while len(self._kept) > KEPT:
+            with suppress(KeyError):  # another thread has done it
+                self._kept.popitem(last=False)
+        return [self._cut(have, start, length) for start, length in ranges]
+
+    def _cut(self, have: dict[int, memoryview], start: int, length: int) -> memoryview:
+        block = self._part.block
+        first, last = start // block, -(-(start + length) // block)
+        data = have[first] if last - first == 1 else memoryview(b"".join(have[k] for k in range(first, last)))
+        return data[start - first * block : start - first * block + length]
+
+    def _read(self, numbers: list[int]) -> dict[int, memoryview]:
+        """These blocks, whose checksums fit. Neighbours are one request."""
+        runs: list[list[int]] = []
+        for k in numbers:
+            if runs and k == runs[-1][1]:
+                runs[-1][1] = k + 1
+            else:
+                runs.append([k, k + 1])
+        block, found = self._part.block, dict[int, memoryview]()
+        ranges = [(first * block, min(last * block, self.size) - first * block) for first, last in runs]
+        for (first, last), data in zip(runs, self._bytes(ranges), strict=True):
+            for k in range(first, last):
+                piece = data[(k - first) * block : (k + 1 - first) * block]
+                if zlib.crc32(piece) != int(self._checks[k]):
+                    raise ChecksumError(
+                        "the catalog is damaged: make it anew with pyparq.index_dataset", file=self.name
+                    )
+                found[k] = piece
+        return found
+
+    def _bytes(self, ranges: list[Range]) -> list[memoryview]:
+        if not self.is_local:
+            self._source = self._source or self._opened()
+            return self._source.read_ranges(ranges)
+        source = self._opened()
+        try:
+            return source.read_ranges(ranges)
+        finally:
+            source.close()
+
+    def close(self) -> None:
+        """Nothing is open between two reads."""
+
+
+class CheckingSink:
+    """A sink that computes the checksums of what is written to it."""
+
+    def __init__(self, sink: Sink, block: int = BLOCK) -> None:
+        self.name = sink.name
+        self._sink = sink
+        self._block = block
+        self._checks: list[int] = []
+        self._crc, self._room = 0, block
+
+    @property
+    def position(self) -> int:
+        return self._sink.position
+
+    def write(self, parts: Sequence[Any]) -> None:
+        for part in parts:
+            view = memoryview(part).cast("B")
+            while len(view):
+                taken, view = view[: self._room], view[self._room :]
+                self._crc = zlib.crc32(taken, self._crc)
+                self._room -= len(taken)
+                if not self._room:
+                    self._end_block()
+        self._sink.write(parts)
+
+    def _end_block(self) -> None:
+        self._checks.append(self._crc)
+        self._crc, self._room = 0, self._block
+
+    def commit(self) -> None:
+        self._sink.commit()
+
+    def abort(self) -> None:
+        self._sink.abort()
+
+    def part(self, name: str, rows: int, tail: int) -> Part:
+        """What was written."""
+        if self._room < self._block:
+            self._end_block()
+        checks = np.array(self._checks, "<u4").tobytes()
+        return Part(name, self.position, rows, self._block, checks, tail)
+
+
+def block_for(size: int) -> int:
+    """The block size for a part of about ``size`` bytes."""
+    block = BLOCK
+    while size > block * MOST_BLOCKS:
+        block *= 2
+    return block
+
+
+HEAD_BYTES = 1 << 20
+"""Bytes of ``catalog.json`` that the first request asks for. Few are larger."""
+WHOLE = 16 << 20
+"""Parts up to this size are read at once where all of them is needed: 10^5 files take 4 MB."""
+ABANDONED = 24 * 3600
+"""Seconds after which a part that no catalog names is removed: the run that wrote it has ended."""
+
+
+class Place:
+    """The catalog's folder of a dataset."""
+
+    def __init__(
+        self, root: str, storage_options: Mapping[str, Any] | None = None, fs: Any = None, retry: Retry | None = None
+    ) -> None:
+        """``root``: path or URL of the dataset. ``fs``: its file system, if it is known. ``retry``: how reads that fail
+        for the moment are made again."""
+        self.retry = retry or Retry()
+        self.fs = fs
+        """``None`` for a local folder."""
+        self.root = local_path(root) or expanded(root)
+        """The path of the dataset on its file system."""
+        self.root_name = self.root
+        if is_url(root):
+            if fs is None:
+                self.fs, path = file_system(root, "reading", "read from", storage_options)
+            else:
+                path = path_on(fs, root)
+            self.root, self.root_name = path.rstrip("/"), shown(root)
+        self._folder = posixpath.join(self.root, FOLDER)
+        self.name = posixpath.join(self.root_name, FOLDER)
+        self._options = storage_options
+
+    @property
+    def is_local(self) -> bool:
+        return self.fs is None
+
+    def _path(self, name: str) -> str:
+        return posixpath.join(self._folder, name)
+
+    def _name(self, name: str) -> str:
+        return posixpath.join(self.name, name)
+
+    def _source(self, name: str) -> Source:
+        if self.fs is None:
+            return LocalFile(self._path(name))
+        source = source_on(self.fs, self._path(name), self._name(name))
+        source.retry = self.retry
+        return source
+
+    def head(self) -> Head | None:
+        """What the catalog states; ``None`` where there is none. Raises what :func:`parse_head` does."""
+        try:
+            source = self._source(HEAD)
+            try:
+                return parse_head(_whole(source), self._name(HEAD))
+            finally:
+                source.close()
+        except FileNotFoundError:
+            return None
+
+    def checked(self, part: Part) -> CheckedSource:
+        return CheckedSource(lambda: self._source(part.name), part, self._name(part.name), self.is_local)
+
+    def opened(self, part: Part, whole: bool = False) -> OpenFile:
+        """A part, with its footer. ``whole``: all of it is needed, and is read at once if it is small."""
+        tail = part.size if whole and part.size <= WHOLE else max(part.tail, 8)
+        return open_file(self.checked(part), ReadOptions(tail_size=tail, coalesce_gap=0, use_threads=False))
+
+    # ---- writing
+
+    def begin(self) -> None:
+        """Make the folder."""
+        if self.fs is None:
+            if os.path.islink(self._folder):
+                raise OptionError(
+                    "the catalog's folder is a link to another folder: remove the link", file=self._folder
+                )
+            os.makedirs(self._folder, exist_ok=True)
+        else:
+            Changes(self.fs, self._options).make_folder(self._folder, self.name)
+
+    def sink(self, name: str) -> Sink:
+        """What a new part is written to."""
+        if self.fs is None:
+            return own_sink(self._path(name))
+        return sink_on(self.fs, self._path(name), self._name(name))
+
+    def put(self, head: Head, stale: Collection[str] = ()) -> None:
+        """Make this the catalog. ``stale``: parts that are removed, which the catalog before it did not name."""
+        data = head.to_bytes()
+        if self.fs is None:
+            sink = own_sink(self._path(HEAD), fsync=True)
+            sink.write([data])
+            sink.commit()
+        else:
+            Changes(self.fs, self._options).put(self._path(HEAD), data, self._name(HEAD))
+        kept = {HEAD, *head.previous, *(part.name for part in head.parts)}
+        with suppress(OSError):  # what is left over is removed by the next update
+            for name in {*stale, *self._abandoned()} - kept:
+                self.remove(name)
+
+    def remove(self, name: str) -> None:
+        """Remove a part, if it is there."""
+        with suppress(FileNotFoundError):
+            if self.fs is None:
+                os.unlink(self._path(name))
+            else:
+                Changes(self.fs, self._options).remove(self._path(name), self._name(name))
+
+    def remove_all(self, segments: Iterable[Segment]) -> None:
+        """Remove the parts of these segments."""
+        for segment in segments:
+            self.remove(segment.part.name)
+
+    def _abandoned(self) -> list[str]:
+        """The files of the folder that have not changed for a day."""
+        before = time.time() - ABANDONED
+        if self.fs is None:
+            with os.scandir(self._folder) as entries:
+                return [entry.name for entry in entries if entry.is_file() and entry.stat().st_mtime < before]
+        times = {posixpath.basename(str(info["name"])): _time(info) for info in Folders(self.fs).entries(self._folder)}
+        return [name for name, at in times.items() if at < before]
+
+
+def _time(info: Mapping[str, Any]) -> float:
+    """When a store says that a file was written; now, if it does not say so."""
+    found = next((info[key] for key in ("LastModified", "last_modified", "updated") if info.get(key)), None)
+    return found.timestamp() if isinstance(found, dt.datetime) else time.time()
+
+
+def _whole(source: Source) -> bytes | memoryview:
+    read_end = getattr(source, "read_end", None)
+    end = memoryview(b"") if read_end is None else read_end(HEAD_BYTES)
+    start = source.size - len(end)
+    return end if start == 0 else b"".join((source.read_ranges([(0, start)])[0], end))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from pyparq.datasets.data_files import SUMMARIES, is_hidden
-from pyparq.datasets.folder_names import unescaped
+from pyparq.datasets.partitions import unescaped
 from pyparq.datasets.staging import PREFIX
 from pyparq.errors import OptionError
 from pyparq.io.file_lock import FOLDER_LOCK

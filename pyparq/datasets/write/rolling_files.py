@@ -1,22 +1,29 @@
-"""The open files of a write. Rows wait until their partition has a full row group, and then go to its file.
+"""The open files of a write, and the summaries of what was written.
 
-``max_memory`` limits the bytes of waiting rows, and the number of open files is limited. A partition's rows wait as
-long as there is room. So data that are not sorted by the partition columns make few files, too.
+Rows wait until their partition has a full row group, and then go to its file. ``max_memory`` limits the bytes of
+waiting rows, and the number of open files is limited. A partition's rows wait as long as there is room. So data that
+are not sorted by the partition columns make few files, too.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.table import Batch, Table
+from pyparq.datasets.write.targets import Kept
+from pyparq.errors import SchemaError, located
 from pyparq.format import ttypes as tt
+from pyparq.format.thrift_codec import serialize
 from pyparq.format.types import Schema
+from pyparq.io.fetch import Fetcher
 from pyparq.io.sink import Sink
-from pyparq.options import WriteOptions
+from pyparq.options import ReadOptions, WriteOptions
+from pyparq.read.footers.footer_read import MAGIC, read_footer
 from pyparq.write.file import ParquetWriter
 from pyparq.write.row_groups import RowBuffer
 
@@ -43,7 +50,8 @@ class MadeFile:
     sink: Sink
     num_rows: int
     num_bytes: int
-    metadata: tt.FileMetaData
+    footer: tt.FileMetaData | None
+    """Where summaries are written."""
 
 
 @dataclass(slots=True)
@@ -73,6 +81,7 @@ class RollingFiles:
         options: dict[str, Any],
         limits: FileLimits,
         open_sink: Callable[[Folders], Sink],
+        keep_footers: bool,
     ) -> None:
         """``schema``: the schema of the rows. ``source``: the original schema of the data, with dictionaries and other
         layouts."""
@@ -81,11 +90,11 @@ class RollingFiles:
         self._options = options
         self._limits = limits
         self._open_sink = open_sink
-        asked = WriteOptions.make(options)
-        self._group_rows = (
-            asked.row_group_size if limits.max_rows is None else min(asked.row_group_size, limits.max_rows)
-        )
-        self._group_bytes = min(asked.row_group_bytes, limits.max_memory, limits.max_bytes or asked.row_group_bytes)
+        self._keep_footers = keep_footers
+        given = WriteOptions.make(options)
+        rows, size = given.row_group_size, given.row_group_bytes
+        self._group_rows = rows if limits.max_rows is None else min(rows, limits.max_rows)
+        self._group_bytes = min(size, limits.max_memory, limits.max_bytes or size)
         self._partitions: dict[Folders, _Partition] = {}
         self._open: OrderedDict[Folders, _Open] = OrderedDict()
         self._num_bytes = 0
@@ -182,6 +191,56 @@ class RollingFiles:
         opened = self._open[folders]
         opened.writer.close()
         del self._open[folders]
-        metadata = opened.writer.metadata
-        assert metadata is not None  # it is closed
-        self.made.append(MadeFile(folders, opened.sink, opened.num_rows, opened.sink.position, metadata))
+        footer = opened.writer.metadata if self._keep_footers else None
+        self.made.append(MadeFile(folders, opened.sink, opened.num_rows, opened.sink.position, footer))
+
+
+def summary_files(made: Sequence[tuple[str, tt.FileMetaData | None]], kept: Kept) -> dict[str, bytes]:
+    """Both summaries, of the new files (paths and footers) and of the old files that stay.
+
+    Raises :class:`SchemaError` where the files do not have one schema, and what a damaged or encrypted footer raises.
+    """
+    footers = [*((path, footer) for path, footer in made if footer is not None), *_footers(kept)]
+    if not footers:
+        return {}
+    groups = []
+    first_path, first = footers[0]
+    for path, footer in sorted(footers, key=lambda item: item[0]):
+        if footer.schema != first.schema:
+            raise SchemaError(
+                f"_metadata needs files of one schema, but this one is not like {first_path}. Leave write_metadata out",
+                file=path,
+            )
+        groups += [_located(group, path) for group in footer.row_groups]
+    whole, common = copy(first), copy(first)
+    whole.row_groups, whole.num_rows = groups, sum(group.num_rows for group in groups)
+    common.row_groups, common.num_rows = [], 0
+    return {"_metadata": _summary(whole), "_common_metadata": _summary(common)}
+
+
+def _footers(kept: Kept) -> list[tuple[str, tt.FileMetaData]]:
+    found = []
+    for path, opened in kept:
+        source = opened()
+        try:
+            with located(file=path):
+                found.append((path, read_footer(Fetcher(source), ReadOptions())[0].full()))
+        finally:
+            source.close()
+    return found
+
+
+def _located(group: tt.RowGroup, path: str) -> tt.RowGroup:
+    """A row group as another file lists it. Its number in its own file means nothing there."""
+    moved = copy(group)
+    moved.ordinal = None
+    moved.columns = []
+    for chunk in group.columns:
+        moved.columns.append(copy(chunk))
+        moved.columns[-1].file_path = path
+    return moved
+
+
+def _summary(footer: tt.FileMetaData) -> bytes:
+    data = serialize(footer)
+    return b"".join((MAGIC, data, len(data).to_bytes(4, "little"), MAGIC))

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, cast
 from pyparq.arrow.ingest import in_pieces, ingest, ingest_later, stays_the_same
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
-from pyparq.datasets.folder_names import NULL, escaped
+from pyparq.datasets.partitions import NULL, escaped
 from pyparq.datasets.staging import Staging
 from pyparq.datasets.write.commit import MODES, StagedFile
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.partition_split import Splitter
-from pyparq.datasets.write.report import WriteReport, WrittenFile
-from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles
+from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles, summary_files
 from pyparq.datasets.write.store_staging import StagedObjects, StoreStaging
-from pyparq.datasets.write.summaries import summary_files
-from pyparq.datasets.write.targets import LocalTarget, RemoteTarget, StagedFiles, Target
+from pyparq.datasets.write.targets import Kept, LocalTarget, RemoteTarget, StagedFiles, Target
 from pyparq.errors import OptionError
 from pyparq.format.types import Schema
 from pyparq.io.given_systems import located as on_system
 from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
 from pyparq.options import WriteOptions, with_options
+from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.runtime.text import printable
 from pyparq.write.column_plans import check_options
 from pyparq.write.shredding import plan_with_shredding
 
@@ -34,6 +34,61 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from pyparq.arguments import WriteArguments
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """One new file."""
+
+    path: str
+    """As it can be opened: a path or a URL."""
+    num_rows: int
+    num_bytes: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WriteReport:
+    """What :func:`pyparq.write_dataset` has done.
+
+    Example::
+
+        report = pyparq.write_dataset({"id": [1, 2, 3]}, "ids")
+        for file in report.files:
+            print(file.path, file.num_rows)
+    """
+
+    path: str
+    """The folder."""
+    files: tuple[WrittenFile, ...]
+    """The new files, in the order of their paths."""
+    replaced: tuple[str, ...] = ()
+    """Paths of the files that were removed."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in all new files."""
+        return sum(file.num_rows for file in self.files)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all new files."""
+        return sum(file.num_bytes for file in self.files)
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [
+            ("rows", f"{self.num_rows:,}"),
+            ("bytes", f"{self.num_bytes:,}"),
+            ("replaced", f"{len(self.replaced):,}"),
+        ]
+        rows: list[list[Cell]] = [[file.path, file.num_rows, file.num_bytes] for file in self.files]
+        return html_view(f"WriteReport {self.path}", facts, ["file", "rows", "bytes"], rows)
+
+    @printable
+    def __repr__(self) -> str:
+        done = f"{len(self.files):,} files, {self.num_rows:,} rows, {self.num_bytes:,} bytes"
+        return f"<WriteReport {self.path}: {done}, {len(self.replaced):,} files replaced>"
+
 
 _TEMPLATE = "part-{i}-{id}.parquet"
 _INSTEAD = {
@@ -104,8 +159,8 @@ def write_dataset(
     _check_limits(limits)
     path, storage_options = on_system(path, filesystem, storage_options)
     target = _target(path, mode, storage_options, force)
-    writing = _Write(target, names, limits, basename_template, options)
-    return _written(target, data, schema, mode, writing, write_metadata)
+    writing = _Write(target, names, limits, basename_template, options, keep_footers=write_metadata)
+    return _written(target, data, schema, mode, writing)
 
 
 def replace_sources(
@@ -138,7 +193,6 @@ def _written(
     schema: Any,
     mode: str,
     writing: _Write,
-    write_metadata: bool = False,
     sources: Callable[[], Sources] | None = None,
 ) -> WriteReport:
     """All of the data, committed; after an error nothing of it."""
@@ -148,7 +202,7 @@ def _written(
             write.take(data, None if schema is None else parse_schema(schema))
             made = write.finish(mode == "overwrite" or not target.has_data())
         target.sources = None if sources is None else sources()
-        return _committed(target, made, writing.fsync, write_metadata)
+        return _committed(target, made, writing)
     except BaseException:
         target.abort()
         raise
@@ -219,7 +273,9 @@ class _Write:
         limits: FileLimits,
         template: str,
         options: WriteArguments,
+        keep_footers: bool = False,
     ) -> None:
+        self.keep_footers = keep_footers
         self._target = target
         self._names = names
         self._limits = limits
@@ -250,7 +306,12 @@ class _Write:
         given = schema if schema is not None else source[0] if source else found
         kept = tuple(field for field in given.fields if field.name not in self._names)
         self._files = RollingFiles(
-            splitter.schema, replace(given, fields=kept), self._options, self._limits, self._new_sink
+            splitter.schema,
+            replace(given, fields=kept),
+            self._options,
+            self._limits,
+            self._new_sink,
+            self.keep_footers,
         )
         self._add(batches, splitter, self._files)
         while pieces is not None:
@@ -286,16 +347,14 @@ class _Write:
         return sink
 
 
-def _committed(target: Target, made: list[tuple[str, MadeFile]], fsync: bool, write_metadata: bool) -> WriteReport:
-    footers = [(path, file.metadata) for path, file in made]
-    summary = (lambda kept: summary_files(footers, kept)) if write_metadata else None
-    replaced = target.commit([path for path, _ in made], fsync, summary)
-    files = sorted((WrittenFile(file.sink.name, file.num_rows, file.num_bytes) for _, file in made), key=_path)
+def _committed(target: Target, made: list[tuple[str, MadeFile]], writing: _Write) -> WriteReport:
+    def summary(kept: Kept) -> dict[str, bytes]:
+        return summary_files([(path, file.footer) for path, file in made], kept)
+
+    replaced = target.commit([path for path, _ in made], writing.fsync, summary if writing.keep_footers else None)
+    written = [WrittenFile(file.sink.name, file.num_rows, file.num_bytes) for _, file in made]
+    files = sorted(written, key=lambda file: file.path)
     return WriteReport(target.name, tuple(files), tuple(replaced))
-
-
-def _path(file: WrittenFile) -> str:
-    return file.path
 
 
 # ---- arguments -----------------------------------------------------------------------------------------------------
@@ -325,8 +384,8 @@ def _check(names: Sequence[Any], mode: str, template: str, write_metadata: bool,
         raise OptionError(f"partition_cols names a column twice: {names!r}")
     if mode == "overwrite_partitions" and not names:
         raise OptionError('mode="overwrite_partitions" needs partition_cols. Use mode="overwrite" to replace all files')
-    bare = template.replace("{id}", "").replace("{i}", "") if isinstance(template, str) else "/"
-    if "{i}" not in str(template) or "/" in bare or os.sep in bare or bare.startswith((".", "_")) or "{" in bare:
+    fixed = template.replace("{id}", "").replace("{i}", "") if isinstance(template, str) else "/"
+    if "{i}" not in str(template) or "/" in fixed or os.sep in fixed or fixed.startswith((".", "_")) or "{" in fixed:
         raise OptionError(
             f"basename_template must be a file name with {{i}} in it that does not begin with '.' or '_', "
             f"not {template!r}"

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pyparq.datasets.catalog.building import FileEntries, entries_of
 from pyparq.datasets.catalog.catalog import Catalog, open_catalog
 from pyparq.datasets.catalog.key_table import Columns, cut
-from pyparq.datasets.catalog.layout import FOLDER
-from pyparq.datasets.catalog.place import Place
+from pyparq.datasets.catalog.layout import FOLDER, Place
 from pyparq.datasets.data_files import SourceFiles
 from pyparq.errors import ParquetError
-from pyparq.maintenance.catalog.file_entries import FileEntries, entries_of
 from pyparq.maintenance.verify.findings import Findings
 from pyparq.maintenance.verify.report import FileReport
 from pyparq.options import ReadOptions

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.discovery import discover
-from pyparq.datasets.read.dataset import Dataset, files_of
-from pyparq.datasets.read.open_files import open_listed
+from pyparq.datasets.footers import open_listed
 from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
 from pyparq.format.schema_node import Node
 from pyparq.io.given_systems import located as on_system

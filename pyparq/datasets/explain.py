@@ -1,0 +1,163 @@
+"""The explanation of a scan over a dataset: files ruled out by partitions, and the sums over the scans of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from pyparq.datasets.reader import Run
+from pyparq.pictures.tables import html_view, size_text, viewable
+from pyparq.read.explain import Explanation, stage_table, stage_view
+from pyparq.read.plan.candidates import StageReport
+from pyparq.runtime.text import printable
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DatasetExplanation:
+    """What one scan of a dataset read and skipped. Bytes and requests include opening the files.
+
+    Example::
+
+        print(pyparq.dataset("flights/").explain(filters=pyparq.col("month") == 2))
+    """
+
+    source: str
+    columns: list[str]
+    predicate: str
+    files: int
+    """Files of the dataset."""
+    files_opened: int
+    """Files that neither partitions, a table's log nor the catalog rule out."""
+    catalog_knows: int
+    """Of the files that partitions leave, the ones that the catalog knows. 0 without a catalog."""
+    catalog_rules_out: int
+    """Of these, the ones that it rules out."""
+    file_bytes: int
+    """Size of the files that were opened."""
+    stages: tuple[StageReport, ...]
+    """What each index removed, summed over the files."""
+    candidate_rows: int
+    rows: int | None
+    """Rows returned; ``None`` when the scan has not run."""
+    pages_decoded: int
+    dictionaries_decoded: int
+    ranges: int
+    requests: int
+    bytes_fetched: int
+    parts: tuple[Explanation, ...]
+    """One explanation for each file that was read, or for small files that were read as one."""
+    ruled_out_by: str = "partitions"
+    """What can rule out files before they are opened."""
+
+    @property
+    def road(self) -> str:
+        """The library that made the requests: ``"obstore"`` or ``"fsspec"``; empty for local files."""
+        return next((part.road for part in self.parts if part.road), "")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values (for JSON)."""
+        return asdict(self)
+
+    @printable
+    def __repr__(self) -> str:
+        rows = self.candidate_rows if self.rows is None else self.rows
+        read = f"{self.pages_decoded:,} pages, {self.bytes_fetched:,} bytes, {self.requests:,} requests"
+        return f"<DatasetExplanation of {self.source} where {self.predicate}: {rows:,} rows, {read}>"
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [
+            ("filter", self.predicate),
+            ("columns", ", ".join(self.columns)),
+            ("files", self._files_text()),
+            ("read", f"{size_text(self.bytes_fetched)} of {size_text(self.file_bytes)}, {self.requests:,} requests, "
+             f"{self.pages_decoded:,} pages"),
+        ]  # fmt: skip
+        if self.rows is not None:
+            facts.append(("rows", f"{self.rows:,}"))
+        rows = sum(part.file_rows for part in self.parts)
+        return html_view(f"DatasetExplanation of {self.source}", facts, *stage_view(self.stages, rows))
+
+    def _files_text(self) -> str:
+        by_partitions = self.files - self.files_opened - self.catalog_rules_out
+        text = f"{self.files:,}, of which {self.ruled_out_by} rule out {by_partitions:,}"
+        if not self.catalog_knows:
+            return text
+        return f"{text}, and the catalog {self.catalog_rules_out:,} of the {self.catalog_knows:,} that it knows"
+
+    def __str__(self) -> str:
+        share = f" ({100 * self.bytes_fetched / self.file_bytes:.2f} %)" if self.file_bytes else ""
+        lines = [
+            f"{self.source}{f' (by {self.road})' if self.road else ''}",
+            f"  filter   {self.predicate}",
+            f"  columns  {', '.join(self.columns) or '(none)'}",
+            f"  files    {self._files_text()}",
+            "",
+            *stage_table(self.stages),
+            "",
+            f"  left by the indexes   {self.candidate_rows:,} rows",
+        ]
+        if self.rows is not None:
+            lines.append(f"  rows returned         {self.rows:,}")
+        lines += [
+            f"  pages decoded         {self.pages_decoded:,}, and {self.dictionaries_decoded:,} dictionaries",
+            f"  bytes read            {self.bytes_fetched:,} of {self.file_bytes:,}{share}, {self.requests:,} requests "
+            f"for {self.ranges:,} ranges",
+        ]
+        return "\n".join(lines)
+
+
+def explain_run(
+    run: Run,
+    *,
+    source: str,
+    columns: list[str],
+    predicate: str,
+    files: int,
+    files_opened: int,
+    catalog_knows: int = 0,
+    catalog_rules_out: int = 0,
+    rows: int | None,
+    ruled_out_by: str = "partitions",
+) -> DatasetExplanation:
+    """The sums over the scans that ran, and the numbers of the whole dataset: see :class:`DatasetExplanation`."""
+    parts = tuple(scan.scan.explain(execute=False) for scan in run.scans)
+    # What is known of files that were asked in groups is not asked again, but found again in the footers.
+    stages = [
+        tuple(s for s in part.stages if s.name != "statistics" or not run.asked.issuperset(scan.numbers))
+        for part, scan in zip(parts, run.scans, strict=True)
+    ]
+    return DatasetExplanation(
+        source=source,
+        columns=columns,
+        predicate=predicate,
+        files=files,
+        files_opened=files_opened,
+        catalog_knows=catalog_knows,
+        catalog_rules_out=catalog_rules_out,
+        file_bytes=run.file_bytes + sum(part.file_bytes for part in parts),
+        stages=_summed([tuple(run.reports), *stages]),
+        candidate_rows=sum(part.candidate_rows for part in parts),
+        rows=rows,
+        pages_decoded=sum(part.pages_decoded for part in parts),
+        dictionaries_decoded=sum(part.dictionaries_decoded for part in parts),
+        ranges=run.requests + sum(part.ranges for part in parts),
+        requests=run.requests + sum(part.requests for part in parts) + sum(stage.requests for stage in run.reports),
+        bytes_fetched=run.bytes + sum(part.bytes_fetched for part in parts) + sum(s.bytes for s in run.reports),
+        parts=parts,
+        ruled_out_by=ruled_out_by,
+    )
+
+
+def _summed(stages: Sequence[tuple[StageReport, ...]]) -> tuple[StageReport, ...]:
+    """One report per stage, in the order in which they first occur."""
+    sums: dict[str, list[int]] = {}
+    for report in (report for part in stages for report in part):
+        values = [getattr(report, name) for name in _COUNTS]
+        before = sums.setdefault(report.name, [0] * len(_COUNTS))
+        sums[report.name] = [a + b for a, b in zip(before, values, strict=True)]
+    return tuple(StageReport(name, *counts) for name, counts in sums.items())
+
+
+_COUNTS = [field.name for field in fields(StageReport) if field.name != "name"]

@@ -1,1 +1,0 @@
-"""Reading many files as one table."""

@@ -1,1 +1,0 @@
-"""Tables of Delta Lake and Apache Iceberg: which files they have, under which names, without which rows."""
