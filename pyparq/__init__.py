@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from pyparq.filters.expression import Expression, col
     from pyparq.format.types import DataType, Field, Schema
     from pyparq.io.kept_files import remote_cache_size, set_remote_cache_size
-    from pyparq.io.object_stores import ObjectFile
-    from pyparq.io.request_bound import io_thread_count, set_io_thread_count
+    from pyparq.io.object_file import ObjectFile
+    from pyparq.io.retry import io_thread_count, set_io_thread_count
     from pyparq.kernels.buffers import release_unused
     from pyparq.limits import Limits
     from pyparq.maintenance.add_indexes import add_indexes
@@ -100,7 +100,7 @@ _LATER = {
     "EncryptionProperties": "pyparq.encryption.properties",
     "Expression": "pyparq.filters.expression",
     "col": "pyparq.filters.expression",
-    "ObjectFile": "pyparq.io.object_stores",
+    "ObjectFile": "pyparq.io.object_file",
     "Limits": "pyparq.limits",
     "BloomOptions": "pyparq.option_values",
     "ReadOptions": "pyparq.options",
@@ -112,8 +112,8 @@ _LATER = {
     "FileMetaData": "pyparq.read.footers.metadata",
     "ScanPlan": "pyparq.read.plan.scan_plan",
     "Scan": "pyparq.read.scan",
-    "io_thread_count": "pyparq.io.request_bound",
-    "set_io_thread_count": "pyparq.io.request_bound",
+    "io_thread_count": "pyparq.io.retry",
+    "set_io_thread_count": "pyparq.io.retry",
     "remote_cache_size": "pyparq.io.kept_files",
     "set_remote_cache_size": "pyparq.io.kept_files",
     "show_versions": "pyparq.versions",

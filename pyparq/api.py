@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.several import names_many
 from pyparq.errors import OptionError
-from pyparq.io.first_request import begun
-from pyparq.io.given_systems import located as on_system
+from pyparq.io.locations import located as on_system
+from pyparq.io.source import opened_early
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions
 from pyparq.read.async_reads import run_async
@@ -71,7 +71,7 @@ def read_table(
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
     given = ReadOptions.make(options)
     columns, filters, row_groups, rows = map(_repeatable, (columns, filters, row_groups, rows))
-    source = begun(source, storage_options, given, _READER)
+    source = opened_early(source, storage_options, given, _READER)
     return reader.read_once(
         source,
         given,

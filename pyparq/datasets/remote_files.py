@@ -23,8 +23,8 @@ from pyparq.datasets.store_writes import partition_folders, settled
 from pyparq.datasets.stream_log import files_of_stream
 from pyparq.io.file_versions import Stated
 from pyparq.io.folders import MAGIC, Folders
+from pyparq.io.locations import file_system
 from pyparq.io.retry import Retry
-from pyparq.io.roads import file_system
 from pyparq.io.table_formats import STREAM_LOG, managed_in
 from pyparq.io.url import shown
 

@@ -12,10 +12,10 @@ from pyparq.encryption.material import external_json, parse_external, when_repla
 from pyparq.errors import EncryptionError, LimitError, ParquetError
 from pyparq.io.byte_ranges import Source
 from pyparq.io.file_lock import locked_folder
-from pyparq.io.folders import Folders
-from pyparq.io.remote import FsspecFile
-from pyparq.io.remote_changes import Changes
-from pyparq.io.sink import FsspecSink, Sink, open_sink, own_sink
+from pyparq.io.folders import Changes, Folders
+from pyparq.io.fsspec_file import FsspecFile
+from pyparq.io.remote_sinks import FsspecSink
+from pyparq.io.sink import Sink, open_sink, own_sink
 from pyparq.io.source import open_source
 
 MAX_SIBLING = 64 << 20

@@ -1,6 +1,6 @@
 """Targets of bytes: local paths, writable file objects and fsspec URLs behind one interface that can only append.
 
-A sink belongs to the process that opened it (:mod:`pyparq.io.process_ownership`).
+A sink belongs to the process that opened it (:class:`pyparq.io.file_objects.ProcessOwned`).
 """
 
 from __future__ import annotations
@@ -9,24 +9,18 @@ import io
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Any, Protocol
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
-from pyparq.io.atomic_write import Expected, hidden_name, open_target
-from pyparq.io.byte_ranges import Source
-from pyparq.io.file_clone import copy_range
-from pyparq.io.file_objects import check_opened
-from pyparq.io.file_systems import is_of_pyarrow, is_store
-from pyparq.io.object_sinks import ObjectSink
-from pyparq.io.object_stores import ObjectFile
-from pyparq.io.process_ownership import ProcessOwned
-from pyparq.io.remote import FsspecFile
-from pyparq.io.remote_changes import Changes
-from pyparq.io.roads import file_system
-from pyparq.io.short_writes import Appender
-from pyparq.io.store_files import StoreFile
+from pyparq.io.atomic_write import Expected, open_target
+from pyparq.io.byte_ranges import Source, copy_range
+from pyparq.io.file_objects import Appender, ProcessOwned, check_opened
+from pyparq.io.fsspec_file import FsspecFile
+from pyparq.io.locations import file_system
+from pyparq.io.object_file import ObjectFile
+from pyparq.io.remote_sinks import FsspecSink, ObjectSink, sink_on
 from pyparq.io.url import (
     check_storage_options,
     expanded,
@@ -34,7 +28,6 @@ from pyparq.io.url import (
     local_path,
     name_on,
     open_file_parts,
-    plain_errors,
     shown,
 )
 from pyparq.runtime import fork_safety
@@ -206,110 +199,6 @@ class FileObjectSink(ProcessOwned):
                 self._file.flush()
 
 
-class FsspecSink(ProcessOwned):
-    """A file on an fsspec file system.
-
-    Object stores show an upload only when it is complete: they are written to directly, and an abort discards the
-    upload. Other file systems get a temporary name and a rename.
-    """
-
-    def __init__(self, fs: Any, path: str, name: str) -> None:
-        from fsspec.spec import AbstractBufferedFile
-
-        self.fs = fs
-        self.path = path
-        self._temporary = path
-        self._file: Any = None
-        if not _uploads(fs, AbstractBufferedFile):
-            folder, slash, last = path.rpartition("/")
-            self._temporary = folder + slash + hidden_name(last)
-        self._changes = Changes(fs)
-        self._file = self._changes.opened(self._temporary, name)
-        self._appender = Appender(self._file, name)
-        super().__init__(name)
-
-    def replace_only(self, etag: str) -> None:
-        """Replace only the object on S3 with this entity tag: :meth:`commit` raises :class:`ChangedFileError` where
-        there is another one by then."""
-        call = self._file._call_s3
-
-        def conditional(method: str, *options: Any, **more: Any) -> Any:
-            if method in ("put_object", "complete_multipart_upload"):
-                more["IfMatch"] = etag
-            return call(method, *options, **more)
-
-        self._file._call_s3 = conditional
-
-    def _plain_errors(self) -> AbstractContextManager[None]:
-        return plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None))
-
-    @property
-    def position(self) -> int:
-        return self._appender.position
-
-    def write(self, parts: Sequence[Any]) -> None:
-        self._check_process()
-        with self._plain_errors():
-            for part in parts:
-                self._appender.write(memoryview(part).cast("B"))
-
-    def commit(self) -> None:
-        self._check_process()
-        if self._file is None:
-            return
-        file, self._file = self._file, None
-        try:
-            with self._plain_errors():
-                file.close()
-            if self._temporary != self.path:
-                self._changes.rename(self._temporary, self.path, self.name)
-        except BaseException:
-            with suppress(Exception):
-                if self._temporary != self.path:
-                    self._changes.remove(self._temporary, self.name)
-                else:
-                    file.discard()  # the parts of an upload that is not completed would stay
-            with suppress(Exception):
-                file.closed = True
-            raise
-
-    def abort(self) -> None:
-        if self._file is None:
-            return
-        file, self._file = self._file, None
-        try:
-            if self._temporary != self.path:
-                file.close()
-                self._changes.remove(self._temporary, self.name)
-            else:
-                file.discard()
-                file.closed = True  # closing would complete the upload
-        except Exception:
-            return
-
-    def _let_go(self) -> None:
-        file, self._file = self._file, None
-        # Closing it, as its end does, would write what it has in its buffer, or complete the upload.
-        with suppress(Exception):
-            file.closed = True
-        with suppress(Exception):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            try:
-                os.dup2(nowhere, file.fileno(), inheritable=False)
-            finally:
-                os.close(nowhere)
-
-
-def _uploads(fs: Any, buffered: type) -> bool:
-    """Whether files of this file system appear only when they are closed. Writing them is then an upload."""
-    if is_of_pyarrow(fs):
-        return False  # its files cannot be given up
-    protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
-    return bool(protocols & {"s3", "s3a", "gs", "gcs", "abfs", "az", "abfss", "adl", "oss", "oci"}) and hasattr(
-        buffered, "discard"
-    )
-
-
 def replace_only_read(sink: Sink, source: Source) -> None:
     """Let ``sink`` replace only the object that ``source`` has read, where the store can be told so."""
     if isinstance(sink, FsspecSink) and isinstance(source, FsspecFile) and source.etag is not None:
@@ -372,12 +261,3 @@ def _open_url(url: str, fsync: bool, storage_options: Mapping[str, Any] | None) 
     if path is not None:
         return LocalSink(path, fsync)
     return sink_on(*file_system(url, "writing", "write to", storage_options), shown(url))
-
-
-def sink_on(fs: Any, path: str, name: str) -> FsspecSink | ObjectSink:
-    """A sink for a file on a file system of fsspec's, or in a store."""
-    if not is_store(fs):
-        return FsspecSink(fs, path, name)
-    if fs.is_odd(path):
-        return FsspecSink(fs.behind_fsspec(), path, name)
-    return ObjectSink(StoreFile(fs, path, name))

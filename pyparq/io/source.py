@@ -21,21 +21,21 @@ import numpy as np
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
-from pyparq.io.byte_ranges import Range, Source
+from pyparq.io.byte_ranges import Range, Source, read_at, read_into
 from pyparq.io.file_objects import check_opened
 from pyparq.io.file_systems import is_store
 from pyparq.io.file_versions import Stated, Unchanged
-from pyparq.io.object_stores import ObjectFile
-from pyparq.io.positioned_reads import read_at, read_into
-from pyparq.io.remote import FsspecFile
+from pyparq.io.fsspec_file import FsspecFile
+from pyparq.io.http import is_s3
+from pyparq.io.kept_files import kept_file
+from pyparq.io.locations import file_system
+from pyparq.io.object_file import ObjectFile, StoreFile
 from pyparq.io.retry import Retry
-from pyparq.io.roads import file_system
-from pyparq.io.s3 import is_s3
-from pyparq.io.store_files import StoreFile
 from pyparq.io.url import (
     check_storage_options,
     expanded,
     is_local_system,
+    is_url,
     local_path,
     name_on,
     open_file_parts,
@@ -43,6 +43,7 @@ from pyparq.io.url import (
     shown,
 )
 from pyparq.kernels.buffers import SMALLEST
+from pyparq.options import ReadOptions
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import check_stopped
 
@@ -56,6 +57,10 @@ TOGETHER = 8 << 20
 
 LARGEST_CALL = 16 << 20
 """Maximum number of bytes per system call. Between two calls, Ctrl-C is noticed."""
+
+
+REMOTE_TAIL = 128 << 10
+"""Bytes of the end of a remote file that are read with its footer."""
 
 
 SHARED = 4 << 20
@@ -359,3 +364,19 @@ def _open_url(url: str, storage_options: Mapping[str, Any] | None) -> Source:
 def source_on(fs: Any, path: str, name: str, listed: Stated | None = None) -> FsspecFile | StoreFile:
     """A file on a file system of fsspec's, or in a store. ``listed``: what a listing of the folder says of it."""
     return StoreFile(fs, path, name, listed) if is_store(fs) else FsspecFile(fs, path, name, listed)
+
+
+def opened_early(source: Any, storage_options: Mapping[str, Any] | None, options: ReadOptions, reader: str) -> Any:
+    """The open source, if it is a URL of a store and the module ``reader`` is not loaded yet: its end is requested
+    while the modules load that will read it. Else ``source`` as it is."""
+    if reader in sys.modules or not is_url(source):
+        return source
+    file = open_source(source, storage_options)
+    identity = getattr(file, "identity", None)
+    if identity is not None and kept_file(identity) is not None:  # the end of the file is not needed
+        file.close()
+        return source
+    if isinstance(file, StoreFile):
+        set_requests(file, options.retries, options.retry_wait, options.max_requests)
+        file.begin_end(options.tail_size or REMOTE_TAIL)
+    return file

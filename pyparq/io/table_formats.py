@@ -17,7 +17,7 @@ from typing import Any
 
 from pyparq.errors import OptionError
 from pyparq.io.folders import Folders
-from pyparq.io.object_stores import ObjectFile
+from pyparq.io.object_file import ObjectFile
 from pyparq.io.url import is_local_system, local_path, open_file_parts, shown
 
 DELTA, _HUDI, ICEBERG, SPARK_STREAM = "Delta Lake", "Apache Hudi", "Apache Iceberg", "Spark's structured streaming"

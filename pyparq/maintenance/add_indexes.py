@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.errors import OptionError, ParquetError
-from pyparq.io.given_systems import both_located
+from pyparq.io.locations import both_located
 from pyparq.io.table_formats import format_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.file_runs import Job, run

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import OptionError
-from pyparq.io.given_systems import both_located
+from pyparq.io.locations import both_located
 from pyparq.io.sink import Sink
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.copied_bytes import copy_range

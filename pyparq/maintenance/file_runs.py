@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 from pyparq.encryption.material import parse_external, parse_fields, reference_of, sibling_name
 from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
 from pyparq.io.companion_files import base_name, material_stored, read_sibling
-from pyparq.io.object_stores import ObjectFile
-from pyparq.io.remote import FsspecFile
+from pyparq.io.fsspec_file import FsspecFile
+from pyparq.io.object_file import ObjectFile
 from pyparq.io.sink import LocalSink, Sink, open_sink, replace_only_read
 from pyparq.io.source import open_source
 from pyparq.io.table_formats import Known

@@ -21,8 +21,8 @@ from pyparq.io.atomic_write import Expected
 from pyparq.io.byte_ranges import Source
 from pyparq.io.file_lock import Identity, has_locks
 from pyparq.io.folders import Folders
-from pyparq.io.object_stores import ObjectFile
-from pyparq.io.remote import FsspecFile
+from pyparq.io.fsspec_file import FsspecFile
+from pyparq.io.object_file import ObjectFile
 from pyparq.io.sink import LocalSink, Sink, replace_only, replace_only_read
 from pyparq.io.source import LocalFile
 from pyparq.io.table_formats import Known, managed_by, managed_in_store, managed_on

@@ -12,7 +12,7 @@ from pyparq.datasets.discovery import discover
 from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError
-from pyparq.io.given_systems import both_located
+from pyparq.io.locations import both_located
 from pyparq.io.sink import Sink, open_sink, replace_only
 from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits

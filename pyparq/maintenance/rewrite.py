@@ -23,9 +23,9 @@ from pyparq.errors import ChangedMeanwhile, OptionError, UnsupportedError, readi
 from pyparq.format.types import Schema
 from pyparq.io.atomic_write import Expected
 from pyparq.io.file_lock import Identity
-from pyparq.io.given_systems import both_located
-from pyparq.io.object_stores import ObjectFile
-from pyparq.io.remote import FsspecFile
+from pyparq.io.fsspec_file import FsspecFile
+from pyparq.io.locations import both_located
+from pyparq.io.object_file import ObjectFile
 from pyparq.io.sink import Sink, open_sink, replace_only
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.kernels.buffers import release_unused

@@ -14,9 +14,9 @@ from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.several import names_many
 from pyparq.datasets.write.crashed_commits import found_to_change
 from pyparq.errors import OptionError
-from pyparq.io.remote_changes import Changes
+from pyparq.io.folders import Changes
+from pyparq.io.locations import file_system
 from pyparq.io.retry import Retry
-from pyparq.io.roads import file_system
 from pyparq.io.table_formats import check_streams, format_of
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.maintenance.file_runs import Job

@@ -16,7 +16,7 @@ from typing import Any
 
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.errors import CommitUnknownError, ParquetError
-from pyparq.io.roads import file_system
+from pyparq.io.locations import file_system
 from pyparq.io.source import open_source
 from pyparq.io.table_formats import DELTA, format_of
 from pyparq.io.url import is_url, plain_errors, shown

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pyparq.errors import ParquetError
 from pyparq.format.schema_node import Node
 from pyparq.io.byte_ranges import Range
-from pyparq.io.early_requests import EarlyRequests
+from pyparq.io.fetch import EarlyRequests
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.plan.page_indexes import offset_index_range
 from pyparq.read.plan.page_reads import ColumnRead, plan_column

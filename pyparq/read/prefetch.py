@@ -14,8 +14,7 @@ from contextlib import suppress
 
 from pyparq.errors import ParquetError
 from pyparq.io.byte_ranges import Range
-from pyparq.io.early_requests import EarlyRequests
-from pyparq.io.fetch import Fetcher
+from pyparq.io.fetch import EarlyRequests, Fetcher
 from pyparq.runtime import fork_safety
 
 Ranges = Sequence[Range]

@@ -19,8 +19,7 @@ from pyparq.datasets.store_writes import MARKER, Marker
 from pyparq.datasets.write.commit import StagedFile
 from pyparq.datasets.write.store_staging import StagedObjects, StoreCommitter
 from pyparq.errors import CorruptFileError, UnfinishedWriteWarning, WriteConflictError
-from pyparq.io.folders import Folders
-from pyparq.io.remote_changes import Changes
+from pyparq.io.folders import Changes, Folders
 
 fsspec: Any = require("fsspec")
 

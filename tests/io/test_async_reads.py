@@ -28,8 +28,8 @@ from pyparq import (
     UnsupportedError,
     col,
 )
-from pyparq.io.remote import FsspecFile
-from pyparq.io.request_bound import free_request
+from pyparq.io.fsspec_file import FsspecFile
+from pyparq.io.retry import free_request
 from pyparq.runtime.threads import current_lane, patiently
 
 fsspec = require("fsspec")
@@ -358,7 +358,7 @@ def test_all_lanes_together_keep_the_bound(monkeypatch: pytest.MonkeyPatch) -> N
         assert lane is not None
         return lane.wait(most()), lane.count
 
-    monkeypatch.setattr("pyparq.io.request_bound.most_requests", lambda: 11)
+    monkeypatch.setattr("pyparq.io.retry.most_requests", lambda: 11)
     found, lanes = asyncio.run(pyparq.run_async(ask))
     assert found == max(11 // lanes, 1)
     assert 1 <= lanes <= 4

@@ -24,7 +24,7 @@ import pytest
 import pyparq
 from pyparq.datasets.write import commit
 from pyparq.errors import ChangedMeanwhile
-from pyparq.io import atomic_write, renames
+from pyparq.io import atomic_write
 from pyparq.io.file_lock import Identity
 
 ROWS = 20
@@ -270,7 +270,7 @@ def test_checksums_of_rewritten_files_go(path: Path, name: str) -> None:
 
 
 def test_ctrl_c_after_the_exchange_keeps_the_other_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange = renames.exchange
+    exchange = atomic_write.exchange
 
     def interrupted(name: str, target: str) -> bool:
         if generations(Path(target)) == {1}:

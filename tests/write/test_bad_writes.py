@@ -213,7 +213,7 @@ def test_a_request_of_a_write_that_fails_for_good(fs: Any, how: str) -> None:
 
 
 def test_a_file_that_was_not_there_is_not_removed() -> None:
-    from pyparq.io.remote_changes import Changes
+    from pyparq.io.folders import Changes
 
     BadFileSystem.clear()
     with pytest.raises(FileNotFoundError):

@@ -27,7 +27,7 @@ from pyparq.datasets.tables.opened_table import OpenedTable
 from pyparq.errors import OptionError
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
-from pyparq.io.given_systems import located as on_system
+from pyparq.io.locations import located as on_system
 from pyparq.io.retry import Retry
 from pyparq.option_help import READ, with_options
 from pyparq.options import ReadOptions

@@ -40,10 +40,9 @@ from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.replaced_files import companions, data_files, is_empty, partition_of
 from pyparq.datasets.write.store_claim import recover_on_store
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, TargetExistsError, WriteConflictError
-from pyparq.io.atomic_write import sync_folder
+from pyparq.io.atomic_write import rename_new, sync_folder
 from pyparq.io.file_lock import FOLDER_LOCK, Identity, locked_folder, locked_name
-from pyparq.io.given_systems import located as on_system
-from pyparq.io.renames import rename_new
+from pyparq.io.locations import located as on_system
 from pyparq.io.table_formats import check_folder
 from pyparq.io.url import is_url, local_path
 from pyparq.runtime.warn import warn_caller

@@ -19,9 +19,8 @@ from pyparq.datasets.data_files import SUMMARIES
 from pyparq.datasets.staging import PREFIX
 from pyparq.datasets.store_writes import MARKER, Marker, state_of
 from pyparq.errors import WriteConflictError
-from pyparq.io.folders import Folders, Info
-from pyparq.io.remote_changes import Changes
-from pyparq.io.roads import file_system
+from pyparq.io.folders import Changes, Folders, Info
+from pyparq.io.locations import file_system
 from pyparq.io.url import shown
 
 _QUIET_SECONDS = 24 * 3600

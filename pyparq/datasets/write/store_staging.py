@@ -21,10 +21,10 @@ from pyparq.datasets.write.commit import StagedFile, tidying
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.targets import RemoteTarget
 from pyparq.errors import DataError, WriteConflictError
-from pyparq.io.folders import Folders
-from pyparq.io.remote_changes import Changes
-from pyparq.io.roads import file_system
-from pyparq.io.sink import Sink, sink_on
+from pyparq.io.folders import Changes, Folders
+from pyparq.io.locations import file_system
+from pyparq.io.remote_sinks import sink_on
+from pyparq.io.sink import Sink
 from pyparq.io.url import shown
 from pyparq.runtime.threads import map_requests
 

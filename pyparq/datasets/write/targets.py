@@ -19,10 +19,10 @@ from pyparq.datasets.write.replaced_files import data_files, partition_of
 from pyparq.datasets.write.store_claim import StoreClaim
 from pyparq.errors import TargetExistsError, WriteConflictError
 from pyparq.io.byte_ranges import Source
-from pyparq.io.folders import Folders, Info
-from pyparq.io.remote_changes import Changes
-from pyparq.io.roads import file_system
-from pyparq.io.sink import LocalSink, Sink, sink_on
+from pyparq.io.folders import Changes, Folders, Info
+from pyparq.io.locations import file_system
+from pyparq.io.remote_sinks import sink_on
+from pyparq.io.sink import LocalSink, Sink
 from pyparq.io.source import LocalFile, source_on
 from pyparq.io.table_formats import check_folder_on
 from pyparq.io.url import shown

@@ -23,7 +23,7 @@ from pyparq.datasets.write.summaries import summary_files
 from pyparq.datasets.write.targets import LocalTarget, RemoteTarget, StagedFiles, Target
 from pyparq.errors import OptionError
 from pyparq.format.types import Schema
-from pyparq.io.given_systems import located as on_system
+from pyparq.io.locations import located as on_system
 from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
 from pyparq.option_help import WRITE, with_options

@@ -21,7 +21,7 @@ from pyparq.datasets.discovery import discover
 from pyparq.datasets.partitions import partitions_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import OptionError, ParquetError
-from pyparq.io.given_systems import located as on_system
+from pyparq.io.locations import located as on_system
 from pyparq.io.retry import Retry
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.catalog.key_segments import asked_at_once, merged

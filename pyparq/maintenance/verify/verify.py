@@ -13,7 +13,7 @@ from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.read.open_files import open_listed
 from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
 from pyparq.format.schema_node import Node
-from pyparq.io.given_systems import located as on_system
+from pyparq.io.locations import located as on_system
 from pyparq.maintenance.sources import opened_table
 from pyparq.maintenance.verify.catalog_check import check_catalog
 from pyparq.maintenance.verify.file_check import check_file

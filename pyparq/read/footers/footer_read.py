@@ -14,7 +14,7 @@ from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
 from pyparq.io.byte_ranges import Source
 from pyparq.io.companion_files import base_name, read_sibling
 from pyparq.io.fetch import Fetcher
-from pyparq.io.first_request import REMOTE_TAIL
+from pyparq.io.source import REMOTE_TAIL
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 from pyparq.read.footers.kept_footers import keep_footer, take_kept

@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pyparq.io.byte_ranges import Range
-from pyparq.io.early_requests import EarlyRequests
-from pyparq.io.fetch import Fetcher
+from pyparq.io.fetch import EarlyRequests, Fetcher
 
 MOST = 8 << 20
 """Bytes that are requested in one step before they are known to be needed. A store sends about as many in the time that

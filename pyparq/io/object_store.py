@@ -14,9 +14,18 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from pyparq.errors import ChangedFileError, OptionError
-from pyparq.io.object_errors import CHANGED, plainly
-from pyparq.io.object_requests import get_object, head_object, interruptibly, list_folder, list_objects
-from pyparq.io.object_threads import are_lost, note_use
+from pyparq.io.object_requests import (
+    CHANGED,
+    NOT_IN_A_FORK,
+    are_lost,
+    get_object,
+    head_object,
+    interruptibly,
+    list_folder,
+    list_objects,
+    note_use,
+    plainly,
+)
 from pyparq.io.url import shown
 from pyparq.runtime.safe_repr import printable
 
@@ -46,8 +55,8 @@ def _by_store(method: Callable[Concatenate[ObjectSystem, str, P], T]) -> Callabl
     return cast("Callable[Concatenate[ObjectSystem, str, P], T]", either)
 
 
-class Behind(Protocol):
-    """What the store was opened by, which can be pickled."""
+class Opened(Protocol):
+    """How the store was opened. It can be pickled."""
 
     def by_fsspec(self) -> Any:
         """The file system of fsspec for the same store."""
@@ -71,12 +80,12 @@ class ObjectSystem:
 
     def __init__(
         self, store: Any, url: str, root: str, *, writing: Callable[[], Any] | None = None, tag: str = "ETag",
-        options: Mapping[str, Any] | None = None, behind: Behind | None = None,
+        options: Mapping[str, Any] | None = None, opened: Opened | None = None,
     ) -> None:  # fmt: skip
         """``store``: of obstore. ``url`` and ``root``: how URLs and paths of its objects begin. ``writing``: makes the
         store for changes; ``None``: the same. ``tag``: what entity tags are called in the answers of fsspec's file
-        system for the same store. ``options``: storage options, whose secrets errors must not show. ``behind``: that
-        file system; ``None``: there is none."""
+        system for the same store. ``options``: storage options, whose secrets errors must not show. ``opened``: opens
+        that file system; ``None``: there is none."""
         self.store = store
         self._make_writing = writing
         self._writing: Any = None
@@ -89,13 +98,13 @@ class ObjectSystem:
         self._url = url
         self._root = root
         self.tag = tag
-        self._behind = behind
+        self._opened = opened
         self._lists_odd = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._behind is None:
+        if self._opened is None:
             return ObjectSystem, (self.store, self._url, self._root)
-        return self._behind.reopened, ()
+        return self._opened.reopened, ()
 
     @printable
     def __repr__(self) -> str:
@@ -130,14 +139,14 @@ class ObjectSystem:
 
     def behind_fsspec(self) -> Any:
         """The file system of fsspec for the same store. Raises :class:`OptionError` where there is none."""
-        if self._behind is None:
+        if self._opened is None:
             reason = (
-                "obstore does not work in a forked child of a process that has used it: start processes by 'spawn'"
+                NOT_IN_A_FORK
                 if are_lost()
                 else "obstore has no empty names, '.' and '..' in keys: give a URL, which fsspec opens too"
             )
             raise OptionError(reason, file=shown(self._url))
-        return self._behind.by_fsspec()
+        return self._opened.by_fsspec()
 
     # ---- what is there ----
 
@@ -178,7 +187,7 @@ class ObjectSystem:
         try:
             yield from list_objects(self.store, f"{key}/" if key else None, _PAGE)
         except Exception as error:
-            if type(error).__name__ != "InvalidPathError" or self._behind is None:
+            if type(error).__name__ != "InvalidPathError" or self._opened is None:
                 raise
             raise _OddKeyError(str(error)) from None
 
@@ -190,7 +199,7 @@ class ObjectSystem:
         try:
             found = list_folder(self.store, f"{key}/" if key else None)
         except Exception as error:
-            if type(error).__name__ != "InvalidPathError" or self._behind is None:
+            if type(error).__name__ != "InvalidPathError" or self._opened is None:
                 raise
             raise _OddKeyError(str(error)) from None
         folders = [{"name": self._path(str(at)), "size": 0, "type": "directory"} for at in found["common_prefixes"]]
@@ -266,9 +275,9 @@ class ObjectSystem:
         try:
             self.writing.copy(self.key(path), self.key(target))
         except Exception:
-            if self._behind is None or self.store.head(self.key(path))["size"] <= MOST_COPIED:
+            if self._opened is None or self.store.head(self.key(path))["size"] <= MOST_COPIED:
                 raise
-            self._behind.by_fsspec().cp_file(path, target)
+            self._opened.by_fsspec().cp_file(path, target)
 
     def makedirs(self, path: str, exist_ok: bool = True) -> None:
         """A store has no folders without objects."""

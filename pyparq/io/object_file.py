@@ -10,15 +10,26 @@ from typing import Any, TypeVar
 
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, UnsupportedError
 from pyparq.io.byte_ranges import Range
+from pyparq.io.file_versions import Stated
+from pyparq.io.fsspec_file import FsspecFile
 from pyparq.io.kept_files import Identity, digest_of
-from pyparq.io.object_errors import CHANGED, AnsweredError, is_an_answer, plainly
-from pyparq.io.object_requests import get_object, head_object, interruptibly
-from pyparq.io.object_threads import are_lost, note_use
+from pyparq.io.object_requests import (
+    CHANGED,
+    NOT_IN_A_FORK,
+    AnsweredError,
+    are_lost,
+    get_object,
+    head_object,
+    interruptibly,
+    is_an_answer,
+    note_use,
+    plainly,
+)
+from pyparq.io.object_store import ObjectSystem
 from pyparq.io.retry import Retry
-from pyparq.io.uploads import Upload
 from pyparq.io.url import say_tries
 from pyparq.runtime.safe_repr import printable
-from pyparq.runtime.threads import MANY_REQUESTS, map_requests
+from pyparq.runtime.threads import MANY_REQUESTS, Task, map_requests, request_pool
 
 T = TypeVar("T")
 
@@ -28,7 +39,7 @@ PART = 16 << 20
 MOST_PUT = 5_000 << 20
 """Bytes that one request puts, at most: Azure's limit, which is a little below that of S3."""
 
-_SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
+SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
 
 
 class ObjectFile:
@@ -76,10 +87,14 @@ class ObjectFile:
         self._has_ranges = False
         """The store has served one."""
 
+    def _instead(self) -> FsspecFile | None:
+        """The same file by fsspec, where that reads it."""
+        return None
+
     @property
     def road(self) -> str:
         """The library that makes the requests."""
-        return "obstore"
+        return "obstore" if self._instead() is None else "fsspec"
 
     @printable
     def __repr__(self) -> str:
@@ -88,6 +103,9 @@ class ObjectFile:
     @property
     def size(self) -> int:
         """Size of the object in bytes. Asks the server, unless a read has told it."""
+        other = self._instead()
+        if other is not None:
+            return other.size
         if self._size is None:
             self._check_usable()
             self._learn(self._asked(lambda: head_object(self.store, self.path)))
@@ -97,8 +115,10 @@ class ObjectFile:
     @property
     def identity(self) -> Identity | None:
         """What the object is known by in this process; ``None`` where that does not tell stores apart."""
-        store = self.store
-        if type(store).__name__ not in _SCHEMES or not _has_hash(store.credential_provider):
+        other, store = self._instead(), self.store
+        if other is not None:
+            return other.identity
+        if type(store).__name__ not in SCHEMES or not _has_hash(store.credential_provider):
             return None
         options = digest_of({"config": dict(store.config), "client": dict(store.client_options or {})})
         given = str(store.prefix or ""), store.credential_provider
@@ -107,6 +127,9 @@ class ObjectFile:
     @property
     def tag(self) -> str | None:
         """The strong entity tag of the object that was opened, once an answer has told it."""
+        other = self._instead()
+        if other is not None:
+            return other.tag
         return self._etag if self._etag is not None and self._etag.startswith('"') else None
 
     def is_listed_as(self, size: int, tag: str) -> bool:
@@ -115,6 +138,9 @@ class ObjectFile:
 
     def go_on(self, size: int, etag: str | None) -> None:
         """Read an object whose size and entity tag another reader has learnt."""
+        other = self._instead()
+        if other is not None:
+            other.go_on(size, etag)
         self._size, self._etag = size, etag
 
     def read_end(self, length: int) -> memoryview:
@@ -133,6 +159,9 @@ class ObjectFile:
         return self.read_ranges([(start, self.size - start)])[0] if self.size else memoryview(b"")
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
+        other = self._instead()
+        if other is not None:
+            return other.read_ranges(ranges)
         self._check_usable()
         return [self._again(ranges[0])] if len(ranges) == 1 else map_requests(self._again, ranges, self.at_a_time)
 
@@ -193,12 +222,19 @@ class ObjectFile:
 
     def check_now(self) -> None:
         """Ask whether the object is still the one that was read. Raises :class:`ChangedFileError` if it is not."""
+        other = self._instead()
+        if other is not None:
+            other.check_now()
+            return
         self._check_usable()
         self._check_same(self._asked(lambda: head_object(self.store, self.path)))
 
     def state(self) -> tuple[Any, ...]:
         """The store's current information about the object, which changes when the object is replaced. Asks the
         server."""
+        other = self._instead()
+        if other is not None:
+            return other.state()
         self._check_usable()
         meta = self._asked(lambda: head_object(self.store, self.path))
         return meta["size"], meta.get("e_tag"), meta.get("version"), meta.get("last_modified")
@@ -217,10 +253,13 @@ class ObjectFile:
         is too large for one request, are asked for their version before.
         """
         self._check_usable()
-        if only is not None and data.seek(0, os.SEEK_END) > MOST_PUT:
-            self._put_in_parts(data, only)
-            return
+        is_large = only is not None and data.seek(0, os.SEEK_END) > MOST_PUT
         data.seek(0)
+        if only is not None and is_large:
+            with self._plain_errors():
+                self._check_current(only)
+                interruptibly(lambda: self.put_in_parts(data))
+            return
         mode = "overwrite" if only is None else dict(only)
         with self._plain_errors():
             try:
@@ -232,21 +271,15 @@ class ObjectFile:
                 data.seek(0)
                 self._writing.put(self.path, data)
 
-    def _put_in_parts(self, data: Any, only: Mapping[str, str]) -> None:
-        data.seek(0)
-        with self._plain_errors():
-            self._check_current(only)
-            interruptibly(lambda: self._writing.put(self.path, data, chunk_size=PART, max_concurrency=4))
-
     @property
     def _writing(self) -> Any:
         """The store for changes."""
         return self.store
 
-    def upload(self) -> Upload:
-        """An upload of this object in parts."""
+    def put_in_parts(self, data: Any) -> None:
+        """Put an object in this place: what an open file has, or an iterator gives. Raises what obstore raises."""
         self._check_usable()
-        return Upload(lambda data: self._writing.put(self.path, data, chunk_size=PART, max_concurrency=4))
+        self._writing.put(self.path, data, chunk_size=PART, max_concurrency=4)
 
     def _check_current(self, only: Mapping[str, str]) -> None:
         now = ObjectFile(self.store, self.path)
@@ -276,14 +309,103 @@ class ObjectFile:
         if self._closed:
             raise OptionError("the file is closed", file=self.name)
         if are_lost():
-            raise OptionError(
-                "obstore does not work in a forked child of a process that has used it: start processes by 'spawn'",
-                file=self.name,
-            )
+            raise OptionError(NOT_IN_A_FORK, file=self.name)
         note_use()
 
     def _plain_errors(self) -> AbstractContextManager[None]:
         return plainly(self.name)
+
+
+class StoreFile(ObjectFile):
+    """A file behind a URL. In a forked child, where obstore does not work, fsspec reads on."""
+
+    def __init__(self, system: ObjectSystem, path: str, name: str, listed: Stated | None = None) -> None:
+        """``listed``: what a listing of the folder says of the file."""
+        super().__init__(system.store, system.key(path))
+        self.name = name
+        if not system.repeats:
+            self.most_repeats = None
+        self._system = system
+        self._full_path = path
+        self._listed = listed
+        self._is_left = system.is_odd(path)
+        """To fsspec."""
+        self._other: FsspecFile | None = None
+        self._early: Task[memoryview] | None = None
+
+    def _instead(self) -> FsspecFile | None:
+        if not (self._is_left or are_lost()):
+            return None
+        if self._other is None:
+            fs = self._system.behind_fsspec()
+            self._other = FsspecFile(fs, self._full_path, self.name, self._listed)
+            if self._size is not None:
+                self._other.go_on(self._size, self._etag)
+        self._other.retry, self._other.at_a_time = self.retry, self.at_a_time
+        return self._other
+
+    @property
+    def _writing(self) -> Any:
+        return self._system.writing
+
+    def begin_end(self, length: int) -> None:
+        """Begin to read the last ``length`` bytes. The next :meth:`read_end` has them."""
+        if self._instead() is None:
+            self._early = Task(self._end, length)
+            self._early.start(request_pool)
+
+    def read_end(self, length: int) -> memoryview:
+        early, self._early = self._early, None
+        return self._end(length) if early is None or are_lost() else early.result()
+
+    def _end(self, length: int) -> memoryview:
+        other = self._instead()
+        if other is not None:
+            return other.read_end(length)
+        try:
+            listed = None if self._listed is None or self._size is not None else self._listed.size
+            if listed is not None and not self._system.ends_by_length:
+                return self._listed_end(listed, length)
+            end = super().read_end(length)
+        except UnsupportedError:  # the server knows no ranges
+            if self._has_ranges:
+                raise
+            self._is_left = True
+            return self._end(length)
+        self._check_listed(self.size)
+        return end
+
+    def _listed_end(self, size: int, length: int) -> memoryview:
+        """The end of a file that a listing tells the size of. The answer tells whether it is still that file."""
+        self._check_usable()
+        if size == 0:
+            return memoryview(b"")
+        start = max(size - length, 0)
+        try:
+            data = self._again((start, size - start))
+        except (FileNotFoundError, PermissionError):
+            raise
+        except (OSError, ChangedFileError, CorruptFileError):
+            self._check_listed(self.size)  # a shorter file has no such range
+            raise
+        self._check_listed(self.size)
+        return data
+
+    def _check_listed(self, size: int) -> None:
+        if self._listed is not None:
+            self._listed.check_opened(size, self._etag, self._listed_tag(self._listed), self.name)
+
+    def is_listed_as(self, size: int, tag: str) -> bool:
+        listed = self._listed
+        return listed is not None and (listed.size, self._listed_tag(listed)) == (size, tag.strip('"'))
+
+    def _listed_tag(self, listed: Stated) -> str | None:
+        return dict(listed.tags).get(self._system.tag)
+
+    def close(self) -> None:
+        super().close()
+        if self._other is not None:
+            self._other.close()
 
 
 def _has_hash(value: Any) -> bool:
@@ -306,7 +428,7 @@ def _others_ignored() -> Iterator[None]:
 
 def _name(store: Any, path: str) -> str:
     """The object's name in messages, without secrets."""
-    scheme, place = _SCHEMES.get(type(store).__name__, ("", ""))
+    scheme, place = SCHEMES.get(type(store).__name__, ("", ""))
     config = getattr(store, "config", None) or {}
     root = f"{scheme}://{config[place]}" if place and place in config else f"<{type(store).__name__}>"
     prefix = str(getattr(store, "prefix", None) or "").strip("/")

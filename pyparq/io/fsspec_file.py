@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, TypeVar
 
 from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, located
 from pyparq.io.byte_ranges import Range
-from pyparq.io.file_systems import alone, is_concurrent, loops, shares_one_reader, takes_generations
+from pyparq.io.file_systems import (
+    alone,
+    has_own_reads,
+    is_concurrent,
+    loops,
+    on_loop,
+    shares_one_reader,
+    takes_generations,
+)
 from pyparq.io.file_versions import Stated, Unchanged
-from pyparq.io.fsspec_loop import on_loop
-from pyparq.io.http import Version, is_http, ranges_of
+from pyparq.io.http import Version, head_on_s3, is_http, is_s3, last_bytes, ranges_of, tells_version
 from pyparq.io.kept_files import Identity, digest_of
 from pyparq.io.retry import Retry
-from pyparq.io.s3 import head, is_s3, unchanged_ranges
-from pyparq.io.tail_read import read_end, tells_size
 from pyparq.io.url import plain_errors
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import REQUESTS, current_lane, map_requests, patiently
@@ -44,14 +49,12 @@ class FsspecFile:
     def __init__(self, fs: Any, path: str, name: str, listed: Stated | None = None) -> None:
         """``listed``: what a listing of the folder says of the file."""
         self.fs = fs
-        self._listed_size = None if listed is None else listed.size
-        self._listed_etag = None if listed is None or not is_s3(fs) else dict(listed.tags).get("ETag")
         self.path = path
         self.name = name
+        self._listed = listed
         self._size: int | None = None
-        self._etag: str | None = None
         self._version: Version | None = None
-        """Of a file behind HTTP."""
+        """Of a file behind HTTP or on S3, to which requests are bound."""
         self._unchanged: Unchanged | None = None
         """Of one on a file system whose requests cannot be bound to a version."""
         self._bound: dict[str, Any] = {}
@@ -83,18 +86,17 @@ class FsspecFile:
 
     def _asked_size(self) -> int | None:
         if is_s3(self.fs) and is_concurrent(self.fs):
-            size, self._etag = on_loop(self.fs.loop, head, self.fs, self.path)
-            return int(size)
-        if is_http(self.fs) and is_concurrent(self.fs):
-            told = patiently(lambda: self.fs.info(self.path))
-            if told.get("size") is None:
-                return None
-            self._version = Version()
-            self._version.check(int(told["size"]), told.get("ETag"), told.get("Last-Modified"))
+            self._version = on_loop(self.fs.loop, head_on_s3, self.fs, self.path)
             return self._version.size
         found = patiently(lambda: self._alone(lambda: self.fs.info(self.path)))
+        if found.get("size") is None:
+            self._state(Stated.of(found))
+            return None
+        if tells_version(self.fs):
+            self._version = Version()
+            self._version.check(int(found["size"]), found.get("ETag"), found.get("Last-Modified"))
         self._state(Stated.of(found))
-        return None if found.get("size") is None else int(found["size"])
+        return int(found["size"])
 
     def _state(self, stated: Stated) -> None:
         """The version of the file. The first one that the server states must stay."""
@@ -106,12 +108,12 @@ class FsspecFile:
     @property
     def etag(self) -> str | None:
         """The entity tag of the object on S3 that was opened, if it can be stated in requests."""
-        return self._etag if self._etag is not None and self._etag.startswith('"') else None
+        return self.tag if is_s3(self.fs) else None
 
     @property
     def identity(self) -> Identity | None:
         """What the file is known by in this process; ``None`` where no request can be bound to its version."""
-        if self._identity is None and (is_s3(self.fs) or is_http(self.fs)) and is_concurrent(self.fs):
+        if self._identity is None and tells_version(self.fs):
             options = digest_of(self.fs.storage_options)  # once: boto changes some of them when it is used
             self._identity = None if options is None else (type(self.fs), options, self.path)
         return self._identity
@@ -119,32 +121,37 @@ class FsspecFile:
     @property
     def tag(self) -> str | None:
         """The strong entity tag of the file that was opened, once an answer has told it."""
-        tag = self._etag if self._version is None else self._version.etag
-        return tag if tag is not None and tag.startswith('"') else None
+        return None if self._version is None else self._version.tag
+
+    @property
+    def _listed_tag(self) -> str | None:
+        return None if self._listed is None or not is_s3(self.fs) else dict(self._listed.tags).get("ETag")
 
     def is_listed_as(self, size: int, tag: str) -> bool:
         """Whether a listing of the folder says that the file has this size and entity tag."""
-        return self._listed_size == size and self._listed_etag == tag.strip('"')
+        return self._listed is not None and (self._listed.size, self._listed_tag) == (size, tag.strip('"'))
 
     def go_on(self, size: int, etag: str | None) -> None:
         """Read a file whose size and entity tag another reader has learnt."""
         self._size = size
-        if is_s3(self.fs):
-            self._etag = etag
-        elif is_http(self.fs):
-            self._version = Version()
-            self._version.check(size, etag, None)
+        if is_s3(self.fs) or is_http(self.fs):
+            self._version = Version(size, etag)
         else:
             self._state(Stated(size, () if etag is None else (("e_tag", etag),), ()))
+
+    def state(self) -> tuple[Any, ...]:
+        """What the file system says of the file now, which changes when it is replaced."""
+        found, names = self.fs.info(self.path), ("size", "ETag", "etag", "LastModified")
+        return tuple(sorted((name, str(found[name])) for name in names if name in found))
 
     def check_now(self) -> None:
         """Ask whether the file is still the one that was read. Raises :class:`ChangedFileError` if it is not."""
         self._check_usable()
         if self._unchanged is not None:
             self._unchanged.check_now(self.fs, self.name, self.retry)
-        elif self._etag is not None:
+        elif self._version is not None and is_s3(self.fs):
             asked = FsspecFile(self.fs, self.path, self.name)
-            if asked.size != self._size or asked._etag != self._etag:
+            if asked.size != self._size or asked.tag != self.tag:
                 raise ChangedFileError("the file has changed since it was opened: open it again", file=self.name)
 
     def begin(self) -> None:
@@ -155,34 +162,49 @@ class FsspecFile:
     def read_end(self, length: int) -> memoryview:
         """The last ``length`` bytes, all of a shorter file; and the size with them, where that is one request."""
         self._check_usable()
-        if self._listed_size is not None and not tells_size(self.fs):
-            self._size = self._listed_size
+        if self._listed is not None and self._listed.size is not None and not tells_version(self.fs):
+            self._size = self._listed.size
         if self._size is None:
             with self._plain_errors():
-                end = self._retry().once(lambda: read_end(self.fs, self.path, length))
+                end = self._retry().once(lambda: self._read_end(length))
+            if self._size is not None and self._listed is not None:
+                etag = self._version.etag if self._version is not None and is_s3(self.fs) else None
+                self._listed.check_opened(self._size, etag, self._listed_tag, self.name)
             if end is not None:
-                self._size, self._etag, self._version = end.size, end.etag, end.version
-                if end.info is not None:
-                    self._state(Stated.of(end.info))
-                self._check_listed()
-                if end.whole:
-                    self._keep(end.data)
-                elif end.data is not None:
-                    return memoryview(end.data)
+                return memoryview(end)
         start = max(self.size - length, 0)
         if start == self.size:
             return memoryview(b"")
         return self.read_ranges([(start, self.size - start)])[0]
 
-    def _check_listed(self) -> None:
-        if self._listed_size not in (None, self._size):
-            raise ChangedFileError(
-                f"the file has {self._size} bytes, but had {self._listed_size} when the dataset was listed: make the "
-                "dataset again",
-                file=self.name,
-            )
-        if self._etag is not None and self._listed_etag not in (None, self._etag.removeprefix("W/").strip('"')):
-            raise ChangedFileError("the file is not the one that was listed: make the dataset again", file=self.name)
+    def _read_end(self, length: int) -> Any:
+        """The end of the file, and with it the size. ``None`` where the server does not answer as it should, or where
+        there is no way to ask for both at once: then they are asked for one after the other."""
+        if tells_version(self.fs):
+            version = Version()
+            end = on_loop(self.fs.loop, last_bytes, self.fs, self.path, length, version)
+            if end is None or version.size is None:
+                return None
+            self._size, self._version = version.size, version
+            if end.whole:
+                self._keep(end.data)
+            return None if end.whole else end.data
+        if is_concurrent(self.fs):
+            info, data = on_loop(self.fs.loop, _info_and_end, self.fs, self.path, length)
+        elif loops(self.fs) and has_own_reads(self.fs):
+            ask = [lambda: self.fs.info(self.path), lambda: _result(lambda: self.fs.cat_file(self.path, start=-length))]
+            info, data = map_requests(patiently, ask)
+        else:
+            return None
+        return self._checked_end(info, data, length)
+
+    def _checked_end(self, info: Mapping[str, Any], data: Any, length: int) -> Any:
+        if info.get("size") is None:
+            return None
+        size = self._size = int(info["size"])
+        self._state(Stated.of(info))
+        is_wrong = isinstance(data, BaseException) or len(data) not in (min(length, size), size)
+        return None if is_wrong else data[-length:]
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
@@ -237,38 +259,27 @@ class FsspecFile:
 
     def _requested(self, ranges: Sequence[Range]) -> list[Any]:
         """The bytes of each range, or the exception that it ended in."""
-        if self._etag is not None:
-            unchanged: list[Any] = on_loop(
-                self.fs.loop, unchanged_ranges, self.fs, self.path, ranges, self._etag, self.at_a_time
-            )
-            return unchanged
         if self._version is not None:
             same: list[Any] = on_loop(
                 self.fs.loop, ranges_of, self.fs, self.path, ranges, self._version, self.at_a_time
             )
             return same
         if len(ranges) > 1 and loops(self.fs):
-            return map_requests(self._tried, ranges, self.at_a_time or REQUESTS)
+            return map_requests(lambda part: _result(lambda: self._cat(part)), ranges, self.at_a_time or REQUESTS)
         if len(ranges) == 1 or shares_one_reader(self.fs):
-            return [self._tried(r) for r in ranges]
+            return [_result(lambda part=part: self._cat(part)) for part in ranges]  # type: ignore[misc]
         starts = [offset for offset, _ in ranges]
         ends = [offset + length for offset, length in ranges]
+        bound = {"on_error": "return"} | self._bound
+        if self.at_a_time is not None and is_concurrent(self.fs):
+            bound["batch_size"] = self.at_a_time
+        paths = [self.path] * len(ranges)
         try:
-            paths, bound = [self.path] * len(ranges), dict(self._bound)
-            if self.at_a_time is not None and is_concurrent(self.fs):
-                bound["batch_size"] = self.at_a_time
             if current_lane() is not None and is_concurrent(self.fs):
-                found = on_loop(self.fs.loop, self.fs._cat_ranges, paths, starts, ends, on_error="return", **bound)
-                return list(found)
-            return list(patiently(lambda: self.fs.cat_ranges(paths, starts, ends, on_error="return", **bound)))
+                return list(on_loop(self.fs.loop, self.fs._cat_ranges, paths, starts, ends, **bound))
+            return list(patiently(lambda: self.fs.cat_ranges(paths, starts, ends, **bound)))
         except Exception as error:  # for file systems that raise although told not to
             return [error] * len(ranges)
-
-    def _tried(self, part: Range) -> Any:
-        try:
-            return self._cat(part)
-        except Exception as error:
-            return error
 
     def _cat(self, part: Range) -> Any:
         offset, length = part
@@ -295,3 +306,22 @@ class FsspecFile:
     def close(self) -> None:
         self._closed = True
         self._whole = None
+
+
+def _result(ask: Callable[[], Any]) -> Any:
+    """What a request gives, or the exception that it ends in."""
+    try:
+        return ask()
+    except Exception as error:
+        return error
+
+
+async def _info_and_end(fs: Any, path: str, length: int) -> tuple[Any, Any]:
+    """What the file system says of a file, and its end: two requests, but one wait."""
+    import asyncio
+
+    asked = fs._info(path), fs._cat_file(path, start=-length)
+    info, data = list[Any](await asyncio.gather(*asked, return_exceptions=True))
+    if isinstance(info, BaseException):
+        raise info
+    return info, data
