@@ -111,7 +111,7 @@ class Fetcher:
 
     def __init__(self, source: Source, gap: int | None = None) -> None:
         self.source = source
-        self.gap = gap_of(source, gap)
+        self.gap = gap if gap is not None else LOCAL_GAP if source.is_local else REMOTE_GAP
         self.counts = IOCounts()
         self._logger = debug_logger("io") if "logging" in sys.modules else None
         self.log: list[Range] | None = None
@@ -124,12 +124,13 @@ class Fetcher:
         """Whether its footer was kept: more questions are likely to follow."""
         self._is_proven = [True]
         """Whether the source has answered for this version. Forks share it."""
-        self._after_fork()
+        self._lock = threading.Lock()
+        self.ahead: list[EarlyRequests] = []
         fork_safety.watch(self)
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
-        self.ahead: list[EarlyRequests] = []  # in a forked child, requests of the parent do not arrive here
+        self.ahead = []  # requests of the parent do not arrive in a forked child
 
     def fork(self, gap: int | None = None) -> Fetcher:
         """A fetcher of the same source and the same tail, with its own counts. ``gap``: another gap, if given."""
@@ -159,23 +160,19 @@ class Fetcher:
         """The last ``length`` bytes (all if the file is shorter). They are kept, so later ranges inside them are
         free."""
         if self._tail_start == NOWHERE:
-            self._tail = self._read_end(length)
+            read_end = getattr(self.source, "read_end", None)
+            if read_end is None:
+                start = max(self.source.size - length, 0)
+                self._tail = self._request([(start, self.source.size - start)], 1)[0]
+            else:  # before this request, the size of a remote file is not known
+                self._tail = read_end(length)
+                self._count([(0, len(self._tail))], 1)
             self._tail_start = self.source.size - len(self._tail)
         start = max(self.source.size - length, 0)
         if start < self._tail_start:
             more = self._request([(start, self._tail_start - start)], 1)[0]
             self._tail, self._tail_start = memoryview(b"".join((more, self._tail))), start
         return self._tail[start - self._tail_start :]
-
-    def _read_end(self, length: int) -> memoryview:
-        """The first request. Before it, the size of a remote file is not known."""
-        read_end = getattr(self.source, "read_end", None)
-        if read_end is None:
-            start = max(self.source.size - length, 0)
-            return self._request([(start, self.source.size - start)], 1)[0]
-        tail: memoryview = read_end(length)
-        self._count([(0, len(tail))], 1)
-        return tail
 
     @property
     def tail(self) -> memoryview:
@@ -221,15 +218,20 @@ class Fetcher:
         Row groups are such groups. Bloom filters may lie between them, and must neither change the requests of a full
         scan nor be read.
         """
-        missing, merged = 0, []
-        ready = self._found_ahead(groups)
+        tail, size = self._tail_start, self.source.size
+        found = []
         for ranges in groups:
-            self._check(ranges)
-            absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
-            missing += len(absent)
-            merged.append(self._before_tail(merge(absent, self.gap), absent))
-        wanted = [r for part in merged for r in part]
-        fetched = iter(self._request(wanted, missing) if wanted else [])
+            views = []
+            for offset, length in ranges:
+                if not tail <= offset <= offset + length <= size:
+                    return self._fetched(groups)
+                views.append(self._tail[offset - tail :][:length])
+            found.append(views)
+        return found
+
+    def _fetched(self, groups: Sequence[Sequence[Range]]) -> list[list[memoryview]]:
+        merged, declared, ready = self._missing(groups, self.gap)
+        fetched = iter(self._request([r for part in merged for r in part], declared) if declared else [])
         found = []
         for ranges, part in zip(groups, merged, strict=True):
             starts, data = [start for start, _ in part], [next(fetched) for _ in part]
@@ -239,48 +241,40 @@ class Fetcher:
     def fetch_stretches(self, start: Int64Array, size: Int64Array) -> list[tuple[int, memoryview]]:
         """As :meth:`fetch_groups`, for ranges in arrays, one group per row. The ranges must not overlap or be empty.
         Returns the parts that were read, each with its offset. Every range lies within one part."""
-        if self.ahead:
+        end, tail = start + size, self._tail_start
+        # merge_rows has no largest size
+        if self.ahead or start.size <= FEW or int((end.max(axis=1) - start.min(axis=1)).max()) > MAX_MERGED:
             groups = [list(zip(a, b, strict=True)) for a, b in zip(start.tolist(), size.tolist(), strict=True)]
             pairs = zip(groups, self.fetch_groups(groups), strict=True)
             return [(r[0], view) for ranges, part in pairs for r, view in zip(ranges, part, strict=True)]
-        wanted, across, declared = (self._merged_lists if start.size <= FEW else self._merged_arrays)(start, size)
-        tail = self._tail_start
-        if across is not None and across[1] <= JOINED:
+        if int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > self.source.size:
+            self._check(list(zip(start.reshape(-1).tolist(), size.reshape(-1).tolist(), strict=True)))
+        starts, ends = merge_rows(start, end, self.gap, min(tail, _LARGEST))
+        before = start < min(tail, _LARGEST)
+        across = [(int(start.flat[k]), int(size.flat[k])) for k in np.flatnonzero(before & (end > min(tail, _LARGEST)))]
+        wanted = list(zip(starts.tolist(), (ends - starts).tolist(), strict=True))
+        if across and across[0][1] <= JOINED:
             wanted = [(place, min(length, tail - place)) for place, length in wanted]
-        views = self._request(wanted, declared) if wanted else []
+        views = self._request(wanted, int(np.count_nonzero(before))) if wanted else []
         found = [(place, view) for (place, _), view in zip(wanted, views, strict=True)]
-        if across is not None and across[1] <= JOINED:
-            first, length = across
+        if across and across[0][1] <= JOINED:
+            first, length = across[0]
             place, view = next((place, view) for place, view in found if place <= first < place + len(view))
             found.append((first, memoryview(b"".join((view[first - place :], self._tail[: first + length - tail])))))
         return [*found, (tail, self._tail)] if len(self._tail) else found
 
-    def _merged_lists(self, start: Int64Array, size: Int64Array) -> tuple[list[Range], Range | None, int]:
-        """The ranges to request, the one of them that continues in the tail, and the number of ranges outside the
-        tail."""
-        tail, merged, declared = self._tail_start, list[Range](), 0
-        across = None
-        for places, sizes in zip(start.tolist(), size.tolist(), strict=True):
-            ranges = list(zip(places, sizes, strict=True))
+    def _missing(
+        self, groups: Sequence[Sequence[Range]], gap: int
+    ) -> tuple[list[list[Range]], int, dict[Range, tuple[Ready, int]]]:
+        """The ranges to request for each group, the number of ranges that they serve, and the ranges that were
+        requested before, or are kept, each with its place."""
+        ready, declared, merged = self._found_ahead(groups), 0, []
+        for ranges in groups:
             self._check(ranges)
-            absent = [r for r in ranges if r[0] < tail]
+            absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
             declared += len(absent)
-            across = next((r for r in absent if r[0] + r[1] > tail), across)
-            merged += merge(absent, self.gap)
-        return merged, across, declared
-
-    def _merged_arrays(self, start: Int64Array, size: Int64Array) -> tuple[list[Range], Range | None, int]:
-        """The same for arrays."""
-        end, tail = start + size, min(self._tail_start, _LARGEST)
-        if int((end.max(axis=1) - start.min(axis=1)).max()) > MAX_MERGED:  # merge_rows has no largest size
-            return self._merged_lists(start, size)
-        if int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > self.source.size:
-            self._check(list(zip(start.reshape(-1).tolist(), size.reshape(-1).tolist(), strict=True)))
-        starts, ends = merge_rows(start, end, self.gap, tail)
-        before = start < tail
-        across = [(int(start.flat[k]), int(size.flat[k])) for k in np.flatnonzero(before & (end > tail))]
-        merged = list(zip(starts.tolist(), (ends - starts).tolist(), strict=True))
-        return merged, across[0] if across else None, int(np.count_nonzero(before))
+            merged.append(self._before_tail(merge(absent, gap), absent) if absent else absent)
+        return merged, declared, ready
 
     # ---- ahead of need
 
@@ -329,12 +323,8 @@ class Fetcher:
         return ahead
 
     def _not_there(self, groups: Sequence[Sequence[Range]], gap: int) -> EarlyRequests:
-        ready, missing, declared = self._found_ahead(groups), list[Range](), 0
-        for ranges in groups:
-            self._check(ranges)
-            absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
-            missing += self._before_tail(merge(absent, gap), absent)
-            declared += len(absent)
+        merged, declared, _ = self._missing(groups, gap)
+        missing = [r for part in merged for r in part]
         if len(groups) > 1:
             missing.sort()
             if any(offset + size > following for (offset, size), (following, _) in pairwise(missing)):
@@ -386,7 +376,8 @@ class Fetcher:
     def _count(self, ranges: Sequence[Range], declared: int) -> None:
         with self._lock:
             self.counts.requests += len(ranges)
-            self.counts.bytes += sum(length for _, length in ranges)
+            for _, length in ranges:
+                self.counts.bytes += length
             self.counts.ranges += declared
             if self.log is not None:
                 self.log += ranges

@@ -117,7 +117,11 @@ class Folders:
     def is_folder(self, path: str) -> bool:
         """Whether it is a folder. A path that may not be read is none. Raises ``OSError`` if the file system does not
         answer."""
-        ask = (lambda: self._fs.isdir(path)) if is_s3(self._fs) else (lambda: self._type_of(path) == "directory")
+        ask = (
+            (lambda: self._fs.isdir(path))
+            if is_s3(self._fs) or is_store(self._fs)
+            else (lambda: self._type_of(path) == "directory")
+        )
         try:
             return bool(self._retry.once(lambda: patiently(ask)))
         except Exception as error:

@@ -71,6 +71,11 @@ class FsspecFile:
         self._inherited = True
 
     @property
+    def place(self) -> tuple[Any, str]:
+        """The file system, and the path on it."""
+        return self.fs, self.path
+
+    @property
     def size(self) -> int:
         """Size in bytes. Asks the server, unless it is known already."""
         if self._size is None:

@@ -101,6 +101,11 @@ class ObjectFile:
         return f"<ObjectFile {self.name}>"
 
     @property
+    def place(self) -> tuple[ObjectSystem, str]:
+        """The store as a file system, and the path on it."""
+        return ObjectSystem(self.store, _name(self.store, "") + "/", ""), self.path
+
+    @property
     def size(self) -> int:
         """Size of the object in bytes. Asks the server, unless a read has told it."""
         other = self._instead()
@@ -287,16 +292,6 @@ class ObjectFile:
         if now.version != only:
             raise ChangedFileError(CHANGED, file=self.name) from None
 
-    def neighbours(self, folder: str) -> Iterator[str]:
-        """Names of the objects below a folder of the store. None for a folder that may not be listed."""
-        self._check_usable()
-        try:
-            with self._plain_errors():
-                for part in self.store.list(folder + "/"):
-                    yield from (str(meta["path"]) for meta in part)
-        except (PermissionError, UnsupportedError):
-            return
-
     def close(self) -> None:
         self._closed = True
 
@@ -343,6 +338,10 @@ class StoreFile(ObjectFile):
                 self._other.go_on(self._size, self._etag)
         self._other.retry, self._other.at_a_time = self.retry, self.at_a_time
         return self._other
+
+    @property
+    def place(self) -> tuple[ObjectSystem, str]:
+        return self._system, self._full_path
 
     @property
     def _writing(self) -> Any:

@@ -62,6 +62,11 @@ class FsspecSink(ProcessOwned):
 
         self._file._call_s3 = conditional
 
+    @property
+    def place(self) -> tuple[Any, str]:
+        """The file system, and the path on it."""
+        return self.fs, self.path
+
     def _plain_errors(self) -> AbstractContextManager[None]:
         return plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None))
 
@@ -143,6 +148,11 @@ class ObjectSink(ProcessOwned):
         self._appender = Appender(self._waiting, file.name)
         self._upload: Upload | None = None
         self.position = 0
+
+    @property
+    def place(self) -> tuple[Any, str]:
+        """The store as a file system, and the path on it."""
+        return self._object.place
 
     def replace_only(self, version: Mapping[str, str]) -> None:
         """Replace only this version of the object (:attr:`ObjectFile.version`): :meth:`commit` raises

@@ -76,13 +76,18 @@ class LocalSink(ProcessOwned):
         # ext4 and others store a file before it may replace another one. That takes less time if most of it is stored
         # by then.
         self._stores_early = kernels.begin_writeback is not None and (fsync or self._target.replaces)
-        self._begun = 0
+        self._stored = 0
         super().__init__(path)
 
     def write(self, parts: Sequence[Any]) -> None:
-        self._check_process()
-        views = [v for v in (memoryview(p).cast("B") for p in parts) if len(v)]
-        size = sum(map(len, views))
+        if self._inherited:
+            self._check_process()
+        views, size = [], 0
+        for part in parts:
+            view = memoryview(part).cast("B")
+            if len(view):
+                views.append(view)
+                size += len(view)
         if size < _SMALL:
             for view in views:
                 self._gathered += view
@@ -93,14 +98,10 @@ class LocalSink(ProcessOwned):
             for at in range(0, len(views), _MAX_PARTS):
                 self._write_all(views[at : at + _MAX_PARTS])
         self.position += size
-        if self._stores_early:
-            self._begin_writeback()
-
-    def _begin_writeback(self) -> None:
         written = self.position - len(self._gathered)
-        if written - self._begun >= _WRITEBACK and kernels.begin_writeback is not None:
-            kernels.begin_writeback(self._target.fd, self._begun, written - self._begun)
-            self._begun = written
+        if self._stores_early and written - self._stored >= _WRITEBACK and kernels.begin_writeback is not None:
+            kernels.begin_writeback(self._target.fd, self._stored, written - self._stored)
+            self._stored = written
 
     def _flush(self) -> None:
         if self._gathered:
@@ -131,7 +132,8 @@ class LocalSink(ProcessOwned):
     def commit(self) -> None:
         """As :meth:`Sink.commit`. Raises :class:`ChangedMeanwhile` where another file than :attr:`expected` would be
         replaced."""
-        self._check_process()
+        if self._inherited:
+            self._check_process()
         if self._target.fd < 0:
             return
         try:
@@ -224,7 +226,7 @@ def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any
     Raises ``OSError`` as the operating system does, :class:`OptionError` for anything else.
     """
     check_storage_options(storage_options)
-    parts = open_file_parts(where)
+    parts = open_file_parts(where) if hasattr(where, "full_name") else None  # paths do not have it
     if parts is not None:
         return _open_parts(*parts, fsync)
     # Open files of fsspec's local file system are both path and file object. They are written as file objects: the path

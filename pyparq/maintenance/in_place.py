@@ -25,7 +25,7 @@ from pyparq.io.fsspec_file import FsspecFile
 from pyparq.io.object_file import ObjectFile
 from pyparq.io.sink import LocalSink, Sink, replace_only, replace_only_read
 from pyparq.io.source import LocalFile
-from pyparq.io.table_formats import Known, managed_by, managed_in_store, managed_on
+from pyparq.io.table_formats import Known, managed_by, managed_on
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.maintenance.stale_sidecars import remove_stale
 
@@ -134,11 +134,8 @@ def check_not_managed_remotely(file: FsspecFile | ObjectFile, force: bool, known
     """The same for a file on another file system. ``known``: what its folders have been asked for."""
     if force:
         return
-    folder = file.path.rpartition("/")[0]
-    if isinstance(file, ObjectFile):
-        managed = managed_in_store(file, folder, known)
-    else:
-        managed = managed_on(file.fs, folder, known)
+    fs, path = file.place
+    managed = managed_on(fs, path.rpartition("/")[0], known)
     if managed is not None:
         raise _refusal(file.name, *managed)
 
