@@ -62,8 +62,7 @@ if TYPE_CHECKING:
     from pyparq.maintenance.merge import MergeReport, merge
     from pyparq.maintenance.report import IndexedColumn, IndexedFile, IndexReport
     from pyparq.maintenance.rewrite import rewrite
-    from pyparq.maintenance.verify.findings import Finding
-    from pyparq.maintenance.verify.report import VerificationReport
+    from pyparq.maintenance.verify.report import Finding, VerificationReport
     from pyparq.maintenance.verify.verify import verify
     from pyparq.option_values import BloomOptions, SortKey
     from pyparq.options import ReadOptions, WriteOptions
@@ -133,7 +132,7 @@ _LATER = {
     "Schema": "pyparq.format.types",
     "Batch": "pyparq.arrow.table",
     "Table": "pyparq.arrow.table",
-    "Finding": "pyparq.maintenance.verify.findings",
+    "Finding": "pyparq.maintenance.verify.report",
     "VerificationReport": "pyparq.maintenance.verify.report",
     "verify": "pyparq.maintenance.verify.verify",
     "ParquetWriter": "pyparq.write.file",

@@ -30,10 +30,10 @@ DOOR = (
     "tables.delta",
     "tables.opened_table",
     "write.commit",
-    "write.crashed_commits",
     "write.job_sources",
     "write.report",
-    "write.store_staging",
+    "write.store_commit",
+    "write.targets",
     "write.write_dataset",
 )
 """Modules of this package that other packages may use."""

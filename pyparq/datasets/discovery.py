@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyparq.datasets import unfinished_commits as writes
+from pyparq.datasets import unfinished_writes as writes
 from pyparq.datasets.data_files import DataFile, SourceFiles, partition_folders_of
 from pyparq.datasets.local_files import local_files
 from pyparq.datasets.remote_files import remote_files

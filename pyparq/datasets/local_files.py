@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from pyparq.datasets import unfinished_commits as writes
+from pyparq.datasets import unfinished_writes as writes
 from pyparq.datasets.catalog.layout import FOLDER, HEAD
 from pyparq.datasets.data_files import DataFile, SourceFiles, folders_between, is_hidden, partition_folders_of
 from pyparq.datasets.glob_patterns import alternatives, fixed_part, is_pattern
 from pyparq.datasets.staging import PREFIX, staging_folders
 from pyparq.datasets.stream_log import files_of_stream
-from pyparq.datasets.unfinished_commits import Names, Place, Unfinished
+from pyparq.datasets.unfinished_writes import Names, Place, Unfinished
 from pyparq.errors import OptionError
 from pyparq.io.folders import fits
 from pyparq.io.table_formats import STREAM_LOG

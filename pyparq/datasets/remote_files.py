@@ -19,8 +19,8 @@ from pyparq.datasets.data_files import (
 )
 from pyparq.datasets.glob_patterns import alternatives, fixed_part, is_pattern
 from pyparq.datasets.several import has_folders
-from pyparq.datasets.store_writes import partition_folders, settled
 from pyparq.datasets.stream_log import files_of_stream
+from pyparq.datasets.unfinished_writes import listed_files, partition_folders
 from pyparq.io.file_versions import Stated
 from pyparq.io.folders import MAGIC, Folders
 from pyparq.io.locations import file_system
@@ -40,7 +40,7 @@ def remote_files(url: str, storage_options: Mapping[str, Any] | None, retry: Ret
         return _remote_glob(fs, folders, path, name, storage_options)
     if posixpath.splitext(path)[1] and not url.endswith("/"):
         return one  # the name shows that it is a file, which saves a request
-    listed, unended = settled(fs, folders, lambda: folders.files(path), list(partition_folders(path)))
+    listed, unended = listed_files(fs, folders, lambda: folders.files(path), list(partition_folders(path)))
     if not listed or (list(listed) == [path] and not url.endswith("/")):
         return one
     files = _listed(fs, path, listed)
@@ -69,7 +69,7 @@ def _remote_glob(
 ) -> SourceFiles:
     root = fixed_part(path)
     beyond = [root, *partition_folders(root)] if root else []
-    listed, unended = settled(fs, folders, lambda: _matched(folders, path, root), beyond)
+    listed, unended = listed_files(fs, folders, lambda: _matched(folders, path, root), beyond)
     files = _listed(fs, root, listed, partition_folders_of(root))
     if not files:
         raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", name)

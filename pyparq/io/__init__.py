@@ -4,7 +4,6 @@ DOOR = (
     "atomic_write",
     "byte_ranges",
     "companion_files",
-    "external_files",
     "fetch",
     "file_lock",
     "file_objects",

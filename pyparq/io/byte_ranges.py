@@ -72,7 +72,7 @@ _CANNOT = {
 }
 
 
-def copy_range(source: int, target: int, start: int, stop: int) -> int:
+def copy_between(source: int, target: int, start: int, stop: int) -> int:
     """Append bytes ``[start, stop)`` of the file ``source`` to ``target`` (both descriptors). Returns the number of
     bytes.
 

@@ -15,12 +15,13 @@ from typing import Any, Protocol
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.atomic_write import Expected, open_target
-from pyparq.io.byte_ranges import Source, copy_range
+from pyparq.io.byte_ranges import Source, copy_between
 from pyparq.io.file_objects import Appender, ProcessOwned, check_opened
 from pyparq.io.fsspec_file import FsspecFile
 from pyparq.io.locations import file_system
 from pyparq.io.object_file import ObjectFile
 from pyparq.io.remote_sinks import FsspecSink, ObjectSink, sink_on
+from pyparq.io.source import LocalFile
 from pyparq.io.url import (
     check_storage_options,
     expanded,
@@ -31,6 +32,7 @@ from pyparq.io.url import (
     shown,
 )
 from pyparq.runtime import fork_safety
+from pyparq.runtime.threads import check_stopped
 
 _MAX_PARTS = 512
 """Buffers per ``writev``; the system's own limit is 1024 nearly everywhere."""
@@ -60,6 +62,23 @@ class Sink(Protocol):
 
     def abort(self) -> None:
         """Leave nothing behind, as far as the target allows. Raises no error for what cannot be undone."""
+
+
+_PIECE, _REMOTE_PIECE = 8 << 20, 32 << 20
+"""Bytes that are in memory at a time, if the system cannot copy them itself. Each request to a store takes long, so its
+pieces are larger."""
+
+
+def copy_range(sink: Sink, source: Source, start: int, stop: int) -> None:
+    """Append bytes ``[start, stop)`` of ``source`` to ``sink``. Raises :class:`CorruptFileError` if the source ends
+    before."""
+    if isinstance(sink, LocalSink) and isinstance(source, LocalFile):
+        sink.take_range(source.fileno(), start, stop)
+        return
+    piece = _PIECE if source.is_local else _REMOTE_PIECE
+    for at in range(start, stop, piece):
+        check_stopped()
+        sink.write(source.read_ranges([(at, min(piece, stop - at))]))
 
 
 class LocalSink(ProcessOwned):
@@ -124,7 +143,7 @@ class LocalSink(ProcessOwned):
         system can do that. Raises :class:`CorruptFileError` where that file ends before."""
         self._check_process()
         self._flush()
-        copied = copy_range(source, self._target.fd, start, stop)
+        copied = copy_between(source, self._target.fd, start, stop)
         self.position += copied
         if copied < stop - start:
             raise CorruptFileError(f"the file ends within the range of {stop - start} bytes at offset {start}")

@@ -8,12 +8,11 @@ DOOR = (
     "catalog.report",
     "catalog.share_reads",
     "edit_metadata",
-    "index_request",
+    "index_building",
     "kept_storage",
     "merge",
     "report",
     "rewrite",
-    "spark_metadata",
     "verify.verify",
 )
 """Modules of this package that other packages may use."""

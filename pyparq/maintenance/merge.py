@@ -16,11 +16,9 @@ from pyparq.io.locations import both_located
 from pyparq.io.sink import Sink, open_sink, replace_only
 from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, replaced_source
-from pyparq.maintenance.merged_footer import JointFooter
-from pyparq.maintenance.merged_part import Part, check_part, encrypted
-from pyparq.maintenance.sources import check_no_table, opened_table
-from pyparq.maintenance.stale_sidecars import remove_stale
+from pyparq.maintenance.file_runs import check_no_table, opened_table
+from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, remove_stale, replaced_source
+from pyparq.maintenance.merged_footer import JointFooter, Part, check_part, encrypted
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.runtime.safe_repr import printable

@@ -36,11 +36,10 @@ from pyparq.maintenance.in_place import (
     identity_of,
     is_same_file,
     is_same_object,
+    remove_stale,
     replaced_source,
 )
-from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, variants_as_stored, without_marks
-from pyparq.maintenance.spark_metadata import defaults_of
-from pyparq.maintenance.stale_sidecars import remove_stale
+from pyparq.maintenance.kept_storage import defaults_of, int96_as_bytes, storage_kept, variants_as_stored, without_marks
 from pyparq.option_help import WRITE, with_options
 from pyparq.option_values import SortKey, sort_keys
 from pyparq.options import WriteOptions

@@ -15,8 +15,7 @@ from pyparq.datasets.read.scan import DatasetPlan
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.datasets.write.job_sources import place_of
 from pyparq.format.types import Schema
-from pyparq.maintenance.kept_storage import storage_kept
-from pyparq.maintenance.spark_metadata import ROW_METADATA
+from pyparq.maintenance.kept_storage import ROW_METADATA, storage_kept
 from pyparq.option_values import sort_keys
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.spark.keys import keys_of

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import pyparq
-from pyparq.datasets import commit_record
+from pyparq.datasets import staging
 from pyparq.datasets.file_state import local_state
 from pyparq.datasets.write import commit
 from pyparq.io import file_lock
@@ -182,7 +182,7 @@ def test_file_systems_where_a_rename_changes_the_inode(
         found = local_state(path)
         return found and (*found[:2], int(found[2] or 0) + ("_pyparq" in path))
 
-    monkeypatch.setattr(commit_record, "local_state", state)
+    monkeypatch.setattr(staging, "local_state", state)
     if crashed:
         crash_at("recorded", 1, lambda: overwrite(lake, 2))
         pyparq.recover_dataset(lake)

@@ -27,7 +27,8 @@ import pytest
 import pyparq
 from pyparq.datasets.staging import PREFIX, Staging, StagingLock
 from pyparq.datasets.write import commit
-from pyparq.datasets.write.commit import Committer, StagedFile
+from pyparq.datasets.write.commit import Committer
+from pyparq.datasets.write.targets import StagedFile
 from pyparq.errors import CorruptFileError, DataError, TargetExistsError, WriteConflictError
 from pyparq.io.file_lock import FOLDER_LOCK, locked_folder
 

@@ -153,8 +153,8 @@ def test_bytes_are_copied_by_the_system_or_through_memory(tmp_path: Path, monkey
 
             monkeypatch.setattr(os, "copy_file_range", refuse, raising=False)
         with (tmp_path / "a").open("rb") as source, (tmp_path / "b").open("wb") as target:
-            assert byte_ranges.copy_range(source.fileno(), target.fileno(), 10, len(data)) == len(data) - 10
-            assert byte_ranges.copy_range(source.fileno(), target.fileno(), len(data) - 5, len(data) + 100) == 5
+            assert byte_ranges.copy_between(source.fileno(), target.fileno(), 10, len(data)) == len(data) - 10
+            assert byte_ranges.copy_between(source.fileno(), target.fileno(), len(data) - 5, len(data) + 100) == 5
         assert (tmp_path / "b").read_bytes() == data[10:] + data[-5:]
         path = tmp_path / "f.parquet"
         path.write_bytes(SOURCES["v2"])

@@ -16,8 +16,8 @@ from encryption_tools import kms_file, local_kms
 from fsspec.implementations.memory import MemoryFileSystem
 
 import pyparq
-from pyparq.datasets.write.commit import StagedFile
-from pyparq.datasets.write.store_staging import StagedObjects, StoreCommitter
+from pyparq.datasets.write.store_commit import StagedObjects, StoreCommitter
+from pyparq.datasets.write.targets import StagedFile
 from pyparq.encryption import CryptoFactory, EncryptionConfiguration
 from pyparq.errors import EncryptionError, ParquetError
 

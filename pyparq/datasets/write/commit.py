@@ -16,51 +16,64 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
+import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, Self
 
-from pyparq.datasets.commit_record import OldFile, Record, leads_out, prepare_record, publish_record, read_record
-from pyparq.datasets.data_files import is_hidden
+from pyparq.datasets.data_files import SourceFiles, is_hidden
+from pyparq.datasets.discovery import discover
 from pyparq.datasets.file_state import local_state
 from pyparq.datasets.staging import (
     RECORD,
+    OldFile,
+    Record,
     Staging,
     StagingLock,
     is_abandoned,
+    leads_out,
     make_staging,
     mode_of,
     new_name,
+    prepare_record,
+    publish_record,
+    read_record,
     remove_staging,
     staging_folders,
     stays_inside,
 )
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.replaced_files import companions, data_files, is_empty, partition_of
-from pyparq.datasets.write.store_claim import recover_on_store
-from pyparq.errors import ChangedMeanwhile, DataError, OptionError, TargetExistsError, WriteConflictError
+from pyparq.datasets.write.store_commit import recover_on_store
+from pyparq.datasets.write.targets import (
+    FILLED,
+    NOT_EMPTY,
+    StagedFile,
+    Summary,
+    companions,
+    data_files,
+    is_empty,
+    partition_of,
+    tidying,
+)
+from pyparq.errors import (
+    ChangedMeanwhile,
+    DataError,
+    OptionError,
+    TargetExistsError,
+    UnfinishedWriteWarning,
+    WriteConflictError,
+)
 from pyparq.io.atomic_write import rename_new, sync_folder
 from pyparq.io.file_lock import FOLDER_LOCK, Identity, locked_folder, locked_name
 from pyparq.io.locations import located as on_system
+from pyparq.io.retry import Retry
+from pyparq.io.sink import LocalSink, Sink
+from pyparq.io.source import LocalFile
 from pyparq.io.table_formats import check_folder
 from pyparq.io.url import is_url, local_path
 from pyparq.runtime.warn import warn_caller
-
-NOT_EMPTY = 'the folder is not empty. Give mode="append", "overwrite" or "overwrite_partitions"'
-FILLED = "another program has written to the folder meanwhile"
-MODES = ("error", "append", "overwrite", "overwrite_partitions")
-
-
-@dataclass(frozen=True, slots=True)
-class StagedFile:
-    """A complete file in staging, which a task passes to the committer. It can be pickled."""
-
-    staged: str
-    """Its path there (:meth:`Staging.place`)."""
-    path: str
-    """Where it belongs, relative to the target folder."""
-
 
 Summaries = Callable[[list[str]], list[StagedFile]]
 
@@ -445,18 +458,6 @@ def _move_back(target: str, folder: str, record: Record, ours: Mapping[str, Iden
         os.unlink(os.path.join(folder, RECORD))
 
 
-@contextmanager
-def tidying(target: str) -> Iterator[None]:
-    """Errors after the last rename do not fail the write: repeating it would add the files twice."""
-    try:
-        yield
-    except Exception as error:
-        warn_caller(f"the write to {target} is committed: do not repeat it. But what comes after that failed: {error}")
-    except BaseException as error:
-        error.add_note(f"The write to {target} is committed. Do not repeat it.")
-        raise
-
-
 def _end(target: str, folder: str, record: Record) -> None:
     """Finish: all files are in place. The record is removed first, then everything that it needed."""
     os.unlink(os.path.join(folder, RECORD))
@@ -512,3 +513,133 @@ def plain_names(target: str) -> Iterator[None]:
             error.filename = target
             del error.filename2
         raise
+
+
+class _StagedSink(LocalSink):
+    """A file in the staging folder, under the name that it will have."""
+
+    in_staging = True
+
+
+class StagedFiles:
+    """What one task writes for a local folder: files in staging. Another process commits them."""
+
+    def __init__(self, staging: Staging, attempt: str) -> None:
+        self.name = staging.target
+        self._staging = staging
+        self._attempt = attempt
+        self._staged: dict[str, str] = {}
+
+    def sink(self, path: str, fsync: bool) -> Sink:
+        staged = self._staging.place(self._attempt, len(self._staged))
+        with plain_names(self.name):
+            sink = _StagedSink(staged, fsync)
+        sink.name = os.path.join(self.name, path)
+        self._staged[path] = staged
+        return sink
+
+    def has_data(self) -> bool:
+        return bool(data_files(self._staging.target))
+
+    def staged(self, path: str) -> StagedFile:
+        """The complete file, as the committer wants it."""
+        return StagedFile(self._staged[path], path)
+
+
+class LocalTarget(StagedFiles):
+    """A local folder."""
+
+    def __init__(self, path: str, mode: str, force: bool) -> None:
+        with plain_names(path):
+            self._committer = Committer.start(path, mode, force=force)
+        super().__init__(self._committer.staging, secrets.token_hex(4))
+        self.name = path
+        self.sources: Sources | None = None
+
+    def begin(self, template: str) -> None:
+        return None
+
+    def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
+        files = [self.staged(path) for path in paths]
+        with plain_names(self.name):
+            return self._committer.commit(
+                files,
+                fsync=fsync,
+                summaries=None if summary is None else lambda kept: self._summaries(kept, summary),
+                sources=self.sources,
+            )
+
+    def _summaries(self, kept: list[str], summary: Summary) -> list[StagedFile]:
+        sources = [(path, partial(LocalFile, os.path.join(self.name, path))) for path in kept]
+        made = []
+        for path, data in summary(sources).items():
+            sink = self.sink(path, fsync=False)
+            sink.write([data])
+            sink.commit()
+            made.append(self.staged(path))
+        return made
+
+    def abort(self) -> None:
+        self._committer.abort()
+
+
+# ---- changes in place ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def without_crashed_commits(path: str) -> Iterator[None]:
+    """Hold the locks of the folders whose commits may remove the local file ``path``, and complete crashed commits
+    there.
+
+    These are the file's folder and the folders above it, as far as they are partitions. Raises
+    :class:`ChangedMeanwhile` if such a commit is under way, :class:`CorruptFileError` for a damaged commit record, and
+    ``OSError`` as the operating system does.
+    """
+    paths = {os.path.abspath(path), os.path.realpath(path)}
+    with ExitStack() as held:
+        for folder in dict.fromkeys(folder for name in sorted(paths) for folder in _folders(name)):
+            try:
+                has_lock = held.enter_context(locked_folder(folder, patient=False))
+            except OSError:  # not readable, so this user cannot commit there either
+                continue
+            complete_crashed(folder, paths, has_lock)
+        yield
+
+
+def _folders(path: str) -> Iterator[str]:
+    folder = os.path.dirname(path)
+    yield folder
+    while "=" in os.path.basename(folder):
+        folder = os.path.dirname(folder)
+        yield folder
+
+
+def found_to_change(
+    source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None
+) -> SourceFiles:
+    """The files of a source that are about to be changed in place. Crashed writes there are completed first, because
+    the old files of a commit must not be changed.
+
+    Raises :class:`ChangedMeanwhile` while a program commits a write there, and the errors of
+    :func:`pyparq.datasets.discovery.discover`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnfinishedWriteWarning)
+        found = discover(source, storage_options, retry)
+        if found.store_writes:
+            target = found.store_writes[0].target
+            raise ChangedMeanwhile(
+                f"a write to the folder has not ended. If no program writes there, pyparq.recover_dataset({target!r}) "
+                "ends it",
+                file=target,
+            )
+        if not found.unfinished:
+            return found
+        for folder in {commit.target for commit in found.unfinished}:
+            recover_dataset(folder)
+        found = discover(source, storage_options, retry)
+    if found.unfinished:
+        raise ChangedMeanwhile(
+            "another program is putting new files into their places: try again", file=found.unfinished[0].target
+        )
+    return found

@@ -13,14 +13,14 @@ from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.folder_names import NULL, escaped
 from pyparq.datasets.staging import Staging
-from pyparq.datasets.write.commit import MODES, StagedFile
+from pyparq.datasets.write.commit import LocalTarget, StagedFiles
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.partition_split import Splitter
 from pyparq.datasets.write.report import WriteReport, WrittenFile
 from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles
-from pyparq.datasets.write.store_staging import StagedObjects, StoreStaging
+from pyparq.datasets.write.store_commit import RemoteTarget, StagedObjects, StoreStaging
 from pyparq.datasets.write.summaries import summary_files
-from pyparq.datasets.write.targets import LocalTarget, RemoteTarget, StagedFiles, Target
+from pyparq.datasets.write.targets import MODES, StagedFile, Target
 from pyparq.errors import OptionError
 from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system

@@ -10,10 +10,9 @@ from typing import Any
 from pyparq.errors import ParquetError
 from pyparq.format.schema_node import Node
 from pyparq.index.statistics import parse_created_by
-from pyparq.maintenance.verify.chunk_check import ChunkCheck, ChunkResult, Place
-from pyparq.maintenance.verify.findings import Findings
-from pyparq.maintenance.verify.report import FileReport
-from pyparq.maintenance.verify.sorted_rows import check_order, checkable
+from pyparq.maintenance.verify.chunk_check import ChunkCheck
+from pyparq.maintenance.verify.report import ChunkResult, FileReport, Findings, Place
+from pyparq.maintenance.verify.value_checks import check_order, checkable
 from pyparq.option_values import SortKey
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.footer_read import ENCRYPTED_MAGIC, MAGIC
