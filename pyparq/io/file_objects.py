@@ -18,6 +18,7 @@ import errno
 import io
 import operator
 import os
+from collections.abc import Callable
 from typing import Any
 
 from pyparq.errors import DataError, OptionError
@@ -64,7 +65,7 @@ class Appender:
         if said is not None:
             said = self._number(said)
             self._counts = said > 0
-        taken = said or self._told(before, len(view))
+        taken = said or self._bytes_taken(before, len(view))
         if taken is None and said is None and not self._may_refuse():
             return len(view)
         if not taken:
@@ -79,7 +80,7 @@ class Appender:
         except TypeError:
             raise OSError(f"{self._name}: write() returned {said!r} instead of a number of bytes") from None
 
-    def _told(self, before: int | None, size: int) -> int | None:
+    def _bytes_taken(self, before: int | None, size: int) -> int | None:
         """The bytes taken since ``tell()`` returned ``before``. ``None`` if it does not tell."""
         if before is None:
             return None
@@ -127,6 +128,8 @@ class ProcessOwned:
     """A target of this process, called ``name``. Dead in a forked child: it has its parent's open files, at their
     positions, and a copy of what waits to be written to them."""
 
+    before_commit: Callable[[], None] | None = None
+    """What must not fail before the target gets its name."""
     in_staging = False
     """Whether it waits under another name for a commit."""
 

@@ -125,7 +125,7 @@ class Folders:
         try:
             return bool(self._retry.once(lambda: patiently(ask)))
         except Exception as error:
-            if not may_pass(error) and _says_no(error):
+            if not may_pass(error) and _is_answer(error):
                 return False
             with self._plain_errors(path):
                 raise
@@ -224,7 +224,7 @@ class Folders:
             return folder, []
 
 
-def _says_no(error: BaseException) -> bool:
+def _is_answer(error: BaseException) -> bool:
     """Whether the error is a real answer, rather than a failed request."""
     cause, status = cause_of(error)
     if status is not None:

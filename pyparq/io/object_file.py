@@ -27,7 +27,7 @@ from pyparq.io.object_requests import (
 )
 from pyparq.io.object_store import ObjectSystem
 from pyparq.io.retry import Retry
-from pyparq.io.url import say_tries
+from pyparq.io.url import add_tries
 from pyparq.runtime.safe_repr import printable
 from pyparq.runtime.threads import MANY_REQUESTS, Task, map_requests, request_pool
 
@@ -191,10 +191,10 @@ class ObjectFile:
             return retry.once(in_plain_words)
         except AnsweredError as error:
             plain = error.plain()
-            say_tries(plain, error)
+            add_tries(plain, error)
             raise plain from None
         except OSError as error:
-            say_tries(error, error)
+            add_tries(error, error)
             raise
 
     def _range(self, wanted: Range) -> memoryview:

@@ -84,6 +84,8 @@ class FsspecSink(ProcessOwned):
         self._check_process()
         if self._file is None:
             return
+        if self.before_commit is not None:
+            self.before_commit()
         file, self._file = self._file, None
         try:
             with self._plain_errors():
@@ -183,6 +185,8 @@ class ObjectSink(ProcessOwned):
 
     def commit(self) -> None:
         self._check_process()
+        if self.before_commit is not None:
+            self.before_commit()
         if self._upload is not None:
             upload, self._upload = self._upload, None
             try:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq.errors import OptionError, ParquetError
-from pyparq.io.url import cause_of, told
+from pyparq.io.url import cause_of, described
 from pyparq.runtime.logs import debug_logger
 from pyparq.runtime.threads import bound_requests, check_stopped, current_lane, most_requests, patiently
 
@@ -92,7 +92,7 @@ class Retry:
 def _log(tries: int, count: int, pause: float, errors: Sequence[BaseException]) -> None:
     logger = debug_logger("io")
     if logger is not None:
-        why = told(errors[0]) if errors else "the answer is too short"
+        why = described(errors[0]) if errors else "the answer is too short"
         logger.debug("%d requests are repeated in %.2f s, after try %d: %s", count, pause, tries, why)
 
 

@@ -221,7 +221,10 @@ class FileObjectSink(ProcessOwned):
 
 
 def replace_only_read(sink: Sink, source: Source) -> None:
-    """Let ``sink`` replace only the object that ``source`` has read, where the store can be told so."""
+    """Let ``sink`` replace only the object that ``source`` has read: it is asked for before the commit, and the store
+    is told, where it can be."""
+    if isinstance(sink, (FsspecSink, ObjectSink)) and isinstance(source, (FsspecFile, ObjectFile)):
+        sink.before_commit = source.check_now
     if isinstance(sink, FsspecSink) and isinstance(source, FsspecFile) and source.etag is not None:
         sink.replace_only(source.etag)
     if isinstance(sink, ObjectSink) and isinstance(source, ObjectFile) and source.version:
@@ -245,7 +248,7 @@ def open_sink(where: Any, fsync: bool = False, storage_options: Mapping[str, Any
     Raises ``OSError`` as the operating system does, :class:`OptionError` for anything else.
     """
     check_storage_options(storage_options)
-    parts = open_file_parts(where) if hasattr(where, "full_name") else None  # paths do not have it
+    parts = open_file_parts(where)
     if parts is not None:
         return _open_parts(*parts, fsync)
     # Open files of fsspec's local file system are both path and file object. They are written as file objects: the path

@@ -309,7 +309,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
     Raises ``FileNotFoundError`` and its kin as the operating system does, :class:`OptionError` for anything else.
     """
     check_storage_options(storage_options)
-    parts = open_file_parts(where) if hasattr(where, "full_name") else None  # paths do not have it
+    parts = open_file_parts(where)
     if parts is not None:
         fs, path, _ = parts
         return LocalFile(path) if is_local_system(fs) else FsspecFile(fs, path, name_on(fs, path))

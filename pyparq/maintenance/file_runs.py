@@ -30,6 +30,7 @@ from pyparq.maintenance.in_place import (
     InPlace,
     check_not_managed,
     check_not_managed_remotely,
+    check_unchanged,
     is_same_file,
     local_file,
     state_of,
@@ -143,11 +144,11 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
                 writer = _Copy(file)
             sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
             try:
-                _write(writer, sink)
                 if not copies:
                     replace_only_read(sink, file.fetcher.source)
-                if state_of(source) != before:
-                    raise ChangedFileError("the file was written to while it was read: try again")
+                _write(writer, sink)
+                if copies:
+                    check_unchanged(file.fetcher.source, before)
                 with _key_material(file, sink, job.fsync):
                     sink.commit()
             finally:

@@ -7,24 +7,21 @@ file. Files beside it that become stale are removed afterwards.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.write.commit import without_crashed_commits
-from pyparq.errors import ChangedMeanwhile, OptionError, ParquetError
+from pyparq.errors import ChangedFileError, ChangedMeanwhile, OptionError, ParquetError
 from pyparq.io.atomic_write import Expected
 from pyparq.io.byte_ranges import Source
 from pyparq.io.file_lock import Identity, has_locks
-from pyparq.io.folders import Folders
 from pyparq.io.fsspec_file import FsspecFile
 from pyparq.io.object_file import ObjectFile
-from pyparq.io.sink import LocalSink, Sink, replace_only, replace_only_read
+from pyparq.io.sink import LocalSink, replace_only
 from pyparq.io.source import LocalFile
 from pyparq.io.table_formats import Known, managed_by, managed_on
 from pyparq.io.url import is_url, local_path, shown
@@ -125,7 +122,7 @@ class InPlace:
         self.check()
         if not has_locks():  # Windows, which replaces no file that is open
             self.close()
-        replace_only(sink, only(self.identity, self.path))
+        replace_only(sink, expected_file(self.identity, self.path))
         sink.commit()
         notes = remove_stale(self.path)
         if self.other_names:
@@ -141,7 +138,7 @@ class InPlace:
         self.source.close()
 
 
-def only(identity: Identity, path: str) -> Expected:
+def expected_file(identity: Identity, path: str) -> Expected:
     """Allow to replace the file at ``path`` only if it is still this file, and no crashed write is about to remove
     it."""
     return Expected(identity, partial(without_crashed_commits, path))
@@ -182,7 +179,7 @@ def replaced_source(own: Identity | None, target: Any) -> Expected:
     """
     if own is None:
         raise ChangedMeanwhile("the file was made while it was read. Nothing was written: try again", file=str(target))
-    return only(own, local_file(target) or str(target))
+    return expected_file(own, local_file(target) or str(target))
 
 
 def local_file(source: Any) -> str | None:
@@ -220,45 +217,17 @@ def _refusal(path: str, format_: str, table: str) -> OptionError:
     )
 
 
-class OnlyAsRead:
-    """A sink for a file in a store, made from the file that it replaces: it replaces that version, and no other."""
-
-    def __init__(self, sink: Sink, source: FsspecFile | ObjectFile) -> None:
-        replace_only_read(sink, source)
-        self.name = sink.name
-        self._sink = sink
-        self._source = source
-
-    @property
-    def position(self) -> int:
-        return self._sink.position
-
-    def write(self, parts: Sequence[Any]) -> None:
-        self._sink.write(parts)
-
-    def commit(self) -> None:
-        """As :meth:`Sink.commit`. Raises :class:`ChangedFileError` where another file would be replaced."""
-        self._source.check_now()
-        self._sink.commit()
-
-    def abort(self) -> None:
-        self._sink.abort()
-
-
-_STATE = ("size", "mtime", "ETag", "etag", "LastModified", "last_modified", "updated", "generation", "created")
-"""Names under which fsspec file systems report the state of a file."""
-
-
 def state_of(source: Source) -> tuple[Any, ...]:
-    """The state of a source, which changes with its contents as far as can be known."""
-    if isinstance(source, LocalFile):
-        status = os.fstat(source.fileno())
-        return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
-    if isinstance(source, FsspecFile):
-        found = Folders(source.fs, source.retry).info(source.path)
-        if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source.name)
-        return tuple(found.get(name) for name in _STATE)
-    if isinstance(source, ObjectFile):
-        return source.state()
-    return ()
+    """The state of a local file, which changes with its contents as far as can be known."""
+    if not isinstance(source, LocalFile):
+        return ()
+    status = os.fstat(source.fileno())
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
+
+
+def check_unchanged(source: Source, before: tuple[Any, ...]) -> None:
+    """Raise :class:`ChangedFileError` for a file that has changed since its state was ``before``, or it was opened."""
+    if isinstance(source, (FsspecFile, ObjectFile)):
+        source.check_now()
+    elif state_of(source) != before:
+        raise ChangedFileError("the file was written to while it was read: try again")

@@ -138,7 +138,7 @@ class IndexWriter:
         if self._in_groups:
             self._insert_filters()
         self._layout.cuts = cuts
-        self._layout.settle()
+        self._layout.place_all()
         if self._layout.inserts or cuts:
             self._move()
 

@@ -18,7 +18,7 @@ from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.file_runs import check_no_table, opened_table
 from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, remove_stale, replaced_source
-from pyparq.maintenance.merged_footer import JointFooter, Part, check_part, encrypted
+from pyparq.maintenance.merged_footer import MergedFooter, Part, check_part, encrypted
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.runtime.safe_repr import printable
@@ -106,7 +106,7 @@ def merge(
         path = os.fsdecode(target)
         check_not_managed(local_path(path) or path, force)
     parts = _parts(listed, ReadOptions(limits=limits or DEFAULT_LIMITS), storage_options)
-    footer = JointFooter(parts)
+    footer = MergedFooter(parts)
     sink = open_sink(target, fsync, storage_options if is_url(target) else None)
     try:
         if any(is_same_file(file.where, target) for file in listed):

@@ -61,7 +61,7 @@ class Part:
             check_own_index(file, chunk)
         self._layout = Layout(self.footer.start)
         self._layout.cuts = free_ranges(self._indexes(), self._others(), self.footer.start)
-        self._layout.settle()
+        self._layout.place_all()
         self._shift = 0
         self.without_bounds: dict[int, tuple[int, ...]] = {}
         """For each leaf column, the fields of its statistics to leave out. Its ColumnIndexes are left out too."""
@@ -171,7 +171,7 @@ _SPARK = tuple(key.decode() for key in (VERSION, LEGACY_DATES, LEGACY_INT96, TIM
 """These keys together tell the calendar of dates and timestamps."""
 
 
-class JointFooter:
+class MergedFooter:
     """Decides before any write what the merged files lose. :meth:`parts` is called when all are stored.
 
     Raises :class:`UnsupportedError` for files that readers would read differently under one footer.
