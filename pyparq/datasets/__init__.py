@@ -30,6 +30,7 @@ DOOR = (
     "tables.delta",
     "tables.opened_table",
     "write.commit",
+    "write.folder_commit",
     "write.job_sources",
     "write.report",
     "write.store_commit",

@@ -8,6 +8,7 @@ DOOR = (
     "catalog.report",
     "catalog.share_reads",
     "edit_metadata",
+    "in_place",
     "index_building",
     "kept_storage",
     "merge",

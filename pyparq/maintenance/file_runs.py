@@ -13,7 +13,6 @@ from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.discovery import discover
 from pyparq.datasets.read.dataset import Dataset, files_of
 from pyparq.datasets.several import names_many
-from pyparq.datasets.write.commit import found_to_change
 from pyparq.encryption.material import parse_external, parse_fields, reference_of, sibling_name
 from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
 from pyparq.io.companion_files import base_name, material_stored, read_sibling
@@ -31,6 +30,7 @@ from pyparq.maintenance.in_place import (
     check_not_managed,
     check_not_managed_remotely,
     check_unchanged,
+    found_to_change,
     is_same_file,
     local_file,
     state_of,

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from pyparq.datasets.data_files import DataFile
-from pyparq.datasets.write.commit import without_crashed_commits
-from pyparq.errors import ChangedFileError, ChangedMeanwhile, OptionError, ParquetError
+from pyparq.datasets.data_files import DataFile, SourceFiles
+from pyparq.datasets.discovery import discover
+from pyparq.datasets.write.commit import recover_dataset
+from pyparq.datasets.write.folder_commit import complete_crashed
+from pyparq.errors import ChangedFileError, ChangedMeanwhile, OptionError, ParquetError, UnfinishedWriteWarning
 from pyparq.io.atomic_write import Expected
 from pyparq.io.byte_ranges import Source
-from pyparq.io.file_lock import Identity, has_locks
+from pyparq.io.file_lock import Identity, has_locks, locked_folder
 from pyparq.io.fsspec_file import FsspecFile
 from pyparq.io.object_file import ObjectFile
+from pyparq.io.retry import Retry
 from pyparq.io.sink import LocalSink, replace_only
 from pyparq.io.source import LocalFile
 from pyparq.io.table_formats import Known, managed_by, managed_on
@@ -231,3 +236,65 @@ def check_unchanged(source: Source, before: tuple[Any, ...]) -> None:
         source.check_now()
     elif state_of(source) != before:
         raise ChangedFileError("the file was written to while it was read: try again")
+
+
+# ---- crashed commits: one that is about to remove a file is completed before the file is changed
+
+
+@contextmanager
+def without_crashed_commits(path: str) -> Iterator[None]:
+    """Hold the locks of the folders whose commits may remove the local file ``path``, and complete crashed commits
+    there.
+
+    These are the file's folder and the folders above it, as far as they are partitions. Raises
+    :class:`ChangedMeanwhile` if such a commit is under way, :class:`CorruptFileError` for a damaged commit record, and
+    ``OSError`` as the operating system does.
+    """
+    paths = {os.path.abspath(path), os.path.realpath(path)}
+    with ExitStack() as held:
+        for folder in dict.fromkeys(folder for name in sorted(paths) for folder in _folders(name)):
+            try:
+                has_lock = held.enter_context(locked_folder(folder, patient=False))
+            except OSError:  # not readable, so this user cannot commit there either
+                continue
+            complete_crashed(folder, paths, has_lock)
+        yield
+
+
+def _folders(path: str) -> Iterator[str]:
+    folder = os.path.dirname(path)
+    yield folder
+    while "=" in os.path.basename(folder):
+        folder = os.path.dirname(folder)
+        yield folder
+
+
+def found_to_change(
+    source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None
+) -> SourceFiles:
+    """The files of a source that are about to be changed in place. Crashed writes there are completed first, because
+    the old files of a commit must not be changed.
+
+    Raises :class:`ChangedMeanwhile` while a program commits a write there, and the errors of
+    :func:`pyparq.datasets.discovery.discover`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnfinishedWriteWarning)
+        found = discover(source, storage_options, retry)
+        if found.store_writes:
+            target = found.store_writes[0].target
+            raise ChangedMeanwhile(
+                f"a write to the folder has not ended. If no program writes there, pyparq.recover_dataset({target!r}) "
+                "ends it",
+                file=target,
+            )
+        if not found.unfinished:
+            return found
+        for folder in {commit.target for commit in found.unfinished}:
+            recover_dataset(folder)
+        found = discover(source, storage_options, retry)
+    if found.unfinished:
+        raise ChangedMeanwhile(
+            "another program is putting new files into their places: try again", file=found.unfinished[0].target
+        )
+    return found

@@ -15,7 +15,7 @@ from test_after_a_crash import crash_at
 import pyparq
 from pyparq import col
 from pyparq.datasets import unfinished_writes
-from pyparq.datasets.write import commit
+from pyparq.datasets.write import folder_commit
 from pyparq.errors import UnfinishedWriteWarning
 
 STEPS = [
@@ -172,7 +172,7 @@ def test_a_reader_during_commits(lake: Path, monkeypatch: pytest.MonkeyPatch) ->
             warnings.simplefilter("ignore", UnfinishedWriteWarning)
             seen.append(generations(lake))
 
-    monkeypatch.setattr(commit, "reached", reached)
+    monkeypatch.setattr(folder_commit, "reached", reached)
     overwrite(lake)()
     assert all(found in ({1: 100}, {2: 100}) for found in seen)
     assert {1: 100} in seen
