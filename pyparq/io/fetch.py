@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -41,6 +42,8 @@ FEW = 32
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
 _LARGEST = (1 << 63) - 1
+
+_START = itemgetter(0)
 
 NOWHERE = 1 << 63
 """Start of the tail before there is one: behind all files."""
@@ -231,11 +234,16 @@ class Fetcher:
 
     def _fetched(self, groups: Sequence[Sequence[Range]]) -> list[list[memoryview]]:
         merged, declared, ready = self._missing(groups, self.gap)
-        fetched = iter(self._request([r for part in merged for r in part], declared) if declared else [])
-        found = []
+        wanted: list[Range] = []
+        for part in merged:
+            wanted += part
+        fetched, found, done = self._request(wanted, declared) if declared else [], [], 0
         for ranges, part in zip(groups, merged, strict=True):
-            starts, data = [start for start, _ in part], [next(fetched) for _ in part]
-            found.append([self._view(r, starts, data, ready.get(r)) for r in ranges])
+            starts, data, views = list(map(_START, part)), fetched[done : done + len(part)], []
+            for r in ranges:
+                views.append(self._view(r, starts, data, ready.get(r)))
+            found.append(views)
+            done += len(part)
         return found
 
     def fetch_stretches(self, start: Int64Array, size: Int64Array) -> list[tuple[int, memoryview]]:
@@ -268,12 +276,17 @@ class Fetcher:
     ) -> tuple[list[list[Range]], int, dict[Range, tuple[Ready, int]]]:
         """The ranges to request for each group, the number of ranges that they serve, and the ranges that were
         requested before, or are kept, each with its place."""
-        ready, declared, merged = self._found_ahead(groups), 0, []
+        ready = self._found_ahead(groups) if self.ahead or self.kept is not None else {}
+        tail, declared, merged = self._tail_start, 0, []
         for ranges in groups:
             self._check(ranges)
-            absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
+            absent = []
+            for r in ranges:
+                if r[0] < tail and r[1] > 0 and r not in ready:
+                    absent.append(r)
             declared += len(absent)
-            merged.append(self._before_tail(merge(absent, gap), absent) if absent else absent)
+            joined = merge(absent, gap) if absent else absent
+            merged.append(joined if tail == NOWHERE else self._before_tail(joined, absent))
         return merged, declared, ready
 
     # ---- ahead of need
@@ -334,8 +347,6 @@ class Fetcher:
     def _found_ahead(self, groups: Sequence[Sequence[Range]]) -> dict[Range, tuple[Ready, int]]:
         """The ranges that were requested before, or are kept, each with its place."""
         found = dict[Range, tuple[Ready, int]]()
-        if self.kept is None and not self.ahead:
-            return found
         known: list[Ready] = [*self.ahead] if self.kept is None else [*self.ahead, self.kept]
         for offset, length in (r for ranges in groups for r in ranges):
             end = min(offset + length, self._tail_start)

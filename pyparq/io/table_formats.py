@@ -37,6 +37,8 @@ _CLASSES = {("deltalake", "DeltaTable"): DELTA, ("pyiceberg", "Table"): ICEBERG,
 def format_of(source: Any) -> str | None:
     """The format of a table that ``deltalake`` or ``pyiceberg`` has opened. ``None`` for any other object. Neither
     package is imported."""
+    if isinstance(source, (str, os.PathLike)):
+        return None
     names = ((cls.__module__.partition(".")[0], cls.__name__) for cls in type(source).__mro__)
     return next((_CLASSES[name] for name in names if name in _CLASSES), None)
 
