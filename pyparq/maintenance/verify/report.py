@@ -102,7 +102,7 @@ class Findings:
         self.add(kind, structure, error.message, page=error.page)
 
 
-Place = tuple[int, int, str]
+Extent = tuple[int, int, str]
 """The start and end of a part of the file, and its name."""
 
 
@@ -121,7 +121,7 @@ class ChunkResult:
     node: Node
     findings: list[Finding] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
+    places: list[Extent] = field(default_factory=list)
     meta: Any = None
     """ColumnMetaData as it stands in the footer."""
     pages: int = 0
