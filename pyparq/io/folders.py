@@ -274,34 +274,31 @@ def _path_of(info: Info) -> str:
 # ---- changes ---------------------------------------------------------------------------------------------------------
 
 
-class Changes:
-    """Changes to one file system. Paths are its own. ``name`` is what messages call the file.
-
-    Raises ``OSError``, as :func:`plain_errors` has it.
-    """
+class Changes(Folders):
+    """Folders that are changed. ``name`` is what messages call the file."""
 
     def __init__(self, fs: Any, storage_options: Mapping[str, Any] | None = None) -> None:
-        self._fs = fs
+        super().__init__(fs)
         self._options = storage_options or getattr(fs, "storage_options", None)
-        self._retry = Retry().at_most(1) if is_s3(fs) or is_store(fs) else Retry()
+        if is_store(fs):
+            self._retry = self._retry.at_most(1)
 
     def put(self, path: str, data: bytes, name: str) -> None:
         """A small file with these bytes."""
-        self._made(path, name, lambda: self._fs.pipe_file(path, data), in_folder=True)
+        self._changed(path, name, lambda: self._fs.pipe_file(path, data), in_folder=True)
 
     def create(self, path: str, data: bytes, name: str) -> bool:
         """A new small file with these bytes, which no other program writes. ``False`` if there is one already.
 
         One request decides where the store knows conditional writes. Other stores are asked before and after.
         """
-        folders = Folders(self._fs)
-        if not creates_at_once(self._fs) and folders.content(path) is not None:
+        if not creates_at_once(self._fs) and self.content(path) is not None:
             return False
         options = {"mode": "create"} if takes_modes(self._fs) else {}
         # Where there is one, it may be our own: the answer to the first try may have been lost.
         with suppress(FileExistsError, ChangedFileError):
-            self._made(path, name, lambda: self._fs.pipe_file(path, data, **options), in_folder=True)
-        return folders.content(path) == data
+            self._changed(path, name, lambda: self._fs.pipe_file(path, data, **options), in_folder=True)
+        return self.content(path) == data
 
     def replace(self, path: str, before: bytes, data: bytes, name: str) -> bool:
         """Put other bytes into a small file that holds ``before``. ``False`` if it holds others.
@@ -310,15 +307,14 @@ class Changes:
         """
         if is_store(self._fs) and self._fs.is_odd(path):
             return Changes(self._fs.behind_fsspec(), self._options).replace(path, before, data, name)
-        folders = Folders(self._fs)
         with suppress(FileNotFoundError, ChangedFileError):  # the first try may have done it
             if is_s3(self._fs):
-                self._made(path, name, lambda: self._replaced_on_s3(path, before, data))
+                self._changed(path, name, lambda: self._replaced_on_s3(path, before, data))
             elif is_store(self._fs):
-                self._made(path, name, lambda: self._fs.replace_content(path, before, data))
-            elif folders.content(path) == before:
-                self._made(path, name, lambda: self._fs.pipe_file(path, data))
-        return folders.content(path) == data
+                self._changed(path, name, lambda: self._fs.replace_content(path, before, data))
+            elif self.content(path) == before:
+                self._changed(path, name, lambda: self._fs.pipe_file(path, data))
+        return self.content(path) == data
 
     def _replaced_on_s3(self, path: str, before: bytes, data: bytes) -> None:
         from fsspec.asyn import sync
@@ -328,14 +324,14 @@ class Changes:
 
     def opened(self, path: str, name: str) -> Any:
         """A new file, open to be written to."""
-        return self._made(path, name, lambda: self._fs.open(path, "wb"))
+        return self._changed(path, name, lambda: self._fs.open(path, "wb"))
 
     def copy(self, path: str, target: str, name: str) -> None:
-        self._made(target, name, lambda: self._fs.cp_file(path, target))
+        self._changed(target, name, lambda: self._fs.cp_file(path, target))
 
     def make_folder(self, path: str, name: str) -> None:
         """With those above it, where they are missing."""
-        self._made(path, name, lambda: self._fs.makedirs(path, exist_ok=True))
+        self._changed(path, name, lambda: self._fs.makedirs(path, exist_ok=True))
 
     def remove(self, path: str, name: str) -> None:
         """Remove a file. Raises ``FileNotFoundError`` where it was not there."""
@@ -350,7 +346,7 @@ class Changes:
                 if asked == 1:
                     raise
 
-        self._made(path, name, remove)
+        self._changed(path, name, remove)
 
     def remove_folder(self, path: str, name: str) -> None:
         """Remove a folder with all that is in it, if it is there."""
@@ -360,7 +356,7 @@ class Changes:
             with suppress(FileNotFoundError):
                 self._fs.rm(path, recursive=True)
 
-        self._made(path, name, remove)
+        self._changed(path, name, remove)
 
     def rename(self, path: str, target: str, name: str) -> None:
         """Give a file that only we know the name ``target``, whatever has it now."""
@@ -377,19 +373,12 @@ class Changes:
         def rename() -> None:
             nonlocal asked
             asked += 1
-            if asked == 1 or self._is_there(path):
+            if asked == 1 or self._info(path) is not None:
                 self._fs.mv(path, target)
 
-        self._made(target, name, rename)
+        self._changed(target, name, rename)
 
-    def _is_there(self, path: str) -> bool:
-        try:
-            self._fs.info(path)
-        except FileNotFoundError:
-            return False
-        return True
-
-    def _made(self, path: str, name: str, make: Callable[[], T], in_folder: bool = False) -> T:
+    def _changed(self, path: str, name: str, make: Callable[[], T], in_folder: bool = False) -> T:
         """The result of ``make``. ``in_folder``: where it fails because the folder is not there yet, that is made."""
         try:
             with plain_errors(name, path, self._options):
@@ -398,4 +387,4 @@ class Changes:
             if not in_folder or lists_at_once(self._fs):  # a store has no folders, and the bucket is not ours to make
                 raise
         self.make_folder(posixpath.dirname(path), name)
-        return self._made(path, name, make)
+        return self._changed(path, name, make)

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
-from pyparq.io.atomic_write import Expected, open_target
+from pyparq.io.atomic_write import Expected, Target
 from pyparq.io.byte_ranges import Source, copy_between
 from pyparq.io.file_objects import Appender, ProcessOwned, check_opened
 from pyparq.io.fsspec_file import FsspecFile
@@ -91,7 +91,7 @@ class LocalSink(ProcessOwned):
         self.position = 0
         self._gathered = bytearray()
         self._fsync = fsync
-        self._target = open_target(path)
+        self._target = Target(path)
         # ext4 and others store a file before it may replace another one. That takes less time if most of it is stored
         # by then.
         self._stores_early = kernels.begin_writeback is not None and (fsync or self._target.replaces)

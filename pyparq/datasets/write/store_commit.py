@@ -48,7 +48,6 @@ class StoreClaim:
 
     def __init__(self, fs: Any, root: str, name: str, storage_options: Mapping[str, Any] | None) -> None:
         """``root``: path of the folder on ``fs``. ``name``: what messages call it."""
-        self._fs = fs
         self._path = posixpath.join(root, MARKER)
         self._name = name
         self._changes = Changes(fs, storage_options)
@@ -66,8 +65,18 @@ class StoreClaim:
         begun = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         marker = Marker(secrets.token_hex(8), mode, begun, template, tuple(new))
         if not self._changes.create(self._path, marker.to_bytes(), self._name):
-            raise WriteConflictError(_under_way(self._fs, self._path, self._name), file=self._name)
+            raise WriteConflictError(self._under_way(), file=self._name)
         self._marker = marker
+
+    def _under_way(self) -> str:
+        data = self._changes.content(self._path)
+        if data is None:
+            return "another program writes to the folder at the same time"
+        other = Marker.parse(data, posixpath.join(self._name, MARKER))
+        return (
+            f'another write with mode="{other.mode}" began here at {other.begun} and has not ended. If its program '
+            f"does not run any more, pyparq.recover_dataset({self._name!r}) ends it"
+        )
 
     def keep(self, paths: Iterable[str]) -> None:
         """Note which of the files that are there are called as new ones."""
@@ -102,7 +111,7 @@ class StoreClaim:
         this write, unless it counts already."""
         if self._marker is None:
             return
-        if Folders(self._fs).content(self._path) != self._marker.to_bytes():
+        if self._changes.content(self._path) != self._marker.to_bytes():
             if not self.counts:
                 self._lost()
             self._marker = None
@@ -116,17 +125,6 @@ class StoreClaim:
         raise WriteConflictError(
             "another program has ended this write, or writes to the folder at the same time", file=self._name
         )
-
-
-def _under_way(fs: Any, path: str, name: str) -> str:
-    data = Folders(fs).content(path)
-    if data is None:
-        return "another program writes to the folder at the same time"
-    other = Marker.parse(data, posixpath.join(name, MARKER))
-    return (
-        f'another write with mode="{other.mode}" began here at {other.begun} and has not ended. If its program does '
-        f"not run any more, pyparq.recover_dataset({name!r}) ends it"
-    )
 
 
 class RemoteTarget:
@@ -155,7 +153,7 @@ class RemoteTarget:
 
     def _listed(self) -> dict[str, Info]:
         """All files below the folder, by path relative to it, but for those of writes that are under way."""
-        inside, listed = len(self._root), sorted(Folders(self._fs).files(self._root).items())
+        inside, listed = len(self._root), sorted(self._changes.files(self._root).items())
         found = {path[inside:].lstrip("/"): info for path, info in listed}
         return {path: info for path, info in found.items() if not path.startswith(PREFIX) and path != MARKER}
 
@@ -378,18 +376,18 @@ def recover_on_store(url: str, storage_options: Mapping[str, Any] | None) -> int
     """:func:`pyparq.recover_dataset` for a folder on a store."""
     fs, path = file_system(url, "writing", "write to", storage_options)
     root, name = path.rstrip("/"), shown(url)
-    changes, folders = Changes(fs, storage_options), Folders(fs)
-    ended = int(_marker_recovered(folders, changes, root, name))
-    for folder in _abandoned(folders.files(root), root):
+    changes = Changes(fs, storage_options)
+    ended = int(_marker_recovered(changes, root, name))
+    for folder in _abandoned(changes.files(root), root):
         changes.remove_folder(folder, name)
         ended += 1
     return ended
 
 
-def _marker_recovered(folders: Folders, changes: Changes, root: str, name: str) -> bool:
+def _marker_recovered(changes: Changes, root: str, name: str) -> bool:
     """End the write that has a marker in the folder. Returns whether there was one."""
     path = posixpath.join(root, MARKER)
-    data = folders.content(path)
+    data = changes.content(path)
     if data is None:
         return False
     marker = Marker.parse(data, posixpath.join(name, MARKER))
@@ -398,7 +396,7 @@ def _marker_recovered(folders: Folders, changes: Changes, root: str, name: str) 
     if not changes.replace(path, data, own.to_bytes(), name):
         raise WriteConflictError("the write goes on: its program still runs", file=name)
     hidden, inside = marker.hides(), len(root) + 1
-    gone = [file for file, info in folders.files(root).items() if hidden(file[inside:], info)]
+    gone = [file for file, info in changes.files(root).items() if hidden(file[inside:], info)]
     for file in [*gone, *(posixpath.join(root, summary) for summary in SUMMARIES), path]:
         with suppress(FileNotFoundError):
             changes.remove(file, posixpath.join(name, file[inside:]))
