@@ -10,7 +10,7 @@ DOOR = (
     "file_systems",
     "file_versions",
     "folders",
-    "fsspec_file",
+    "remote_file",
     "kept_files",
     "locations",
     "object_file",

@@ -36,6 +36,8 @@ class Version:
         self.size = size
         self.etag = etag
         self.modified: str | None = None
+        self.generation: str | None = None
+        """What a store of obstore has beside a tag."""
 
     @property
     def tag(self) -> str | None:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.io.object_requests import are_lost, note_use
 from pyparq.io.object_store import ObjectSystem
+from pyparq.io.remote_file import SCHEMES
 from pyparq.io.store_options import (
     NotForObstore,
     StoreOptions,
@@ -40,7 +41,6 @@ from pyparq.runtime.logs import debug_logger
 
 LIBRARIES = ("obstore", "fsspec")
 VARIABLE = "PYPARQ_FILESYSTEM"
-SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
 
 Options = Mapping[str, Any] | None
 

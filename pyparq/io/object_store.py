@@ -65,6 +65,10 @@ class Opened(Protocol):
         """The store, or the file system of fsspec, opened again in another process."""
 
 
+PART = 16 << 20
+"""Bytes of a part of an upload: 10,000 of them are allowed on S3."""
+MOST_PUT = 5_000 << 20
+"""Bytes that one request puts, at most: Azure's limit, which is a little below that of S3."""
 MOST_COPIED = 5 << 30
 """Bytes that S3 copies in one request, at most."""
 
@@ -136,6 +140,11 @@ class ObjectSystem:
         """Whether obstore cannot name it, or cannot be used in this process."""
         key = path[len(self._root) :].removeprefix("/" if self._root else "").removesuffix("/")
         return are_lost() or bool(key and _ODD.search(key))
+
+    @property
+    def has_fsspec(self) -> bool:
+        """Whether there is a file system of fsspec for the same store."""
+        return self._opened is not None
 
     def behind_fsspec(self) -> Any:
         """The file system of fsspec for the same store. Raises :class:`OptionError` where there is none."""
@@ -240,6 +249,40 @@ class ObjectSystem:
         return f"{self._root}/{key}" if self._root else key
 
     # ---- changes ----
+
+    def put(self, path: str, data: Any, name: str, only: Mapping[str, str] | None = None) -> None:
+        """Put the bytes of an open file. ``only``: the version that they may replace.
+
+        Raises :class:`ChangedFileError` where there is another version. Stores that cannot be told so, and all for what
+        is too large for one request, are asked for their version before.
+        """
+        self._used()
+        key, is_large = self.key(path), only is not None and data.seek(0, os.SEEK_END) > MOST_PUT
+        data.seek(0)
+        with plainly(name):
+            if only is not None and is_large:
+                self._check_version(key, only, name)
+                interruptibly(lambda: self.put_in_parts(path, data))
+                return
+            try:
+                mode = "overwrite" if only is None else dict(only)
+                interruptibly(lambda: self.writing.put(key, data, mode=mode))
+            except Exception as error:
+                if only is None or type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
+                    raise
+                self._check_version(key, only, name)
+                data.seek(0)
+                self.writing.put(key, data)
+
+    def put_in_parts(self, path: str, data: Any) -> None:
+        """Put what an open file has, or an iterator gives. Raises what obstore raises."""
+        self._used()
+        self.writing.put(self.key(path), data, chunk_size=PART, max_concurrency=4)
+
+    def _check_version(self, key: str, only: Mapping[str, str], name: str) -> None:
+        meta = head_object(self.store, key)
+        if {part: meta[part] for part in ("e_tag", "version") if meta.get(part)} != only:
+            raise ChangedFileError(CHANGED, file=name) from None
 
     @_by_store
     def pipe_file(self, path: str, data: bytes, mode: str = "overwrite") -> None:

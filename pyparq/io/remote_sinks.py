@@ -8,14 +8,15 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import IO, Any
 
 from pyparq.io.atomic_write import hidden_name
 from pyparq.io.file_objects import Appender, ProcessOwned
 from pyparq.io.file_systems import is_of_pyarrow, is_store
 from pyparq.io.folders import Changes
-from pyparq.io.object_file import ObjectFile, StoreFile
 from pyparq.io.object_requests import plainly
+from pyparq.io.remote_file import RemoteFile
 from pyparq.io.url import plain_errors
 
 IN_MEMORY = 32 << 20
@@ -142,7 +143,7 @@ def _uploads(fs: Any, buffered: type) -> bool:
 class ObjectSink(ProcessOwned):
     """An object that appears, complete, when it is committed. One request or upload puts it."""
 
-    def __init__(self, file: ObjectFile) -> None:
+    def __init__(self, file: RemoteFile) -> None:
         super().__init__(file.name)
         self._object = file
         self._only: Mapping[str, str] | None = None
@@ -157,7 +158,7 @@ class ObjectSink(ProcessOwned):
         return self._object.place
 
     def replace_only(self, version: Mapping[str, str]) -> None:
-        """Replace only this version of the object (:attr:`ObjectFile.version`): :meth:`commit` raises
+        """Replace only this version of the object (:attr:`RemoteFile.stated_version`): :meth:`commit` raises
         :class:`ChangedFileError` where there is another one by then. All bytes wait for that, in a temporary file where
         there are many: stores compare versions for objects that one request puts."""
         self._only = version
@@ -176,7 +177,11 @@ class ObjectSink(ProcessOwned):
             self.position += len(view)
 
     def _start_upload(self) -> None:
-        waiting, self._waiting, self._upload = self._waiting, None, Upload(self._object.put_in_parts)
+        waiting, self._waiting, self._upload = (
+            self._waiting,
+            None,
+            Upload(partial(self._object.fs.put_in_parts, self._object.path)),
+        )
         assert waiting is not None
         with waiting, plainly(self.name):
             waiting.seek(0)
@@ -199,7 +204,7 @@ class ObjectSink(ProcessOwned):
         if waiting is not None:
             with waiting:
                 waiting.seek(0)
-                self._object.put(waiting, self._only)
+                self._object.fs.put(self._object.path, waiting, self.name, self._only)
 
     def abort(self) -> None:
         upload, self._upload = self._upload, None
@@ -288,4 +293,4 @@ def sink_on(fs: Any, path: str, name: str) -> FsspecSink | ObjectSink:
         return FsspecSink(fs, path, name)
     if fs.is_odd(path):
         return FsspecSink(fs.behind_fsspec(), path, name)
-    return ObjectSink(StoreFile(fs, path, name))
+    return ObjectSink(RemoteFile(fs, path, name))

@@ -17,9 +17,9 @@ from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.atomic_write import Expected, Target
 from pyparq.io.byte_ranges import Source, copy_between
 from pyparq.io.file_objects import Appender, ProcessOwned, check_opened
-from pyparq.io.fsspec_file import FsspecFile
 from pyparq.io.locations import file_system
 from pyparq.io.object_file import ObjectFile
+from pyparq.io.remote_file import RemoteFile
 from pyparq.io.remote_sinks import FsspecSink, ObjectSink, sink_on
 from pyparq.io.source import LocalFile
 from pyparq.io.url import (
@@ -223,12 +223,12 @@ class FileObjectSink(ProcessOwned):
 def replace_only_read(sink: Sink, source: Source) -> None:
     """Let ``sink`` replace only the object that ``source`` has read: it is asked for before the commit, and the store
     is told, where it can be."""
-    if isinstance(sink, (FsspecSink, ObjectSink)) and isinstance(source, (FsspecFile, ObjectFile)):
+    if isinstance(sink, (FsspecSink, ObjectSink)) and isinstance(source, RemoteFile):
         sink.before_commit = source.check_now
-    if isinstance(sink, FsspecSink) and isinstance(source, FsspecFile) and source.etag is not None:
+    if isinstance(sink, FsspecSink) and isinstance(source, RemoteFile) and source.etag is not None:
         sink.replace_only(source.etag)
-    if isinstance(sink, ObjectSink) and isinstance(source, ObjectFile) and source.version:
-        sink.replace_only(source.version)
+    if isinstance(sink, ObjectSink) and isinstance(source, RemoteFile) and source.stated_version:
+        sink.replace_only(source.stated_version)
 
 
 def replace_only(sink: Sink, expected: Expected | None) -> None:

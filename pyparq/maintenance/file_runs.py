@@ -17,9 +17,9 @@ from pyparq.encryption.material import parse_external, parse_fields, reference_o
 from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
 from pyparq.io.companion_files import base_name, material_stored, read_sibling
 from pyparq.io.folders import Changes
-from pyparq.io.fsspec_file import FsspecFile
 from pyparq.io.locations import file_system
 from pyparq.io.object_file import ObjectFile
+from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
 from pyparq.io.sink import LocalSink, Sink, copy_range, open_sink, replace_only_read
 from pyparq.io.source import open_source
@@ -133,7 +133,7 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
     source = open_source(job.source, job.storage_options)
     try:
         with located(file=source.name):
-            if not copies and isinstance(source, (FsspecFile, ObjectFile)):
+            if not copies and isinstance(source, RemoteFile):
                 check_not_managed_remotely(source, job.force, job.known)
             before = state_of(source)
             file = open_file(source, job.options)

@@ -23,8 +23,8 @@ from pyparq.errors import ChangedFileError, ChangedMeanwhile, OptionError, Parqu
 from pyparq.io.atomic_write import Expected
 from pyparq.io.byte_ranges import Source
 from pyparq.io.file_lock import Identity, has_locks, locked_folder
-from pyparq.io.fsspec_file import FsspecFile
 from pyparq.io.object_file import ObjectFile
+from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
 from pyparq.io.sink import LocalSink, replace_only
 from pyparq.io.source import LocalFile
@@ -204,7 +204,7 @@ def check_not_managed(path: str, force: bool) -> None:
         raise _refusal(path, *managed)
 
 
-def check_not_managed_remotely(file: FsspecFile | ObjectFile, force: bool, known: Known) -> None:
+def check_not_managed_remotely(file: RemoteFile, force: bool, known: Known) -> None:
     """The same for a file on another file system. ``known``: what its folders have been asked for."""
     if force:
         return
@@ -232,7 +232,7 @@ def state_of(source: Source) -> tuple[Any, ...]:
 
 def check_unchanged(source: Source, before: tuple[Any, ...]) -> None:
     """Raise :class:`ChangedFileError` for a file that has changed since its state was ``before``, or it was opened."""
-    if isinstance(source, (FsspecFile, ObjectFile)):
+    if isinstance(source, RemoteFile):
         source.check_now()
     elif state_of(source) != before:
         raise ChangedFileError("the file was written to while it was read: try again")

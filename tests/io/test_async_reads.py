@@ -28,7 +28,7 @@ from pyparq import (
     UnsupportedError,
     col,
 )
-from pyparq.io.fsspec_file import FsspecFile
+from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import free_request
 from pyparq.runtime.threads import current_lane, patiently
 
@@ -186,13 +186,13 @@ def test_errors(server: BadServer, tmp_path: Path) -> None:
 
 def test_a_read_that_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     """While it waits for an answer that never comes. Its file is closed, and others go on."""
-    store, closed, close = AsyncStore({"t": data(), "u": data()}), list[str](), FsspecFile.close
+    store, closed, close = AsyncStore({"t": data(), "u": data()}), list[str](), RemoteFile.close
 
-    def noting(file: FsspecFile) -> None:
+    def noting(file: RemoteFile) -> None:
         closed.append(file.path)
         close(file)
 
-    monkeypatch.setattr(FsspecFile, "close", noting)
+    monkeypatch.setattr(RemoteFile, "close", noting)
     original = store._answer
 
     over = threading.Event()

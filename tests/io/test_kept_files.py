@@ -19,7 +19,7 @@ from s3_server import BUCKET, S3, serve
 import pyparq
 from pyparq import ChangedFileError, DecryptionProperties, EncryptionProperties, OptionError, ParquetFile, col
 from pyparq.io import kept_files
-from pyparq.io.object_file import StoreFile
+from pyparq.io.remote_file import RemoteFile
 from pyparq.io.source import opened_early
 
 require("fsspec")
@@ -364,6 +364,6 @@ def test_the_end_is_not_asked_for_where_the_footer_is_kept(s3: S3) -> None:
     url, options = f"s3://{BUCKET}/first/t.parquet", pyparq.ReadOptions()
     s3.fs().pipe_file(url, other_file())
     first = opened_early(url, s3.options, options, "not loaded")
-    assert isinstance(first, StoreFile)
+    assert isinstance(first, RemoteFile)
     pyparq.read_table(first, ["new"])
     assert opened_early(url, s3.options, options, "not loaded") is url

@@ -24,9 +24,9 @@ from pyparq.errors import UnfinishedWriteWarning, UnsupportedError
 from pyparq.io import kept_files, locations
 from pyparq.io.file_versions import Stated
 from pyparq.io.locations import file_system
-from pyparq.io.object_file import StoreFile
 from pyparq.io.object_requests import plain_error
 from pyparq.io.object_store import ObjectSystem
+from pyparq.io.remote_file import RemoteFile
 from pyparq.io.remote_sinks import ObjectSink
 from pyparq.io.store_options import has_settings
 
@@ -255,7 +255,7 @@ def test_requests_are_made_again(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_large_object_is_uploaded_in_parts(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyparq.io.remote_sinks.IN_MEMORY", 1 << 20)
-    monkeypatch.setattr("pyparq.io.object_file.PART", 5 << 20)
+    monkeypatch.setattr("pyparq.io.object_store.PART", 5 << 20)
     url, given = f"s3://{BUCKET}/large.parquet", {"storage_options": plain(s3)}
     data = os.urandom(11 << 20)
     pyparq.write_table({"data": [data]}, url, compression="none", **given)
@@ -277,17 +277,17 @@ def test_a_large_object_is_uploaded_in_parts(s3: S3, monkeypatch: pytest.MonkeyP
 
 
 def test_a_version_that_is_too_large_for_one_request(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyparq.io.object_file.MOST_PUT", 6 << 20)
-    monkeypatch.setattr("pyparq.io.object_file.PART", 5 << 20)
+    monkeypatch.setattr("pyparq.io.object_store.MOST_PUT", 6 << 20)
+    monkeypatch.setattr("pyparq.io.object_store.PART", 5 << 20)
     data, path = os.urandom(7 << 20), f"{BUCKET}/version"
     s3.fs().pipe_file(path, b"before")
 
     def replaced(change: bool) -> ObjectSink:
         fs, own = file_system(f"s3://{path}", "writing", "write to", plain(s3))
-        file = StoreFile(fs, own, "the file")
+        file = RemoteFile(fs, own, "the file")
         assert file.size > 0
         sink = ObjectSink(file)
-        sink.replace_only(file.version)
+        sink.replace_only(file.stated_version)
         sink.write([data])
         if change:
             s3.fs().pipe_file(path, b"another program's")
@@ -639,12 +639,12 @@ def test_a_store_that_knows_no_ranges_from_the_end(s3: S3) -> None:
     pyparq.write_table({"id": list(range(1000))}, "a/b.parquet", filesystem=store)
     listed = Stated.of(system.info("a/b.parquet"), is_listed=True)
     assert not system.ends_by_length
-    with pyparq.ParquetFile(StoreFile(system, "a/b.parquet", "b", listed)) as file:
+    with pyparq.ParquetFile(RemoteFile(system, "a/b.parquet", "b", listed)) as file:
         assert file.read()["id"].to_pylist() == list(range(1000))
     for rows in (1, 100_000):
         pyparq.write_table({"id": list(range(rows))}, "a/b.parquet", filesystem=store)
         with pytest.raises(ChangedFileError, match="make the dataset again"):
-            pyparq.ParquetFile(StoreFile(system, "a/b.parquet", "b", listed))
+            pyparq.ParquetFile(RemoteFile(system, "a/b.parquet", "b", listed))
 
 
 @pytest.mark.parametrize("size", [5 << 30, (5 << 30) + 1])

@@ -1,4 +1,4 @@
-"""Files behind URLs, on file systems of fsspec."""
+"""Files on remote file systems: of fsspec, and stores of obstore."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, TypeVar
 
-from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, located
+from pyparq.errors import ChangedFileError, CorruptFileError, OptionError, ParquetError, UnsupportedError, located
 from pyparq.io.byte_ranges import Range
 from pyparq.io.file_systems import (
     alone,
     has_own_reads,
     is_concurrent,
+    is_store,
     loops,
     on_loop,
     shares_one_reader,
@@ -22,25 +23,37 @@ from pyparq.io.file_systems import (
 from pyparq.io.file_versions import Stated, Unchanged
 from pyparq.io.http import Version, head_on_s3, is_http, is_s3, last_bytes, ranges_of, tells_version
 from pyparq.io.kept_files import Identity, digest_of
+from pyparq.io.object_requests import are_lost, get_object, head_object, note_use, plainly
 from pyparq.io.retry import Retry
 from pyparq.io.url import plain_errors
 from pyparq.runtime import fork_safety
-from pyparq.runtime.threads import REQUESTS, current_lane, map_requests, patiently
+from pyparq.runtime.threads import (
+    MANY_REQUESTS,
+    REQUESTS,
+    Task,
+    current_lane,
+    map_requests,
+    patiently,
+    request_pool,
+)
 
 R = TypeVar("R")
 
 
-class FsspecFile:
-    """A file on an fsspec file system: ranges of one step go out together.
+SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
+"""Stores that their options tell apart: the protocol of their URLs, and where the name of the bucket stands."""
+
+
+class RemoteFile:
+    """A file on a remote file system: ranges of one step go out together.
 
     Making one asks nothing of the server. The first request, :meth:`read_end`, also tells the size where the file
     system can do both at once. A server that knows no ranges, or not how large the file is, sends the whole file: it is
-    then kept, and read once.
+    then kept, and read once. fsspec reads on what obstore cannot: in a forked child, where the key has an odd name, and
+    where the server knows no ranges.
     """
 
     is_local = False
-    road = "fsspec"
-    """The library that makes the requests."""
     retry = Retry()
     """How requests that fail for the moment are made again."""
     at_a_time: int | None = None
@@ -54,13 +67,17 @@ class FsspecFile:
         self._listed = listed
         self._size: int | None = None
         self._version: Version | None = None
-        """Of a file behind HTTP or on S3, to which requests are bound."""
+        """Of a file behind HTTP, on S3 or in a store of obstore, to which requests are bound."""
         self._unchanged: Unchanged | None = None
         """Of one on a file system whose requests cannot be bound to a version."""
         self._bound: dict[str, Any] = {}
         """What binds a request of another file system to a version."""
         if listed is not None:
             self._state(listed)
+        self._is_odd = is_store(fs) and fs.is_odd(path)
+        self._has_ranges = False
+        """A store of obstore has served one."""
+        self._early: Task[memoryview] | None = None
         self._closed = False
         self._identity: Identity | None = None
         self._whole: memoryview | None = None
@@ -69,6 +86,11 @@ class FsspecFile:
 
     def _after_fork(self) -> None:
         self._inherited = True
+
+    @property
+    def road(self) -> str:
+        """The library that makes the requests."""
+        return "obstore" if is_store(self.fs) and not self._is_odd and not are_lost() else "fsspec"
 
     @property
     def place(self) -> tuple[Any, str]:
@@ -90,6 +112,10 @@ class FsspecFile:
         return self._size
 
     def _asked_size(self) -> int | None:
+        if is_store(self.fs):
+            with plainly(self.name):
+                self._learn(head_object(self.fs.store, self.fs.key(self.path)))
+            return self._size
         if is_s3(self.fs) and is_concurrent(self.fs):
             self._version = on_loop(self.fs.loop, head_on_s3, self.fs, self.path)
             return self._version.size
@@ -105,7 +131,7 @@ class FsspecFile:
 
     def _state(self, stated: Stated) -> None:
         """The version of the file. The first one that the server states must stay."""
-        if self._unchanged is None and not (is_s3(self.fs) or is_http(self.fs)):
+        if self._unchanged is None and not (is_store(self.fs) or is_s3(self.fs) or is_http(self.fs)):
             self._unchanged = Unchanged(self.fs, self.path, stated)
             if stated.generation is not None and takes_generations(self.fs):
                 self._bound = {"generation": stated.generation}
@@ -118,7 +144,9 @@ class FsspecFile:
     @property
     def identity(self) -> Identity | None:
         """What the file is known by in this process; ``None`` where no request can be bound to its version."""
-        if self._identity is None and tells_version(self.fs):
+        if self._identity is None and is_store(self.fs):
+            self._identity = _identity_in_store(self.fs.store, self.fs.key(self.path))
+        elif self._identity is None and tells_version(self.fs):
             options = digest_of(self.fs.storage_options)  # once: boto changes some of them when it is used
             self._identity = None if options is None else (type(self.fs), options, self.path)
         return self._identity
@@ -130,7 +158,8 @@ class FsspecFile:
 
     @property
     def _listed_tag(self) -> str | None:
-        return None if self._listed is None or not is_s3(self.fs) else dict(self._listed.tags).get("ETag")
+        name = self.fs.tag if is_store(self.fs) else "ETag" if is_s3(self.fs) else ""
+        return None if self._listed is None else dict(self._listed.tags).get(name)
 
     def is_listed_as(self, size: int, tag: str) -> bool:
         """Whether a listing of the folder says that the file has this size and entity tag."""
@@ -139,7 +168,7 @@ class FsspecFile:
     def go_on(self, size: int, etag: str | None) -> None:
         """Read a file whose size and entity tag another reader has learnt."""
         self._size = size
-        if is_s3(self.fs) or is_http(self.fs):
+        if is_store(self.fs) or is_s3(self.fs) or is_http(self.fs):
             self._version = Version(size, etag)
         else:
             self._state(Stated(size, () if etag is None else (("e_tag", etag),), ()))
@@ -154,37 +183,91 @@ class FsspecFile:
         self._check_usable()
         if self._unchanged is not None:
             self._unchanged.check_now(self.fs, self.name, self.retry)
+        elif is_store(self.fs):
+            with located(file=self.name), self._plain_errors():
+                self._retry().once(self._check_head)
         elif self._version is not None and is_s3(self.fs):
-            asked = FsspecFile(self.fs, self.path, self.name)
+            asked = RemoteFile(self.fs, self.path, self.name)
             if asked.size != self._size or asked.tag != self.tag:
                 raise ChangedFileError("the file has changed since it was opened: open it again", file=self.name)
+
+    @property
+    def stated_version(self) -> dict[str, str]:
+        """What tells the object in a store of obstore from others of its name, as obstore's updates take it."""
+        found = {} if self._version is None else {"e_tag": self._version.etag, "version": self._version.generation}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def _check_head(self) -> None:
+        with plainly(self.name):
+            self._learn(head_object(self.fs.store, self.fs.key(self.path)))
+
+    def _learn(self, meta: Any) -> None:
+        """Take the size and version from what a store says of the object, or compare them with what it said before."""
+        if self._version is None:
+            self._version = Version()
+        self._version.check(int(meta["size"]), meta.get("e_tag") or None, str(meta.get("last_modified") or ""))
+        self._version.generation = self._version.generation or meta.get("version") or None
+        self._size = self._version.size
 
     def begin(self) -> None:
         """Begin a new question to an open file: it may have been replaced since the last one."""
         if self._unchanged is not None:
             self._unchanged.begin()
 
+    def begin_end(self, length: int) -> None:
+        """Begin to read the last ``length`` bytes. The next :meth:`read_end` has them."""
+        if self.road == "obstore":
+            self._early = Task(self._end, length)
+            self._early.start(request_pool)
+
     def read_end(self, length: int) -> memoryview:
         """The last ``length`` bytes, all of a shorter file; and the size with them, where that is one request."""
+        early, self._early = self._early, None
+        return self._end(length) if early is None or are_lost() else early.result()
+
+    def _end(self, length: int) -> memoryview:
         self._check_usable()
-        if self._listed is not None and self._listed.size is not None and not tells_version(self.fs):
+        tells_size = self.fs.ends_by_length if is_store(self.fs) else tells_version(self.fs)
+        if self._size is None and not tells_size and self._listed is not None and self._listed.size is not None:
             self._size = self._listed.size
         if self._size is None:
             with self._plain_errors():
                 end = self._retry().once(lambda: self._read_end(length))
-            if self._size is not None and self._listed is not None:
-                etag = self._version.etag if self._version is not None and is_s3(self.fs) else None
-                self._listed.check_opened(self._size, etag, self._listed_tag, self.name)
+            self._check_listed()
             if end is not None:
                 return memoryview(end)
         start = max(self.size - length, 0)
         if start == self.size:
             return memoryview(b"")
-        return self.read_ranges([(start, self.size - start)])[0]
+        try:
+            found = self.read_ranges([(start, self.size - start)])[0]
+        except (FileNotFoundError, PermissionError):
+            raise
+        except UnsupportedError:
+            if not is_store(self.fs) or self._has_ranges or not self.fs.has_fsspec:
+                raise
+            self._go_by_fsspec()  # the server knows no ranges
+            return self._end(length)
+        except (OSError, ParquetError):
+            if is_store(self.fs) and self._listed is not None:  # a shorter file has no such range
+                self._size = self._version = None
+                assert self.size >= 0  # asked anew
+                self._check_listed()
+            raise
+        self._check_listed()
+        return found
+
+    def _check_listed(self) -> None:
+        size = self._size if self._version is None else self._version.size
+        if size is not None and self._listed is not None:
+            etag = None if self._version is None else self._version.etag
+            self._listed.check_opened(size, etag, self._listed_tag, self.name)
 
     def _read_end(self, length: int) -> Any:
         """The end of the file, and with it the size. ``None`` where the server does not answer as it should, or where
         there is no way to ask for both at once: then they are asked for one after the other."""
+        if is_store(self.fs):
+            return self._store_end(length)
         if tells_version(self.fs):
             version = Version()
             end = on_loop(self.fs.loop, last_bytes, self.fs, self.path, length, version)
@@ -202,6 +285,21 @@ class FsspecFile:
         else:
             return None
         return self._checked_end(info, data, length)
+
+    def _store_end(self, length: int) -> memoryview | None:
+        try:
+            with plainly(self.name):
+                answer, data = get_object(self.fs.store, self.fs.key(self.path), {"range": {"suffix": length}})
+        except (FileNotFoundError, PermissionError):
+            raise
+        except Exception:  # the object is empty, the server knows no such ranges, or the connection breaks
+            return None
+        size = int(answer.meta["size"])
+        if len(data) != min(length, size) or tuple(answer.range) != (size - len(data), size):
+            return None
+        self._learn(answer.meta)
+        self._has_ranges = True
+        return data
 
     def _checked_end(self, info: Mapping[str, Any], data: Any, length: int) -> Any:
         if info.get("size") is None:
@@ -244,8 +342,8 @@ class FsspecFile:
         self._size = len(self._whole)
 
     def _retry(self) -> Retry:
-        """The retries for this file system. s3fs repeats most of its requests by itself."""
-        return self.retry.at_most(1) if is_s3(self.fs) else self.retry
+        """The retries for this file system. s3fs, and a user's own store, repeat most requests by themselves."""
+        return self.retry.at_most(1) if is_s3(self.fs) or getattr(self.fs, "repeats", False) is True else self.retry
 
     def _is_wrong(self, wanted: Range, found: Any) -> bool:
         """Whether the answer is neither the requested range nor the whole file."""
@@ -264,6 +362,10 @@ class FsspecFile:
 
     def _requested(self, ranges: Sequence[Range]) -> list[Any]:
         """The bytes of each range, or the exception that it ended in."""
+        if is_store(self.fs):
+            if len(ranges) == 1:
+                return [self._from_store(ranges[0])]
+            return map_requests(self._from_store, ranges, self.at_a_time or MANY_REQUESTS)
         if self._version is not None:
             same: list[Any] = on_loop(
                 self.fs.loop, ranges_of, self.fs, self.path, ranges, self._version, self.at_a_time
@@ -286,6 +388,25 @@ class FsspecFile:
         except Exception as error:  # for file systems that raise although told not to
             return [error] * len(ranges)
 
+    def _from_store(self, part: Range) -> Any:
+        """The bytes of a range of the object of this version, or the exception that the request ended in."""
+        offset, length = part
+        options: dict[str, Any] = {"range": (offset, offset + length)}
+        if self.tag is not None:
+            options["if_match"] = self.tag
+        try:
+            with plainly(self.name):
+                answer, data = get_object(self.fs.store, self.fs.key(self.path), options)
+            self._learn(answer.meta)
+        except UnsupportedError as error:
+            if not self._has_ranges:
+                return error
+            return OSError(errno.EIO, "the server answers with other than the range that was asked for", self.name)
+        except Exception as error:
+            return error
+        self._has_ranges = self._has_ranges or len(data) == length
+        return data
+
     def _cat(self, part: Range) -> Any:
         offset, length = part
         wanted = {"start": offset, "end": offset + length, **self._bound}
@@ -302,8 +423,22 @@ class FsspecFile:
     def _check_usable(self) -> None:
         if self._closed:
             raise OptionError("the file is closed", file=self.name)
-        if self._inherited:  # its connections, and the thread that serves them, are the parent's
+        if is_store(self.fs):
+            if self._is_odd or are_lost():
+                self._go_by_fsspec()
+            note_use()
+        elif self._inherited:  # its connections, and the thread that serves them, are the parent's
             self.fs, self._inherited = copy(self.fs), False
+
+    def _go_by_fsspec(self) -> None:
+        """Let fsspec read on. Raises :class:`OptionError` for a store that only obstore knows."""
+        version, self._version = self._version, None
+        self.fs, self._is_odd, self._inherited = self.fs.behind_fsspec(), False, False
+        self._identity = None
+        if self._size is not None:
+            self.go_on(self._size, None if version is None else version.etag)
+        elif self._listed is not None:
+            self._state(self._listed)
 
     def _plain_errors(self) -> AbstractContextManager[None]:
         return plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None))
@@ -330,3 +465,15 @@ async def _info_and_end(fs: Any, path: str, length: int) -> tuple[Any, Any]:
     if isinstance(info, BaseException):
         raise info
     return info, data
+
+
+def _identity_in_store(store: Any, key: str) -> Identity | None:
+    """What an object is known by in this process; ``None`` where that does not tell stores apart."""
+    if type(store).__name__ not in SCHEMES:
+        return None
+    try:
+        hash(store.credential_provider)  # a tuple, or a frozen dataclass, may hold what has none
+    except TypeError:
+        return None
+    options = digest_of({"config": dict(store.config), "client": dict(store.client_options or {})})
+    return None if options is None else (type(store), options, str(store.prefix or ""), store.credential_provider, key)
