@@ -332,47 +332,31 @@ class _Run:
 
     def file(self, listed: DataFile, storage_options: Mapping[str, Any] | None) -> FileReport:
         """Check one file; what keeps it from being read is a finding."""
-        findings = Findings(listed.name)
+        findings, before, size = Findings(listed.name), self._done, listed.size or 0
+        file, report = None, None
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UnverifiedFooterWarning)  # the report has it
                 file = open_listed(listed, self._options, storage_options)
+            size = file.fetcher.source.size
+            if listed.size is None:
+                with self._lock:
+                    self._total += size
+            report = check_file(file, self._leaves(file), self._step)
         except OptionError:
             raise
         except ParquetError as error:
-            kind = "signature" if isinstance(error, EncryptionError) and "signature" in error.message else "file"
-            findings.add_error(kind, "FileMetaData", error)
+            is_signature = file is None and isinstance(error, EncryptionError) and "signature" in error.message
+            findings.add_error("signature" if is_signature else "file", "FileMetaData", error)
         except OSError as error:
             if self._alone:
                 raise
             findings.add("file", "FileMetaData", f"{type(error).__name__}: {error}")
-        else:
-            return self._check(file, listed)
-        report = FileReport(listed.name, findings=findings.found)
-        self._step(listed.size or 0)
-        return report
-
-    def _check(self, file: OpenFile, listed: DataFile) -> FileReport:
-        size, before = file.fetcher.source.size, self._done
-        if listed.size is None:
-            with self._lock:
-                self._total += size
-        try:
-            report = check_file(file, self._leaves(file), self._step)
-        except ParquetError as error:
-            findings = Findings(file.name)
-            findings.add_error("file", "FileMetaData", error)
-            report = FileReport(file.name, findings=findings.found)
-        except OSError as error:
-            if self._alone:
-                raise
-            findings = Findings(file.name)
-            findings.add("file", "FileMetaData", f"{type(error).__name__}: {error}")
-            report = FileReport(file.name, findings=findings.found)
         finally:
-            file.close()
+            if file is not None:
+                file.close()
         self._step(before + size - self._done)
-        return report
+        return FileReport(listed.name, findings=findings.found) if report is None else report
 
     def _leaves(self, file: OpenFile) -> list[Node]:
         if self._columns is None:
