@@ -177,11 +177,8 @@ class ObjectSink(ProcessOwned):
             self.position += len(view)
 
     def _start_upload(self) -> None:
-        waiting, self._waiting, self._upload = (
-            self._waiting,
-            None,
-            Upload(partial(self._object.fs.put_in_parts, self._object.path)),
-        )
+        waiting, self._waiting = self._waiting, None
+        self._upload = Upload(partial(self._object.fs.put_in_parts, self._object.path))
         assert waiting is not None
         with waiting, plainly(self.name):
             waiting.seek(0)
