@@ -55,9 +55,9 @@ from pyparq.format.types import Field as Field
 from pyparq.format.types import Schema as Schema
 from pyparq.io.kept_files import remote_cache_size as remote_cache_size
 from pyparq.io.kept_files import set_remote_cache_size as set_remote_cache_size
-from pyparq.io.object_stores import ObjectFile as ObjectFile
-from pyparq.io.request_bound import io_thread_count as io_thread_count
-from pyparq.io.request_bound import set_io_thread_count as set_io_thread_count
+from pyparq.io.object_store import ObjectFile as ObjectFile
+from pyparq.io.retry import io_thread_count as io_thread_count
+from pyparq.io.retry import set_io_thread_count as set_io_thread_count
 from pyparq.kernels.buffers import release_unused as release_unused
 from pyparq.limits import Limits as Limits
 from pyparq.maintenance.add_indexes import add_indexes as add_indexes
@@ -70,7 +70,7 @@ from pyparq.maintenance.report import IndexReport as IndexReport
 from pyparq.maintenance.report import IndexedColumn as IndexedColumn
 from pyparq.maintenance.report import IndexedFile as IndexedFile
 from pyparq.maintenance.rewrite import rewrite as rewrite
-from pyparq.maintenance.verify.findings import Finding as Finding
+from pyparq.maintenance.verify.report import Finding as Finding
 from pyparq.maintenance.verify.report import VerificationReport as VerificationReport
 from pyparq.maintenance.verify.verify import verify as verify
 from pyparq.option_values import BloomOptions as BloomOptions

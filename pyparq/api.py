@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.patterns import names_many
 from pyparq.errors import OptionError
-from pyparq.io.first_request import begun
-from pyparq.io.given_systems import located as on_system
+from pyparq.io.locations import located as on_system
+from pyparq.io.source import opened_early
 from pyparq.options import ReadOptions, with_options
 from pyparq.read.async_reads import run_async
 from pyparq.runtime.lazy_import import Later
@@ -71,7 +71,7 @@ def read_table(
     # A list in the place of an iterator: a file that has changed is asked a second time.
     parts: list[Any] = [columns, filters, row_groups, rows]
     columns, filters, row_groups, rows = [list(part) if hasattr(part, "__next__") else part for part in parts]
-    source = begun(source, storage_options, given, _READER)
+    source = opened_early(source, storage_options, given, _READER)
     return reader.read_once(
         source,
         given,

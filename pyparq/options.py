@@ -263,9 +263,6 @@ class ReadOptions:
     variants: Literal["whole", "stored"] = option("whole", choice("whole", "stored"), help="""
         ``"whole"``: a shredded Variant, parts of which have columns of their own, is put together and read as any
         other Variant. ``"stored"``: it is read as the struct of its columns.""")
-    external_columns: bool = option(False, flag, help="""
-        Read column chunks that are stored in other files (``file_path`` in the footer). Of local files only, and
-        only from files below their folder. Otherwise reading such a column is an error.""")
     binary_columns: Names = option((), check_names, help="""
         Text columns to read as binary (dotted paths; the path of a group means all text columns below it). Their
         bytes are not checked to be UTF-8, and filters compare them with bytes.""")

@@ -9,7 +9,7 @@ from typing import Any
 from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.to_pandas import with_zones, zones_of
 from pyparq.errors import OptionError, UnsupportedError
-from pyparq.io.roads import Chosen
+from pyparq.io.locations import StorageOptions
 from pyparq.parquet import read_table, write_table, write_to_dataset
 
 
@@ -144,4 +144,4 @@ def _place(path: Any, storage_options: Mapping[str, Any] | None, filesystem: Any
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else ""
     if not isinstance(text, str) or "://" not in text:
         return path, None
-    return text, Chosen(storage_options)
+    return text, StorageOptions(storage_options)

@@ -23,10 +23,11 @@ DOOR = (
     "staging",
     "tables",
     "write.commit",
-    "write.crashed_commits",
+    "write.folder_commit",
     "write.job_sources",
     "write.partition_split",
-    "write.store_staging",
+    "write.store_commit",
+    "write.targets",
     "write.write_dataset",
 )
 """Modules of this package that other packages may use."""

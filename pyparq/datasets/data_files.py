@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyparq.datasets.store_writes import StoreWrite
-from pyparq.datasets.unfinished_commits import Unfinished
+from pyparq.datasets.unfinished_writes import StoreWrite, Unfinished
 from pyparq.io.file_versions import Stated
 from pyparq.io.table_formats import Managed
 

@@ -24,7 +24,7 @@ from pyparq.filters.expression import Expression, IsIn, Path, is_null_literal
 from pyparq.filters.value_array import ValueArray
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
-from pyparq.io.given_systems import located as on_system
+from pyparq.io.locations import located as on_system
 from pyparq.options import ReadOptions, with_options
 from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.read.file_map import MOST_PAGES, FileMap, MappedFile, document, mapped_file

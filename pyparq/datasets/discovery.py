@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from pyparq.datasets import unfinished_commits as writes
+from pyparq.datasets import unfinished_writes as writes
 from pyparq.datasets.catalog.layout import FOLDER, HEAD
 from pyparq.datasets.data_files import (
     DataFile,
@@ -32,13 +32,12 @@ from pyparq.datasets.data_files import (
 )
 from pyparq.datasets.patterns import alternatives, fixed_part, has_folders, is_pattern
 from pyparq.datasets.staging import PREFIX, staging_folders
-from pyparq.datasets.store_writes import partition_folders, settled
-from pyparq.datasets.unfinished_commits import Names, Place, Unfinished
+from pyparq.datasets.unfinished_writes import Names, Place, Unfinished, listed_files, partition_folders
 from pyparq.errors import CorruptFileError, ManagedTableWarning, OptionError, UnfinishedWriteWarning, UnsupportedError
 from pyparq.io.file_versions import Stated
 from pyparq.io.folders import MAGIC, Folders, fits
+from pyparq.io.locations import file_system
 from pyparq.io.retry import Retry
-from pyparq.io.roads import file_system
 from pyparq.io.table_formats import SPARK_STREAM, STREAM_LOG, format_of, managed_in, tables_of, warning_of
 from pyparq.io.url import check_storage_options, is_local_system, is_url, local_path, name_on, open_file_parts, shown
 from pyparq.runtime.messages import warn_caller
@@ -315,7 +314,7 @@ def remote_files(url: str, storage_options: Mapping[str, Any] | None, retry: Ret
         return _remote_glob(fs, folders, path, name, storage_options)
     if posixpath.splitext(path)[1] and not url.endswith("/"):
         return one  # the name shows that it is a file, which saves a request
-    listed, unended = settled(fs, folders, lambda: folders.files(path), list(partition_folders(path)))
+    listed, unended = listed_files(fs, folders, lambda: folders.files(path), list(partition_folders(path)))
     if not listed or (list(listed) == [path] and not url.endswith("/")):
         return one
     files = _listed(fs, path, listed)
@@ -336,7 +335,7 @@ def _remote_glob(
 ) -> SourceFiles:
     root = fixed_part(path)
     beyond = [root, *partition_folders(root)] if root else []
-    listed, unended = settled(fs, folders, lambda: _matched(folders, path, root), beyond)
+    listed, unended = listed_files(fs, folders, lambda: _matched(folders, path, root), beyond)
     files = _listed(fs, root, listed, partition_folders_of(root))
     if not files:
         raise FileNotFoundError(errno.ENOENT, "no file matches the pattern", name)

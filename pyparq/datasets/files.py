@@ -27,7 +27,7 @@ from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.file_systems import is_store
-from pyparq.io.object_stores import ObjectFile
+from pyparq.io.object_file import ObjectFile
 from pyparq.io.source import begin
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile

@@ -26,7 +26,7 @@ from pyparq.errors import ChangedFileError, ParquetError, located
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.io.byte_ranges import Range, Source
 from pyparq.io.fetch import Fetcher
-from pyparq.io.roads import path_on
+from pyparq.io.locations import path_on
 from pyparq.io.source import LocalFile, begin, open_source, set_requests, source_on
 from pyparq.io.url import is_local_system, is_url
 from pyparq.options import ReadOptions

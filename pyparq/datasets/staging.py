@@ -8,6 +8,12 @@ files end in ``.inprogress``, so that globs for ``*.parquet`` do not take them f
     new/             new files, complete or not
     old/             replaced files, between the commit and its end
     commit.json      the commit record: from here on the write counts (:mod:`pyparq.datasets.write.commit`)
+
+The record says which files a commit removes, and which it puts in place. It is written before the first file is moved,
+so that a commit can be completed after a crash. Other programs may write to the folder between the crash and the
+completion. So the record identifies each old file by its size, its modification time and its inode. Another file of the
+same name is not removed. A folder that comes from elsewhere may hold a record that no commit has written. No record
+leads out of its folder.
 """
 
 from __future__ import annotations
@@ -19,11 +25,14 @@ import secrets
 import shutil
 import stat
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
-from pyparq.errors import WriteConflictError
+from pyparq.datasets.file_state import local_state
+from pyparq.errors import CorruptFileError, WriteConflictError
+from pyparq.io.atomic_write import sync_folder
 from pyparq.io.file_lock import HeldLock, has_locks, lock
 
 PREFIX = "_pyparq_staging-"
@@ -176,3 +185,133 @@ def _last_change(folder: str) -> float:
         with suppress(OSError):
             latest = max(latest, os.stat(path).st_mtime)
     return latest
+
+
+# ---- the commit record ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OldFile:
+    """A file that a commit removes."""
+
+    path: str
+    """Relative to the target."""
+    name: str
+    """In the staging folder ``old/``."""
+    state: tuple[int | None, int | None, int | None] | None = None
+    """Size, mtime and inode when the commit began. Not the ctime: the renames of a commit that is undone change it.
+    ``None`` in records of older versions."""
+
+    @classmethod
+    def of(cls, target: str, path: str, name: str) -> Self:
+        found = local_state(os.path.join(target, path))
+        return cls(path, name, None if found is None else found[:3])
+
+    def is_at(self, path: str) -> bool:
+        """Whether ``path`` is this file, unchanged."""
+        now = local_state(path)
+        return now is not None and (self.state is None or _same(now, self.state))
+
+    def was_moved_to(self, path: str) -> bool:
+        """Whether a rename has moved this file to ``path``.
+
+        Some file systems give a renamed file another inode. A relative link no longer leads to its target there, but
+        links are never written to.
+        """
+        now = None if os.path.islink(path) else local_state(path)
+        return now is None or self.state is None or _same(now, (*self.state[:2], None))
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a commit does: names in the staging folder, and paths relative to the target."""
+
+    old: tuple[OldFile, ...]
+    new: tuple[tuple[str, str], ...]
+    """Name in ``new/``, and path."""
+
+    def paths(self) -> Iterator[str]:
+        """Of all files, relative to the target."""
+        yield from (file.path for file in self.old)
+        yield from (path for _, path in self.new)
+
+
+def leads_out(folder: str, inner: str) -> CorruptFileError:
+    """The error for a record of the staging ``folder`` that names the path ``inner``."""
+    return CorruptFileError(
+        f"the commit record names a file outside of the folder: {inner!r}. Remove {folder} to give the write up",
+        file=os.path.join(folder, RECORD),
+    )
+
+
+def _same(now: Iterable[int | None], then: Iterable[int | None]) -> bool:
+    return all(b is None or a == b for a, b in zip(now, then, strict=False))
+
+
+def prepare_record(folder: str, record: Record) -> None:
+    """Write the record to the staging ``folder`` under a name that does not count yet."""
+    old = [[file.path, file.name, *(file.state or ())] for file in record.old]
+    with open(os.path.join(folder, RECORD + ".new"), "w", encoding="ascii") as file:
+        json.dump({"old": old, "new": record.new, "folder": os.stat(folder).st_ino}, file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def publish_record(folder: str) -> None:
+    """Give the prepared record its final name, which survives a power cut. From here on the commit counts."""
+    path = os.path.join(folder, RECORD)
+    os.replace(path + ".new", path)
+    sync_folder(folder)
+
+
+def read_record(folder: str) -> Record | None:
+    """The record of a staging folder. ``None`` if the commit had not come that far. Raises :class:`CorruptFileError`
+    for a damaged record."""
+    path = os.path.join(folder, RECORD)
+    try:
+        found = json.loads(own_text(path))
+        inode = os.stat(folder).st_ino
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise _damaged(path)
+    moved = found.get("folder") not in (None, inode)  # a copy, in which files have other inodes than in the record
+    try:
+        old = tuple(_old_file(*entry, moved=moved) for entry in found["old"])
+        new = tuple((name, inner) for name, inner in found["new"])
+    except (KeyError, TypeError, ValueError):
+        raise _damaged(path) from None
+    pairs = [*((file.name, file.path) for file in old), *new]
+    if not all(isinstance(name, str) for pair in pairs for name in pair):
+        raise _damaged(path)
+    record, target = Record(old, new), os.path.dirname(folder) or os.curdir
+    if any(os.path.islink(os.path.join(folder, inner)) for inner in ("old", "new")):
+        raise _damaged(path)
+    for name, inner in pairs:
+        _check_inside(inner, name, folder)
+    for inner in {os.path.dirname(inner): inner for inner in record.paths()}.values():
+        if not stays_inside(target, inner):
+            raise leads_out(folder, inner)
+    return record
+
+
+def _old_file(inner: str, name: str, *numbers: int, moved: bool) -> OldFile:
+    """Raises ``ValueError`` for what no record holds."""
+    if len(numbers) not in (0, 3) or any(type(number) is not int for number in numbers):
+        raise ValueError(numbers)
+    state = None if not numbers else (numbers[0], numbers[1], None if moved else numbers[2])
+    return OldFile(inner, name, state)
+
+
+def _check_inside(inner: str, name: str, folder: str) -> None:
+    """Check that both paths of a file stay inside their folders."""
+    names = inner.split(os.sep)
+    plain = os.path.normpath(inner) == inner and not os.path.isabs(inner) and names[0] not in (os.curdir, os.pardir)
+    if not plain or names[0].startswith(PREFIX) or os.path.basename(name) != name or name in ("", ".", ".."):
+        raise leads_out(folder, inner)
+
+
+def _damaged(path: str) -> CorruptFileError:
+    return CorruptFileError("the commit record is damaged", file=path)

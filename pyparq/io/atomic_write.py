@@ -12,18 +12,20 @@ and a check afterwards tells whether the expected file was replaced. Any other f
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import secrets
 import stat
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cache
+from typing import Any
 
 from pyparq.errors import ChangedMeanwhile
 from pyparq.io.file_lock import Identity, locked_name
-from pyparq.io.renames import exchange, rename_new
 
 _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
@@ -41,13 +43,44 @@ class Expected:
     """What to hold while the new file takes its place."""
 
 
-class Target(Protocol):
-    """A local file that is being written."""
+class Target:
+    """A local file that is being written. A symbolic link stays a link. Pipes and devices are written to directly: a
+    rename cannot replace them."""
 
-    fd: int
-    """-1 once it is closed."""
-    replaces: bool
-    """Whether it takes the place of another file."""
+    def __init__(self, path: str) -> None:
+        """Raises ``OSError`` as the operating system does, for a path that cannot be a file."""
+        old, last = _stat(path), os.path.basename(path)
+        if (old is not None and stat.S_ISDIR(old.st_mode)) or (path and last in ("", ".", "..")):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not path:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        self._is_written_to = old is not None and not stat.S_ISREG(old.st_mode)
+        """It is a pipe or a device."""
+        self.replaces = old is not None and not self._is_written_to
+        """Whether it takes the place of another file."""
+        self._old = old
+        self._name = ""
+        self.fd = -1
+        """-1 once it is closed."""
+        try:
+            self._target = path if self._is_written_to else os.path.realpath(path)
+            self._open()
+        except OSError as error:
+            error.filename = path  # the name that the user gave, not the hidden one
+            raise
+
+    def _open(self) -> None:
+        if self._is_written_to:
+            self.fd = os.open(self._target, os.O_WRONLY | _FLAGS)
+            return
+        # A new file gets the permissions that the system gives to new files, by the umask or by the folder's default
+        # ACL. A file that replaces another one is readable only for its owner until it is complete.
+        mode = 0o600 if self.replaces else 0o666
+        self.fd = open_unnamed(os.path.dirname(self._target), mode)
+        if self.fd < 0:
+            name = _beside(self._target)
+            self.fd = os.open(name, _CREATE, mode)
+            self._name = name
 
     def finish(self, fsync: bool, expected: Expected | None = None) -> None:
         """Close it, and put it in its place. An error leaves nothing behind.
@@ -55,76 +88,12 @@ class Target(Protocol):
         ``expected``: the only file that may be replaced. Raises :class:`ChangedMeanwhile` if the name belongs to
         another file by now, or if the file was written to.
         """
-
-    def discard(self) -> None:
-        """Close it, and leave nothing behind."""
-
-    def forget(self) -> None:
-        """Close it in a forked child. The parent's file is not affected."""
-
-
-def open_target(path: str) -> Target:
-    """The target for writing to ``path``. A symbolic link stays a link. Pipes and devices are written to directly.
-
-    Raises ``OSError`` as the operating system does, for a path that cannot be a file.
-    """
-    old = _stat(path)
-    last = os.path.basename(path)
-    if (old is not None and stat.S_ISDIR(old.st_mode)) or (path and last in ("", ".", "..")):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    if not path:
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-    try:
-        if old is not None and not stat.S_ISREG(old.st_mode):
-            return _InPlace(path)
-        return _Replacement(os.path.realpath(path), old)
-    except OSError as error:
-        error.filename = path  # the name that the user gave, not the hidden one
-        raise
-
-
-class _InPlace:
-    """A pipe or a device: a rename cannot replace it."""
-
-    def __init__(self, path: str) -> None:
-        self.fd = os.open(path, os.O_WRONLY | _FLAGS)
-        self.replaces = False
-
-    def finish(self, fsync: bool, expected: Expected | None = None) -> None:
         try:
-            if fsync:
-                os.fsync(self.fd)
-        finally:
-            self.discard()
-
-    def discard(self) -> None:
-        fd, self.fd = self.fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def forget(self) -> None:
-        self.discard()
-
-
-class _Replacement:
-    """A new file for ``target``. ``old``: the status of the file that it replaces, if there is one."""
-
-    def __init__(self, target: str, old: os.stat_result | None) -> None:
-        self._target = target
-        self._old = old
-        self.replaces = old is not None
-        self._name = ""
-        # A new file gets the permissions that the system gives to new files, by the umask or by the folder's default
-        # ACL. A file that replaces another one is readable only for its owner until it is complete.
-        mode = 0o666 if old is None else 0o600
-        self.fd = open_unnamed(os.path.dirname(target), mode)
-        if self.fd < 0:
-            name = _beside(target)
-            self.fd = os.open(name, _CREATE, mode)
-            self._name = name
-
-    def finish(self, fsync: bool, expected: Expected | None = None) -> None:
-        try:
+            if self._is_written_to:
+                if fsync:
+                    os.fsync(self.fd)
+                self._close()
+                return
             now = _stat(self._target)
             old = now or self._old
             if old is not None:
@@ -147,6 +116,7 @@ class _Replacement:
             sync_folder(os.path.dirname(self._target))
 
     def discard(self) -> None:
+        """Close it, and leave nothing behind."""
         with suppress(OSError):
             self._close()
         if self._name:
@@ -154,6 +124,7 @@ class _Replacement:
                 os.unlink(self._name)
 
     def forget(self) -> None:
+        """Close it in a forked child. The parent's file is not affected."""
         self._name = ""
         self._close()
 
@@ -338,3 +309,69 @@ def sync_folder(path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+# ---- renames that os does not have: Linux's renameat2, in the C library of Python itself ---------------------------
+
+_AT_FDCWD = -100
+_NOREPLACE, _EXCHANGE = 1, 2
+_NOT_HERE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EPERM)
+"""Errors of kernels, sandboxes and file systems that do not have the call, or not with this flag."""
+
+
+def exchange(first: str, second: str) -> bool:
+    """Exchange the names of two files in one step. ``False`` if the system cannot; nothing has changed then.
+
+    Raises ``FileNotFoundError`` if one of them does not exist, and ``OSError`` as the operating system does.
+    """
+    return _renameat2(first, second, _EXCHANGE)
+
+
+def rename_new(old: str, new: str) -> bool:
+    """Rename ``old`` to ``new`` unless that name is taken. Returns whether it was renamed.
+
+    Without this system call, a hard link does it. Without links, a check comes before a rename: a file that appears in
+    between is replaced.
+    """
+    try:
+        if _renameat2(old, new, _NOREPLACE):
+            return True
+    except FileExistsError:
+        return False
+    try:
+        os.link(old, new)
+    except FileExistsError:
+        return False
+    except OSError:
+        if os.path.lexists(new):
+            return False
+        os.rename(old, new)
+        return True
+    os.unlink(old)
+    return True
+
+
+def _renameat2(old: str, new: str, flags: int) -> bool:
+    call = _function()
+    if call is None:
+        return False
+    sys.audit("os.rename", old, new, -1, -1)
+    if call(_AT_FDCWD, os.fsencode(old), _AT_FDCWD, os.fsencode(new), flags) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _NOT_HERE:
+        return False
+    raise OSError(code, os.strerror(code), old, None, new)
+
+
+@cache
+def _function() -> Any:
+    try:
+        own = ctypes.CDLL(None, use_errno=True)
+    except (OSError, TypeError):  # Windows has no C library of the process
+        return None
+    call = getattr(own, "renameat2", None)  # absent before glibc 2.28, and on other systems than Linux
+    if call is not None:
+        call.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+        call.restype = ctypes.c_int
+    return call

@@ -12,11 +12,10 @@ from pyparq.encryption.material import external_json, parse_external, when_repla
 from pyparq.errors import EncryptionError, LimitError, ParquetError
 from pyparq.io.byte_ranges import Source
 from pyparq.io.file_lock import locked_folder
-from pyparq.io.folders import Folders
-from pyparq.io.remote import FsspecFile
-from pyparq.io.remote_changes import Changes
-from pyparq.io.sink import FsspecSink, Sink, open_sink, own_sink
-from pyparq.io.source import open_source
+from pyparq.io.folders import Changes, Folders
+from pyparq.io.remote_sinks import sink_on
+from pyparq.io.sink import Sink, own_sink
+from pyparq.io.source import LocalFile, source_on
 
 MAX_SIBLING = 64 << 20
 """Maximum size of a sidecar in bytes. The material of one key takes about 400."""
@@ -29,19 +28,17 @@ def base_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """A file in the folder of another file: on the same file system, which is ``None`` for local paths and URLs."""
+    """A file in the folder of another file: on the same file system, which is ``None`` for local paths."""
 
     fs: Any
     path: str
     name: str
 
     def source(self) -> Source:
-        return open_source(self.path) if self.fs is None else FsspecFile(self.fs, self.path, self.name)
+        return LocalFile(self.path) if self.fs is None else source_on(self.fs, self.path, self.name)
 
     def sink(self, fsync: bool) -> Sink:
-        if self.fs is not None:
-            return FsspecSink(self.fs, self.path, self.name)
-        return open_sink(self.path, fsync) if "://" in self.path else own_sink(self.path, fsync)
+        return own_sink(self.path, fsync) if self.fs is None else sink_on(self.fs, self.path, self.name)
 
     def remove(self) -> None:
         if self.fs is None:
@@ -53,25 +50,21 @@ class Sibling:
 def sibling_of(file: Source | Sink, sibling: str) -> Sibling:
     """``sibling`` in the folder of a file that is read or written. Raises :class:`EncryptionError` if there is no
     folder (bytes, file objects without a name)."""
-    name, fs = file.name, getattr(file, "fs", None)
+    name, (fs, path) = file.name, getattr(file, "place", (None, ""))
     if getattr(file, "in_staging", False):
         raise EncryptionError(
             "the files of a dataset cannot have key material in files of its own. Use internal_key_material=True",
             file=name,
         )
-    if name.startswith("<"):
+    if fs is None and name.startswith("<"):
         raise EncryptionError(
             f"{sibling!r} must be in the same directory as the file: give the file's path or URL, not {name}"
         )
-    if fs is not None:
-        path = str(getattr(file, "path", ""))
-        return Sibling(fs, _beside(path.partition("?")[0] if "://" in path else path, sibling), _beside(name, sibling))
-    path = _beside(name, sibling) if "://" in name else os.path.join(os.path.dirname(name), sibling)
-    return Sibling(None, path, path)
-
-
-def _beside(path: str, sibling: str) -> str:
-    return f"{path.rpartition('/')[0]}/{sibling}"
+    if fs is None:
+        path = os.path.join(os.path.dirname(name), sibling)
+        return Sibling(None, path, path)
+    path = path.partition("?")[0] if "://" in path else path
+    return Sibling(fs, path.rpartition("/")[0] + "/" * ("/" in path) + sibling, f"{name.rpartition('/')[0]}/{sibling}")
 
 
 @contextmanager
@@ -103,7 +96,7 @@ def material_stored(file: Sink, sibling: str, material: Mapping[str, str], fsync
 
 def _lock_of(place: Sibling) -> AbstractContextManager[Any]:
     """The lock of the folder. A context that does nothing if there are no locks."""
-    if place.fs is not None or "://" in place.path:
+    if place.fs is not None:
         return nullcontext()
     return locked_folder(os.path.dirname(os.path.abspath(place.path)), patient=False)
 
@@ -113,7 +106,7 @@ def _may_need(file: Sink, place: Sibling) -> bool:
     for the older file too."""
     if place.fs is None:
         return False
-    return Folders(place.fs).info(str(getattr(file, "path", ""))) is not None
+    return Folders(place.fs).info(getattr(file, "place", (None, ""))[1]) is not None
 
 
 def _before(file: Sink, sibling: str) -> tuple[bool, bytes | None]:
@@ -141,7 +134,7 @@ def _store_rest(
 ) -> None:
     """Store the material of the new file alone, once it has its name. Without locks, another writer may have stored its
     own in the meantime. That one stays."""
-    if place.fs is not None or "://" in place.path:
+    if place.fs is not None:
         now = _parsed(_before(file, sibling)[1])
         final = {**{k: v for k, v in now.items() if k not in old}, **final}
     wanted = external_json(final)

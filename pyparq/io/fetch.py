@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 import threading
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import TypeAlias
 
 import numpy as np
@@ -19,10 +20,10 @@ import numpy.typing as npt
 
 from pyparq.errors import CorruptFileError
 from pyparq.io.byte_ranges import Range, Source
-from pyparq.io.early_requests import EarlyRequests
 from pyparq.io.kept_files import KeptFile
 from pyparq.runtime import fork_safety
 from pyparq.runtime.messages import debug_logger
+from pyparq.runtime.threads import Task, check_stopped, request_pool
 
 LOCAL_GAP = 4 << 10
 """A page of the page cache: reading it costs less than one more call."""
@@ -40,12 +41,63 @@ FEW = 32
 """Ranges up to which lists are quicker than arrays."""
 
 Int64Array: TypeAlias = npt.NDArray[np.int64]
-Ready: TypeAlias = EarlyRequests | KeptFile
-"""What has bytes of the file already."""
 _LARGEST = (1 << 63) - 1
+
+_START = itemgetter(0)
 
 NOWHERE = 1 << 63
 """Start of the tail before there is one: behind all files."""
+
+
+class EarlyRequests:
+    """Requests for merged ranges of one file, made in one step: by another thread or, with :meth:`at_once`, by this
+    one."""
+
+    def __init__(self, parts: Sequence[Range], declared: int) -> None:
+        """``parts``: sorted, disjoint ranges. ``declared``: the ranges that were merged into them."""
+        self.parts = list(parts)
+        self.declared = declared
+        self._starts = [start for start, _ in parts]
+        self._task: Task[list[memoryview]] | None = None
+        self._found: list[memoryview] = []
+
+    @property
+    def num_bytes(self) -> int:
+        return sum(size for _, size in self.parts)
+
+    def begin(self, read: Callable[[Sequence[Range]], list[memoryview]]) -> None:
+        """Start the requests on a thread. An error is raised when the bytes are taken."""
+        if self.parts:
+            self._task = Task(_unless_stopped, read, self.parts)
+            self._task.start(request_pool)
+
+    def at_once(self, read: Callable[[Sequence[Range]], list[memoryview]]) -> None:
+        """Make them now."""
+        self._found = read(self.parts) if self.parts else []
+
+    def drop(self) -> None:
+        """Drop the requests: those that have not begun do not begin."""
+        if self._task is not None:
+            self._task.stopped = True
+
+    def place(self, offset: int, end: int) -> int | None:
+        """The number of the part that holds the bytes from ``offset`` to ``end``. ``None`` if no part does."""
+        k = bisect_right(self._starts, offset) - 1
+        return k if k >= 0 and end <= self._starts[k] + self.parts[k][1] else None
+
+    def take(self, k: int, offset: int, length: int) -> memoryview:
+        """The bytes of part ``k``. Waits for them."""
+        found = self._found if self._task is None else self._task.result()
+        return found[k][offset - self._starts[k] :][:length]
+
+
+def _unless_stopped(read: Callable[[Sequence[Range]], list[memoryview]], parts: list[Range]) -> list[memoryview]:
+    check_stopped()
+    return read(parts)
+
+
+Ready: TypeAlias = EarlyRequests | KeptFile
+"""What has bytes of the file already."""
 
 
 @dataclass(slots=True)
@@ -62,7 +114,7 @@ class Fetcher:
 
     def __init__(self, source: Source, gap: int | None = None) -> None:
         self.source = source
-        self.gap = gap_of(source, gap)
+        self.gap = gap if gap is not None else LOCAL_GAP if source.is_local else REMOTE_GAP
         self.counts = IOCounts()
         self._logger = debug_logger("io") if "logging" in sys.modules else None
         self.log: list[Range] | None = None
@@ -75,12 +127,13 @@ class Fetcher:
         """Whether its footer was kept: more questions are likely to follow."""
         self._is_proven = [True]
         """Whether the source has answered for this version. Forks share it."""
-        self._after_fork()
+        self._lock = threading.Lock()
+        self.ahead: list[EarlyRequests] = []
         fork_safety.watch(self)
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
-        self.ahead: list[EarlyRequests] = []  # in a forked child, requests of the parent do not arrive here
+        self.ahead = []  # requests of the parent do not arrive in a forked child
 
     def fork(self, gap: int | None = None) -> Fetcher:
         """A fetcher of the same source and the same tail, with its own counts. ``gap``: another gap, if given."""
@@ -110,23 +163,19 @@ class Fetcher:
         """The last ``length`` bytes (all if the file is shorter). They are kept, so later ranges inside them are
         free."""
         if self._tail_start == NOWHERE:
-            self._tail = self._read_end(length)
+            read_end = getattr(self.source, "read_end", None)
+            if read_end is None:
+                start = max(self.source.size - length, 0)
+                self._tail = self._request([(start, self.source.size - start)], 1)[0]
+            else:  # before this request, the size of a remote file is not known
+                self._tail = read_end(length)
+                self._count([(0, len(self._tail))], 1)
             self._tail_start = self.source.size - len(self._tail)
         start = max(self.source.size - length, 0)
         if start < self._tail_start:
             more = self._request([(start, self._tail_start - start)], 1)[0]
             self._tail, self._tail_start = memoryview(b"".join((more, self._tail))), start
         return self._tail[start - self._tail_start :]
-
-    def _read_end(self, length: int) -> memoryview:
-        """The first request. Before it, the size of a remote file is not known."""
-        read_end = getattr(self.source, "read_end", None)
-        if read_end is None:
-            start = max(self.source.size - length, 0)
-            return self._request([(start, self.source.size - start)], 1)[0]
-        tail: memoryview = read_end(length)
-        self._count([(0, len(tail))], 1)
-        return tail
 
     @property
     def tail(self) -> memoryview:
@@ -172,66 +221,73 @@ class Fetcher:
         Row groups are such groups. Bloom filters may lie between them, and must neither change the requests of a full
         scan nor be read.
         """
-        missing, merged = 0, []
-        ready = self._found_ahead(groups)
-        for ranges in groups:
-            self._check(ranges)
-            absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
-            missing += len(absent)
-            merged.append(self._before_tail(merge(absent, self.gap), absent))
-        wanted = [r for part in merged for r in part]
-        fetched = iter(self._request(wanted, missing) if wanted else [])
+        tail, size = self._tail_start, self.source.size
         found = []
+        for ranges in groups:
+            views = []
+            for offset, length in ranges:
+                if not tail <= offset <= offset + length <= size:
+                    return self._fetched(groups)
+                views.append(self._tail[offset - tail :][:length])
+            found.append(views)
+        return found
+
+    def _fetched(self, groups: Sequence[Sequence[Range]]) -> list[list[memoryview]]:
+        merged, declared, ready = self._missing(groups, self.gap)
+        wanted: list[Range] = []
+        for part in merged:
+            wanted += part
+        fetched, found, done = self._request(wanted, declared) if declared else [], [], 0
         for ranges, part in zip(groups, merged, strict=True):
-            starts, data = [start for start, _ in part], [next(fetched) for _ in part]
-            found.append([self._view(r, starts, data, ready.get(r)) for r in ranges])
+            starts, data, views = list(map(_START, part)), fetched[done : done + len(part)], []
+            for r in ranges:
+                views.append(self._view(r, starts, data, ready.get(r)))
+            found.append(views)
+            done += len(part)
         return found
 
     def fetch_stretches(self, start: Int64Array, size: Int64Array) -> list[tuple[int, memoryview]]:
         """As :meth:`fetch_groups`, for ranges in arrays, one group per row. The ranges must not overlap or be empty.
         Returns the parts that were read, each with its offset. Every range lies within one part."""
-        if self.ahead:
+        end, tail = start + size, self._tail_start
+        # merge_rows has no largest size
+        if self.ahead or start.size <= FEW or int((end.max(axis=1) - start.min(axis=1)).max()) > MAX_MERGED:
             groups = [list(zip(a, b, strict=True)) for a, b in zip(start.tolist(), size.tolist(), strict=True)]
             pairs = zip(groups, self.fetch_groups(groups), strict=True)
             return [(r[0], view) for ranges, part in pairs for r, view in zip(ranges, part, strict=True)]
-        wanted, across, declared = (self._merged_lists if start.size <= FEW else self._merged_arrays)(start, size)
-        tail = self._tail_start
-        if across is not None and across[1] <= JOINED:
+        if int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > self.source.size:
+            self._check(list(zip(start.reshape(-1).tolist(), size.reshape(-1).tolist(), strict=True)))
+        starts, ends = merge_rows(start, end, self.gap, min(tail, _LARGEST))
+        before = start < min(tail, _LARGEST)
+        across = [(int(start.flat[k]), int(size.flat[k])) for k in np.flatnonzero(before & (end > min(tail, _LARGEST)))]
+        wanted = list(zip(starts.tolist(), (ends - starts).tolist(), strict=True))
+        if across and across[0][1] <= JOINED:
             wanted = [(place, min(length, tail - place)) for place, length in wanted]
-        views = self._request(wanted, declared) if wanted else []
+        views = self._request(wanted, int(np.count_nonzero(before))) if wanted else []
         found = [(place, view) for (place, _), view in zip(wanted, views, strict=True)]
-        if across is not None and across[1] <= JOINED:
-            first, length = across
+        if across and across[0][1] <= JOINED:
+            first, length = across[0]
             place, view = next((place, view) for place, view in found if place <= first < place + len(view))
             found.append((first, memoryview(b"".join((view[first - place :], self._tail[: first + length - tail])))))
         return [*found, (tail, self._tail)] if len(self._tail) else found
 
-    def _merged_lists(self, start: Int64Array, size: Int64Array) -> tuple[list[Range], Range | None, int]:
-        """The ranges to request, the one of them that continues in the tail, and the number of ranges outside the
-        tail."""
-        tail, merged, declared = self._tail_start, list[Range](), 0
-        across = None
-        for places, sizes in zip(start.tolist(), size.tolist(), strict=True):
-            ranges = list(zip(places, sizes, strict=True))
+    def _missing(
+        self, groups: Sequence[Sequence[Range]], gap: int
+    ) -> tuple[list[list[Range]], int, dict[Range, tuple[Ready, int]]]:
+        """The ranges to request for each group, the number of ranges that they serve, and the ranges that were
+        requested before, or are kept, each with its place."""
+        ready = self._found_ahead(groups) if self.ahead or self.kept is not None else {}
+        tail, declared, merged = self._tail_start, 0, []
+        for ranges in groups:
             self._check(ranges)
-            absent = [r for r in ranges if r[0] < tail]
+            absent = []
+            for r in ranges:
+                if r[0] < tail and r[1] > 0 and r not in ready:
+                    absent.append(r)
             declared += len(absent)
-            across = next((r for r in absent if r[0] + r[1] > tail), across)
-            merged += merge(absent, self.gap)
-        return merged, across, declared
-
-    def _merged_arrays(self, start: Int64Array, size: Int64Array) -> tuple[list[Range], Range | None, int]:
-        """The same for arrays."""
-        end, tail = start + size, min(self._tail_start, _LARGEST)
-        if int((end.max(axis=1) - start.min(axis=1)).max()) > MAX_MERGED:  # merge_rows has no largest size
-            return self._merged_lists(start, size)
-        if int(start.min()) < 0 or int(size.min()) < 0 or int(end.max()) > self.source.size:
-            self._check(list(zip(start.reshape(-1).tolist(), size.reshape(-1).tolist(), strict=True)))
-        starts, ends = merge_rows(start, end, self.gap, tail)
-        before = start < tail
-        across = [(int(start.flat[k]), int(size.flat[k])) for k in np.flatnonzero(before & (end > tail))]
-        merged = list(zip(starts.tolist(), (ends - starts).tolist(), strict=True))
-        return merged, across[0] if across else None, int(np.count_nonzero(before))
+            joined = merge(absent, gap) if absent else absent
+            merged.append(joined if tail == NOWHERE else self._before_tail(joined, absent))
+        return merged, declared, ready
 
     # ---- ahead of need
 
@@ -259,7 +315,7 @@ class Fetcher:
 
     def forget(self, ahead: EarlyRequests) -> None:
         """Release bytes that are not needed any more."""
-        ahead.give_up()
+        ahead.drop()
         with self._lock:
             # A new list: other threads go through the old one without the lock.
             self.ahead = [other for other in self.ahead if other is not ahead]
@@ -280,12 +336,8 @@ class Fetcher:
         return ahead
 
     def _not_there(self, groups: Sequence[Sequence[Range]], gap: int) -> EarlyRequests:
-        ready, missing, declared = self._found_ahead(groups), list[Range](), 0
-        for ranges in groups:
-            self._check(ranges)
-            absent = [r for r in ranges if r[0] < self._tail_start and r[1] > 0 and r not in ready]
-            missing += self._before_tail(merge(absent, gap), absent)
-            declared += len(absent)
+        merged, declared, _ = self._missing(groups, gap)
+        missing = [r for part in merged for r in part]
         if len(groups) > 1:
             missing.sort()
             if any(offset + size > following for (offset, size), (following, _) in pairwise(missing)):
@@ -295,8 +347,6 @@ class Fetcher:
     def _found_ahead(self, groups: Sequence[Sequence[Range]]) -> dict[Range, tuple[Ready, int]]:
         """The ranges that were requested before, or are kept, each with its place."""
         found = dict[Range, tuple[Ready, int]]()
-        if self.kept is None and not self.ahead:
-            return found
         known: list[Ready] = [*self.ahead] if self.kept is None else [*self.ahead, self.kept]
         for offset, length in (r for ranges in groups for r in ranges):
             end = min(offset + length, self._tail_start)
@@ -337,7 +387,8 @@ class Fetcher:
     def _count(self, ranges: Sequence[Range], declared: int) -> None:
         with self._lock:
             self.counts.requests += len(ranges)
-            self.counts.bytes += sum(length for _, length in ranges)
+            for _, length in ranges:
+                self.counts.bytes += length
             self.counts.ranges += declared
             if self.log is not None:
                 self.log += ranges

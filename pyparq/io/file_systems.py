@@ -1,12 +1,17 @@
-"""Properties of file systems: which ones make requests concurrently, and which ones must not be asked to."""
+"""Properties of file systems: which ones make requests concurrently, and which ones must not be asked to. Coroutines of
+fsspec's file systems run on a thread of fsspec's (:func:`on_loop`)."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 from pyparq.runtime import fork_safety
+from pyparq.runtime.threads import current_lane
+
+R = TypeVar("R")
 
 _one_at_a_time = threading.Lock()
 """Held while a file system is asked that allows one reader."""
@@ -48,7 +53,7 @@ def shares_one_reader(fs: Any) -> bool:
 
 
 def is_store(fs: Any) -> bool:
-    """Whether it is a store of obstore (:class:`pyparq.io.object_system.ObjectSystem`), and none of fsspec's."""
+    """Whether it is a store of obstore (:class:`pyparq.io.object_store.ObjectSystem`), and none of fsspec's."""
     return getattr(fs, "is_object_store", False) is True
 
 
@@ -118,3 +123,23 @@ def loops(fs: Any) -> bool:
         return False
     own = getattr(fs.cat_ranges, "__func__", None)
     return own is AbstractFileSystem.cat_ranges and protocols(fs).isdisjoint(_IN_MEMORY)
+
+
+def has_own_reads(fs: Any) -> bool:
+    """Whether it reads a range by itself. fsspec's own ``cat_file`` opens the file, which asks for the size first."""
+    from fsspec.spec import AbstractFileSystem
+
+    return getattr(within(fs).cat_file, "__func__", None) is not AbstractFileSystem.cat_file
+
+
+def on_loop(loop: Any, function: Callable[..., Coroutine[Any, Any, R]], *args: Any, **options: Any) -> R:
+    """The result of a coroutine on fsspec's event loop. A lane goes on with other reads meanwhile."""
+    lane = current_lane()
+    if lane is None:
+        from fsspec.asyn import sync
+
+        found: R = sync(loop, function, *args, **options)
+        return found
+    import asyncio
+
+    return lane.wait_for(asyncio.run_coroutine_threadsafe(function(*args, **options), loop))

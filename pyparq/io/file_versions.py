@@ -69,7 +69,18 @@ class Stated:
             if name in tags:
                 return tag != tags[name]
         dates, step = dict(other.dates), 1.0 if self.is_listed else 0.0  # listings may round
-        return any(_apart(date, dates[name], step) for name, date in self.dates if name in dates)
+        return any(_differ(date, dates[name], step) for name, date in self.dates if name in dates)
+
+    def check_opened(self, size: int, etag: str | None, listed_etag: str | None, name: str) -> None:
+        """Raise :class:`ChangedFileError` where the file ``name`` is opened with another size or entity tag than a
+        listing has told."""
+        if self.size not in (None, size):
+            raise ChangedFileError(
+                f"the file has {size} bytes, but had {self.size} when the dataset was listed: make the dataset again",
+                file=name,
+            )
+        if etag is not None and listed_etag not in (None, _plain_tag(etag)):
+            raise ChangedFileError("the file is not the one that was listed: make the dataset again", file=name)
 
 
 def _plain_tag(tag: Any) -> str:
@@ -89,7 +100,7 @@ def _plain_date(date: Any) -> float | str:
     return float(date) if isinstance(date, (int, float)) else str(date)
 
 
-def _apart(one: float | str, other: float | str, step: float) -> bool:
+def _differ(one: float | str, other: float | str, step: float) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return abs(one - other) > step
     return type(one) is type(other) and one != other

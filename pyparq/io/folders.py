@@ -1,8 +1,12 @@
-"""What lies in folders of a file system: all of it, or an error that names the folder.
+"""What lies in folders of a file system, and changes to it: all of it, or an error that names the folder.
 
 fsspec's own ``find`` and ``glob`` take a folder that cannot be listed for an empty one, and its ``exists`` and
 ``isdir`` take a request that fails for a "no". Files would be lost without a word. So folders are listed here, one
 level after the other, unless the file system lists all levels at once (:func:`pyparq.io.file_systems.lists_at_once`).
+
+If the answer to a change is lost, it is unknown whether that was carried out. So each request here has the same result
+when it is made twice: whole files under names of pyparq's own, copies, folders that may exist already, removals, and
+renames of files that only pyparq knows.
 """
 
 from __future__ import annotations
@@ -10,13 +14,22 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from pyparq.errors import OptionError
-from pyparq.io.file_systems import alone, is_concurrent, is_store, lists_at_once, loops
+from pyparq.errors import ChangedFileError, OptionError
+from pyparq.io.file_systems import (
+    alone,
+    creates_at_once,
+    is_concurrent,
+    is_store,
+    lists_at_once,
+    loops,
+    takes_modes,
+)
+from pyparq.io.http import content_on_s3, is_s3, replace_on_s3
 from pyparq.io.retry import Retry, may_pass
-from pyparq.io.s3 import content, is_s3
 from pyparq.io.url import cause_of, name_on, plain_errors
 from pyparq.runtime.threads import map_requests, patiently
 
@@ -93,7 +106,7 @@ class Folders:
             return bytes(self._fs.cat_file(path))
         from fsspec.asyn import sync
 
-        data: bytes = sync(self._fs.loop, content, self._fs, path)[0]  # s3fs lists folders for a missing object
+        data: bytes = sync(self._fs.loop, content_on_s3, self._fs, path)[0]  # s3fs lists folders for a missing object
         return data
 
     def info(self, path: str) -> Info | None:
@@ -104,11 +117,15 @@ class Folders:
     def is_folder(self, path: str) -> bool:
         """Whether it is a folder. A path that may not be read is none. Raises ``OSError`` if the file system does not
         answer."""
-        ask = (lambda: self._fs.isdir(path)) if is_s3(self._fs) else (lambda: self._type_of(path) == "directory")
+        ask = (
+            (lambda: self._fs.isdir(path))
+            if is_s3(self._fs) or is_store(self._fs)
+            else (lambda: self._type_of(path) == "directory")
+        )
         try:
             return bool(self._retry.once(lambda: patiently(ask)))
         except Exception as error:
-            if not may_pass(error) and _says_no(error):
+            if not may_pass(error) and _is_answer(error):
                 return False
             with self._plain_errors(path):
                 raise
@@ -207,7 +224,7 @@ class Folders:
             return folder, []
 
 
-def _says_no(error: BaseException) -> bool:
+def _is_answer(error: BaseException) -> bool:
     """Whether the error is a real answer, rather than a failed request."""
     cause, status = cause_of(error)
     if status is not None:
@@ -252,3 +269,122 @@ def _names_below(root: str, path: str) -> list[str]:
 
 def _path_of(info: Info) -> str:
     return str(info["name"]).rstrip("/")
+
+
+# ---- changes ---------------------------------------------------------------------------------------------------------
+
+
+class Changes(Folders):
+    """Folders that are changed. ``name`` is what messages call the file."""
+
+    def __init__(self, fs: Any, storage_options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(fs)
+        self._options = storage_options or getattr(fs, "storage_options", None)
+        if is_store(fs):
+            self._retry = self._retry.at_most(1)
+
+    def put(self, path: str, data: bytes, name: str) -> None:
+        """A small file with these bytes."""
+        self._changed(path, name, lambda: self._fs.pipe_file(path, data), in_folder=True)
+
+    def create(self, path: str, data: bytes, name: str) -> bool:
+        """A new small file with these bytes, which no other program writes. ``False`` if there is one already.
+
+        One request decides where the store knows conditional writes. Other stores are asked before and after.
+        """
+        if not creates_at_once(self._fs) and self.content(path) is not None:
+            return False
+        options = {"mode": "create"} if takes_modes(self._fs) else {}
+        # Where there is one, it may be our own: the answer to the first try may have been lost.
+        with suppress(FileExistsError, ChangedFileError):
+            self._changed(path, name, lambda: self._fs.pipe_file(path, data, **options), in_folder=True)
+        return self.content(path) == data
+
+    def replace(self, path: str, before: bytes, data: bytes, name: str) -> bool:
+        """Put other bytes into a small file that holds ``before``. ``False`` if it holds others.
+
+        One request decides on S3, and by obstore. Other stores are asked before and after.
+        """
+        if is_store(self._fs) and self._fs.is_odd(path):
+            return Changes(self._fs.behind_fsspec(), self._options).replace(path, before, data, name)
+        with suppress(FileNotFoundError, ChangedFileError):  # the first try may have done it
+            if is_s3(self._fs):
+                self._changed(path, name, lambda: self._replaced_on_s3(path, before, data))
+            elif is_store(self._fs):
+                self._changed(path, name, lambda: self._fs.replace_content(path, before, data))
+            elif self.content(path) == before:
+                self._changed(path, name, lambda: self._fs.pipe_file(path, data))
+        return self.content(path) == data
+
+    def _replaced_on_s3(self, path: str, before: bytes, data: bytes) -> None:
+        from fsspec.asyn import sync
+
+        sync(self._fs.loop, replace_on_s3, self._fs, path, before, data)
+        self._fs.invalidate_cache(path)
+
+    def opened(self, path: str, name: str) -> Any:
+        """A new file, open to be written to."""
+        return self._changed(path, name, lambda: self._fs.open(path, "wb"))
+
+    def copy(self, path: str, target: str, name: str) -> None:
+        self._changed(target, name, lambda: self._fs.cp_file(path, target))
+
+    def make_folder(self, path: str, name: str) -> None:
+        """With those above it, where they are missing."""
+        self._changed(path, name, lambda: self._fs.makedirs(path, exist_ok=True))
+
+    def remove(self, path: str, name: str) -> None:
+        """Remove a file. Raises ``FileNotFoundError`` where it was not there."""
+        asked = 0
+
+        def remove() -> None:
+            nonlocal asked
+            asked += 1
+            try:
+                self._fs.rm_file(path)
+            except FileNotFoundError:
+                if asked == 1:
+                    raise
+
+        self._changed(path, name, remove)
+
+    def remove_folder(self, path: str, name: str) -> None:
+        """Remove a folder with all that is in it, if it is there."""
+
+        def remove() -> None:
+            self._fs.invalidate_cache()
+            with suppress(FileNotFoundError):
+                self._fs.rm(path, recursive=True)
+
+        self._changed(path, name, remove)
+
+    def rename(self, path: str, target: str, name: str) -> None:
+        """Give a file that only we know the name ``target``, whatever has it now."""
+        from fsspec.spec import AbstractFileSystem
+
+        if getattr(self._fs.mv, "__func__", None) is AbstractFileSystem.mv:
+            # It copies, after questions whose failures it takes for answers.
+            self.copy(path, target, name)
+            with suppress(Exception):  # the file is complete under its name
+                self.remove(path, name)
+            return
+        asked = 0
+
+        def rename() -> None:
+            nonlocal asked
+            asked += 1
+            if asked == 1 or self._info(path) is not None:
+                self._fs.mv(path, target)
+
+        self._changed(target, name, rename)
+
+    def _changed(self, path: str, name: str, make: Callable[[], T], in_folder: bool = False) -> T:
+        """The result of ``make``. ``in_folder``: where it fails because the folder is not there yet, that is made."""
+        try:
+            with plain_errors(name, path, self._options):
+                return self._retry.once(make)
+        except FileNotFoundError:
+            if not in_folder or lists_at_once(self._fs):  # a store has no folders, and the bucket is not ours to make
+                raise
+        self.make_folder(posixpath.dirname(path), name)
+        return self._changed(path, name, make)

@@ -1,18 +1,50 @@
-"""Single requests to stores of obstore. On a lane, their asynchronous form: the lane goes on with other reads."""
+"""Requests to stores of obstore: one by one, and what they raise as the ``OSError`` that a local file would give.
+
+On a lane, their asynchronous form is taken: the lane goes on with other reads. obstore's threads serve all stores of a
+process. They do not exist in a forked child of a process that has used them, and a request there would wait for ever.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from pyparq.io.request_bound import free_request
+from pyparq.errors import ChangedFileError, ParquetError, UnsupportedError
+from pyparq.io.retry import free_request
+from pyparq.io.url import REFUSED, forget_context, without_secrets
+from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import current_lane
 
 R = TypeVar("R")
 
+NOT_IN_A_FORK = "obstore does not work in a forked child of a process that has used it: start processes by 'spawn'"
 _STEP = 0.1
 """Seconds between two looks for Ctrl-C, where the system does not end a wait for it."""
+_used = False
+"""Whether this process has used a store, or its parent had before the fork."""
+_lost = False
+
+
+@fork_safety.in_child
+def _note_fork() -> None:
+    global _lost
+    _lost = _used
+
+
+def are_lost() -> bool:
+    """Whether no store can be used in this process: its threads were the parent's."""
+    return _lost
+
+
+def note_use() -> None:
+    """Note that this process uses a store."""
+    global _used
+    _used = True
 
 
 def interruptibly(ask: Callable[[], R]) -> R:
@@ -41,55 +73,151 @@ def interruptibly(ask: Callable[[], R]) -> R:
     return answers[0]
 
 
+def _answer(ask: Callable[[], R], ask_on_lane: Callable[[], Coroutine[Any, Any, R]]) -> R:
+    """The result of a request, which has two forms."""
+    lane = current_lane()
+    if lane is None:
+        return interruptibly(ask)
+
+    async def bounded() -> R:
+        async with free_request():
+            return await ask_on_lane()
+
+    return lane.wait(bounded())
+
+
 def get_object(store: Any, path: str, options: Mapping[str, Any]) -> tuple[Any, memoryview]:
     """The answer of a store, and the bytes in it."""
-    lane = current_lane()
-    if lane is not None:
-        return lane.wait(_got(store, path, options))
-    return interruptibly(lambda: _get(store, path, options))
 
+    def get() -> tuple[Any, memoryview]:
+        answer = store.get(path, options=options)
+        return answer, memoryview(answer.bytes())
 
-def _get(store: Any, path: str, options: Mapping[str, Any]) -> tuple[Any, memoryview]:
-    answer = store.get(path, options=options)
-    return answer, memoryview(answer.bytes())
-
-
-async def _got(store: Any, path: str, options: Mapping[str, Any]) -> tuple[Any, memoryview]:
-    async with free_request():
+    async def get_on_lane() -> tuple[Any, memoryview]:
         answer = await store.get_async(path, options=options)
         return answer, memoryview(await answer.bytes_async())
+
+    return _answer(get, get_on_lane)
 
 
 def head_object(store: Any, path: str) -> Any:
     """What a store says of an object."""
-    lane = current_lane()
-    return interruptibly(lambda: store.head(path)) if lane is None else lane.wait(_head(store, path))
-
-
-async def _head(store: Any, path: str) -> Any:
-    async with free_request():
-        return await store.head_async(path)
+    return _answer(lambda: store.head(path), lambda: store.head_async(path))
 
 
 def list_objects(store: Any, prefix: str | None, page: int) -> Iterator[Any]:
     """What a store says of each object whose path begins so, ``page`` of them at a time."""
-    lane = current_lane()
     found = store.list(prefix, chunk_size=page)
-    for part in found if lane is None else lane.wait(_listed(found)):
-        yield from part
 
-
-async def _listed(found: Any) -> list[Any]:
-    async with free_request():
+    async def parts() -> list[Any]:
         return [part async for part in found]
+
+    for part in found if current_lane() is None else _answer(lambda: list(found), parts):
+        yield from part
 
 
 def list_folder(store: Any, prefix: str | None) -> Any:
     """What lies in one folder of a store, and the folders in it."""
-    lane = current_lane()
-    return store.list_with_delimiter(prefix) if lane is None else lane.wait(_folder(store, prefix))
+    if current_lane() is None:
+        return store.list_with_delimiter(prefix)
+    return _answer(lambda: store.list_with_delimiter(prefix), lambda: store.list_with_delimiter_async(prefix))
 
 
-async def _folder(store: Any, prefix: str | None) -> Any:
-    async with free_request():
-        return await store.list_with_delimiter_async(prefix)
+# ---- errors --------------------------------------------------------------------------------------------------------
+
+CHANGED = "the file has changed since it was opened: open it again"
+
+_KINDS: dict[str, tuple[type[OSError], int]] = {
+    "NotFoundError": (FileNotFoundError, errno.ENOENT),
+    "AlreadyExistsError": (FileExistsError, errno.EEXIST),
+    "PermissionDeniedError": (PermissionError, errno.EACCES),
+    "UnauthenticatedError": (PermissionError, errno.EACCES),
+}
+"""What obstore's errors are for a local file."""
+_MISSING = frozenset({"NoSuchBucket", "NoSuchKey", "ContainerNotFound", "BlobNotFound", "ResourceNotFound"})
+"""Codes of stores for what is not there."""
+_PASSING = frozenset({"InternalError", "ServiceUnavailable", "SlowDown", "RequestTimeout"})
+"""Codes of stores for what may pass, whatever the HTTP status."""
+_NO_CREDENTIALS = re.compile(
+    r" (?:GET|PUT) http://(?:169\.254\.169\.254|\[fd00:ec2::254\]|metadata\.google\.internal)[:/]"
+    r"| PUT http://\S+/latest/api/token "
+)
+"""Requests to the machine's own server of credentials."""
+
+
+class AnsweredError(OSError):
+    """With the status of the answer, as other libraries' errors have it."""
+
+    status = 0
+
+    def plain(self) -> OSError:
+        return OSError(self.errno, self.strerror, self.filename)
+
+
+@contextmanager
+def plainly(name: str) -> Iterator[None]:
+    """Errors of obstore, as those of the file ``name``."""
+    try:
+        yield
+    except (ParquetError, MemoryError):
+        raise
+    except Exception as error:
+        forget_context(_marked(plain_error(error, name)))
+
+
+def _marked(error: Exception) -> Exception:
+    error.is_plain = True  # type: ignore[attr-defined]  # plain_errors() of other file systems leaves it as it is
+    return error
+
+
+def is_an_answer(error: Exception) -> bool:
+    """Whether the store has answered that the object is not there, or that access is refused."""
+    return isinstance(plain_error(error, ""), (FileNotFoundError, PermissionError))
+
+
+def plain_error(error: Exception, name: str) -> Exception:
+    kind, text = type(error).__name__, str(error).partition("\n\nDebug source")[0].strip()
+    if _NO_CREDENTIALS.search(text):  # whatever the answer was: it says nothing of the object
+        return PermissionError(errno.EACCES, "no credentials were found, and the machine has no role", name)
+    text = without_secrets(text, "", None)
+    code, said = _stated(without_secrets(str(error), "", None))
+    status = re.search(r"status code: (\d{3}) ?([A-Za-z ]*)", text)
+    kind = _kind_of(error, kind, code, int(status[1]) if status else 0)
+    if kind in _KINDS:
+        cls, number = _KINDS[kind]
+        return cls(number, f"{os.strerror(number)}{': ' * bool(said)}{said}", name)
+    if kind == "PreconditionError":
+        return ChangedFileError(CHANGED, file=name)
+    if kind == "NotSupportedError":
+        return UnsupportedError(f"the store does not do this: {text}", file=name)
+    if status is not None:
+        answered = AnsweredError(errno.EIO, f"the server answers {status[1]} {said or status[2]}".rstrip(), name)
+        answered.status = 500 if code in _PASSING else int(status[1])
+        return answered
+    if "timed out" in text or "timeout" in text.replace("retry_timeout", "").lower():
+        return TimeoutError(errno.ETIMEDOUT, "no answer in time", name)
+    if "body error" in text or "Interrupted" in text or "decoding response body" in text:
+        return ConnectionError(errno.EIO, "the connection broke in the middle of the answer", name)
+    if "error sending request" in text or "connect" in text.lower():
+        return ConnectionError(errno.EIO, "the connection failed", name)
+    return OSError(errno.EIO, text.partition(": Error performing")[0] or kind, name)
+
+
+def _kind_of(error: Exception, kind: str, code: str, status: int) -> str:
+    """The name of obstore's error that fits best: errors of listings have a general one."""
+    if code in REFUSED or status in (401, 403, 407):
+        return "PermissionDeniedError"
+    # The listing of an empty folder is an empty answer. Another 404 there means that nothing is known of the folder.
+    if code in _MISSING or (isinstance(error, FileNotFoundError) and not code):
+        return "NotFoundError"
+    if isinstance(error, FileNotFoundError):
+        return "GenericError"  # with a code that says something else
+    return "AlreadyExistsError" if isinstance(error, FileExistsError) else kind
+
+
+def _stated(text: str) -> tuple[str, str]:
+    """The store's code in the text of an error, and the code with the store's message."""
+    code, message = (re.search(f"<{tag}>([^<]*)</{tag}>", text) for tag in ("Code", "Message"))
+    if code is None:
+        return "", ""
+    return code[1], f"{code[1]}: {message[1]}" if message is not None and message[1] else code[1]

@@ -1,4 +1,6 @@
-"""Repeats requests that fail for the moment: a few times, after waits that double, with some randomness.
+"""How often requests to stores are made, and how many at the same time.
+
+Requests that fail for the moment are repeated: a few times, after waits that double, with some randomness.
 
 Failures that may pass are the answers 408, 429, 500, 502, 503 and 504, connections that fail or break, timeouts, and
 bodies shorter than promised. All other errors are raised at once.
@@ -8,14 +10,18 @@ from __future__ import annotations
 
 import random
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pyparq.errors import ParquetError
-from pyparq.io.url import cause_of, told
+from pyparq.errors import OptionError, ParquetError
+from pyparq.io.url import cause_of, described
 from pyparq.runtime.messages import debug_logger
-from pyparq.runtime.threads import check_stopped, current_lane, patiently
+from pyparq.runtime.threads import bound_requests, check_stopped, current_lane, most_requests, patiently
+
+if TYPE_CHECKING:
+    import asyncio  # loads slowly, so only where a loop runs
 
 T = TypeVar("T")
 
@@ -86,7 +92,7 @@ class Retry:
 def _log(tries: int, count: int, pause: float, errors: Sequence[BaseException]) -> None:
     logger = debug_logger("io")
     if logger is not None:
-        why = told(errors[0]) if errors else "the answer is too short"
+        why = described(errors[0]) if errors else "the answer is too short"
         logger.debug("%d requests are repeated in %.2f s, after try %d: %s", count, pause, tries, why)
 
 
@@ -145,3 +151,48 @@ def _counted(error: BaseException, tries: int) -> BaseException:
     if tries > 1:
         error.pyparq_tries = tries  # type: ignore[attr-defined]
     return error
+
+
+# ---- how many at the same time -------------------------------------------------------------------------------------
+
+_free: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[int, asyncio.Semaphore]] = weakref.WeakKeyDictionary()
+
+
+def io_thread_count() -> int:
+    """Maximum number of requests to stores that pyparq makes at the same time, in the whole process: 128 unless
+    :func:`set_io_thread_count` has changed it. Threads that read add one each.
+
+    Example::
+
+        print(pyparq.io_thread_count())      # 128
+    """
+    return most_requests()
+
+
+def set_io_thread_count(count: int) -> None:
+    """Set the maximum number of requests to stores at the same time, for the whole process.
+
+    It bounds all reads together. What one read may do at a time is the option ``max_requests``. Requests that are under
+    way end as they are. Raises :class:`pyparq.OptionError` for anything but a whole number of at least 1.
+
+    Example::
+
+        pyparq.set_io_thread_count(256)
+    """
+    if type(count) is not int or count < 1:
+        raise OptionError(f"count must be a whole number of at least 1, not {count!r}")
+    bound_requests(count)
+
+
+def free_request() -> asyncio.Semaphore:
+    """What a request of the running event loop must hold. At most :func:`io_thread_count` hold it at a time, on all
+    lanes together."""
+    import asyncio
+
+    loop, lane, count = asyncio.get_running_loop(), current_lane(), most_requests()
+    if lane is not None:
+        count = max(count // lane.count, 1)
+    known = _free.get(loop)
+    if known is None or known[0] != count:
+        known = _free[loop] = count, asyncio.Semaphore(count)
+    return known[1]

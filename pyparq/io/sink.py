@@ -1,6 +1,6 @@
 """Targets of bytes: local paths, writable file objects and fsspec URLs behind one interface that can only append.
 
-A sink belongs to the process that opened it (:mod:`pyparq.io.process_ownership`).
+A sink belongs to the process that opened it (:class:`pyparq.io.file_objects.ProcessOwned`).
 """
 
 from __future__ import annotations
@@ -9,24 +9,19 @@ import io
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Any, Protocol
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
-from pyparq.io.atomic_write import Expected, hidden_name, open_target
-from pyparq.io.byte_ranges import Source
-from pyparq.io.file_clone import copy_range
-from pyparq.io.file_objects import check_opened
-from pyparq.io.file_systems import is_of_pyarrow, is_store
-from pyparq.io.object_sinks import ObjectSink
-from pyparq.io.object_stores import ObjectFile
-from pyparq.io.process_ownership import ProcessOwned
-from pyparq.io.remote import FsspecFile
-from pyparq.io.remote_changes import Changes
-from pyparq.io.roads import file_system
-from pyparq.io.short_writes import Appender
-from pyparq.io.store_files import StoreFile
+from pyparq.io.atomic_write import Expected, Target
+from pyparq.io.byte_ranges import Source, copy_between
+from pyparq.io.file_objects import Appender, ProcessOwned, check_opened
+from pyparq.io.locations import file_system
+from pyparq.io.object_file import ObjectFile
+from pyparq.io.remote_file import RemoteFile
+from pyparq.io.remote_sinks import FsspecSink, ObjectSink, sink_on
+from pyparq.io.source import LocalFile
 from pyparq.io.url import (
     check_storage_options,
     expanded,
@@ -34,10 +29,10 @@ from pyparq.io.url import (
     local_path,
     name_on,
     open_file_parts,
-    plain_errors,
     shown,
 )
 from pyparq.runtime import fork_safety
+from pyparq.runtime.threads import check_stopped
 
 _MAX_PARTS = 512
 """Buffers per ``writev``; the system's own limit is 1024 nearly everywhere."""
@@ -69,6 +64,23 @@ class Sink(Protocol):
         """Leave nothing behind, as far as the target allows. Raises no error for what cannot be undone."""
 
 
+_PIECE, _REMOTE_PIECE = 8 << 20, 32 << 20
+"""Bytes that are in memory at a time, if the system cannot copy them itself. Each request to a store takes long, so its
+pieces are larger."""
+
+
+def copy_range(sink: Sink, source: Source, start: int, stop: int) -> None:
+    """Append bytes ``[start, stop)`` of ``source`` to ``sink``. Raises :class:`CorruptFileError` if the source ends
+    before."""
+    if isinstance(sink, LocalSink) and isinstance(source, LocalFile):
+        sink.take_range(source.fileno(), start, stop)
+        return
+    piece = _PIECE if source.is_local else _REMOTE_PIECE
+    for at in range(start, stop, piece):
+        check_stopped()
+        sink.write(source.read_ranges([(at, min(piece, stop - at))]))
+
+
 class LocalSink(ProcessOwned):
     """A file on a local file system. It replaces an existing file only when it is complete."""
 
@@ -79,17 +91,22 @@ class LocalSink(ProcessOwned):
         self.position = 0
         self._gathered = bytearray()
         self._fsync = fsync
-        self._target = open_target(path)
+        self._target = Target(path)
         # ext4 and others store a file before it may replace another one. That takes less time if most of it is stored
         # by then.
         self._stores_early = kernels.begin_writeback is not None and (fsync or self._target.replaces)
-        self._begun = 0
+        self._stored = 0
         super().__init__(path)
 
     def write(self, parts: Sequence[Any]) -> None:
-        self._check_process()
-        views = [v for v in (memoryview(p).cast("B") for p in parts) if len(v)]
-        size = sum(map(len, views))
+        if self._inherited:
+            self._check_process()
+        views, size = [], 0
+        for part in parts:
+            view = memoryview(part).cast("B")
+            if len(view):
+                views.append(view)
+                size += len(view)
         if size < _SMALL:
             for view in views:
                 self._gathered += view
@@ -100,14 +117,10 @@ class LocalSink(ProcessOwned):
             for at in range(0, len(views), _MAX_PARTS):
                 self._write_all(views[at : at + _MAX_PARTS])
         self.position += size
-        if self._stores_early:
-            self._begin_writeback()
-
-    def _begin_writeback(self) -> None:
         written = self.position - len(self._gathered)
-        if written - self._begun >= _WRITEBACK and kernels.begin_writeback is not None:
-            kernels.begin_writeback(self._target.fd, self._begun, written - self._begun)
-            self._begun = written
+        if self._stores_early and written - self._stored >= _WRITEBACK and kernels.begin_writeback is not None:
+            kernels.begin_writeback(self._target.fd, self._stored, written - self._stored)
+            self._stored = written
 
     def _flush(self) -> None:
         if self._gathered:
@@ -130,7 +143,7 @@ class LocalSink(ProcessOwned):
         system can do that. Raises :class:`CorruptFileError` where that file ends before."""
         self._check_process()
         self._flush()
-        copied = copy_range(source, self._target.fd, start, stop)
+        copied = copy_between(source, self._target.fd, start, stop)
         self.position += copied
         if copied < stop - start:
             raise CorruptFileError(f"the file ends within the range of {stop - start} bytes at offset {start}")
@@ -138,7 +151,8 @@ class LocalSink(ProcessOwned):
     def commit(self) -> None:
         """As :meth:`Sink.commit`. Raises :class:`ChangedMeanwhile` where another file than :attr:`expected` would be
         replaced."""
-        self._check_process()
+        if self._inherited:
+            self._check_process()
         if self._target.fd < 0:
             return
         try:
@@ -206,116 +220,15 @@ class FileObjectSink(ProcessOwned):
                 self._file.flush()
 
 
-class FsspecSink(ProcessOwned):
-    """A file on an fsspec file system.
-
-    Object stores show an upload only when it is complete: they are written to directly, and an abort discards the
-    upload. Other file systems get a temporary name and a rename.
-    """
-
-    def __init__(self, fs: Any, path: str, name: str) -> None:
-        from fsspec.spec import AbstractBufferedFile
-
-        self.fs = fs
-        self.path = path
-        self._temporary = path
-        self._file: Any = None
-        if not _uploads(fs, AbstractBufferedFile):
-            folder, slash, last = path.rpartition("/")
-            self._temporary = folder + slash + hidden_name(last)
-        self._changes = Changes(fs)
-        self._file = self._changes.opened(self._temporary, name)
-        self._appender = Appender(self._file, name)
-        super().__init__(name)
-
-    def replace_only(self, etag: str) -> None:
-        """Replace only the object on S3 with this entity tag: :meth:`commit` raises :class:`ChangedFileError` where
-        there is another one by then."""
-        call = self._file._call_s3
-
-        def conditional(method: str, *options: Any, **more: Any) -> Any:
-            if method in ("put_object", "complete_multipart_upload"):
-                more["IfMatch"] = etag
-            return call(method, *options, **more)
-
-        self._file._call_s3 = conditional
-
-    def _plain_errors(self) -> AbstractContextManager[None]:
-        return plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None))
-
-    @property
-    def position(self) -> int:
-        return self._appender.position
-
-    def write(self, parts: Sequence[Any]) -> None:
-        self._check_process()
-        with self._plain_errors():
-            for part in parts:
-                self._appender.write(memoryview(part).cast("B"))
-
-    def commit(self) -> None:
-        self._check_process()
-        if self._file is None:
-            return
-        file, self._file = self._file, None
-        try:
-            with self._plain_errors():
-                file.close()
-            if self._temporary != self.path:
-                self._changes.rename(self._temporary, self.path, self.name)
-        except BaseException:
-            with suppress(Exception):
-                if self._temporary != self.path:
-                    self._changes.remove(self._temporary, self.name)
-                else:
-                    file.discard()  # the parts of an upload that is not completed would stay
-            with suppress(Exception):
-                file.closed = True
-            raise
-
-    def abort(self) -> None:
-        if self._file is None:
-            return
-        file, self._file = self._file, None
-        try:
-            if self._temporary != self.path:
-                file.close()
-                self._changes.remove(self._temporary, self.name)
-            else:
-                file.discard()
-                file.closed = True  # closing would complete the upload
-        except Exception:
-            return
-
-    def _let_go(self) -> None:
-        file, self._file = self._file, None
-        # Closing it, as its end does, would write what it has in its buffer, or complete the upload.
-        with suppress(Exception):
-            file.closed = True
-        with suppress(Exception):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            try:
-                os.dup2(nowhere, file.fileno(), inheritable=False)
-            finally:
-                os.close(nowhere)
-
-
-def _uploads(fs: Any, buffered: type) -> bool:
-    """Whether files of this file system appear only when they are closed. Writing them is then an upload."""
-    if is_of_pyarrow(fs):
-        return False  # its files cannot be given up
-    protocols = {fs.protocol} if isinstance(fs.protocol, str) else set(fs.protocol)
-    return bool(protocols & {"s3", "s3a", "gs", "gcs", "abfs", "az", "abfss", "adl", "oss", "oci"}) and hasattr(
-        buffered, "discard"
-    )
-
-
 def replace_only_read(sink: Sink, source: Source) -> None:
-    """Let ``sink`` replace only the object that ``source`` has read, where the store can be told so."""
-    if isinstance(sink, FsspecSink) and isinstance(source, FsspecFile) and source.etag is not None:
+    """Let ``sink`` replace only the object that ``source`` has read: it is asked for before the commit, and the store
+    is told, where it can be."""
+    if isinstance(sink, (FsspecSink, ObjectSink)) and isinstance(source, RemoteFile):
+        sink.before_commit = source.check_now
+    if isinstance(sink, FsspecSink) and isinstance(source, RemoteFile) and source.etag is not None:
         sink.replace_only(source.etag)
-    if isinstance(sink, ObjectSink) and isinstance(source, ObjectFile) and source.version:
-        sink.replace_only(source.version)
+    if isinstance(sink, ObjectSink) and isinstance(source, RemoteFile) and source.stated_version:
+        sink.replace_only(source.stated_version)
 
 
 def replace_only(sink: Sink, expected: Expected | None) -> None:
@@ -372,12 +285,3 @@ def _open_url(url: str, fsync: bool, storage_options: Mapping[str, Any] | None) 
     if path is not None:
         return LocalSink(path, fsync)
     return sink_on(*file_system(url, "writing", "write to", storage_options), shown(url))
-
-
-def sink_on(fs: Any, path: str, name: str) -> FsspecSink | ObjectSink:
-    """A sink for a file on a file system of fsspec's, or in a store."""
-    if not is_store(fs):
-        return FsspecSink(fs, path, name)
-    if fs.is_odd(path):
-        return FsspecSink(fs.behind_fsspec(), path, name)
-    return ObjectSink(StoreFile(fs, path, name))

@@ -21,21 +21,20 @@ import numpy as np
 
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
-from pyparq.io.byte_ranges import Range, Source
+from pyparq.io.byte_ranges import Range, Source, read_at, read_into
 from pyparq.io.file_objects import check_opened
-from pyparq.io.file_systems import is_store
 from pyparq.io.file_versions import Stated, Unchanged
-from pyparq.io.object_stores import ObjectFile
-from pyparq.io.positioned_reads import read_at, read_into
-from pyparq.io.remote import FsspecFile
+from pyparq.io.http import is_s3
+from pyparq.io.kept_files import kept_file
+from pyparq.io.locations import file_system
+from pyparq.io.object_file import ObjectFile
+from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
-from pyparq.io.roads import file_system
-from pyparq.io.s3 import is_s3
-from pyparq.io.store_files import StoreFile
 from pyparq.io.url import (
     check_storage_options,
     expanded,
     is_local_system,
+    is_url,
     local_path,
     name_on,
     open_file_parts,
@@ -43,6 +42,7 @@ from pyparq.io.url import (
     shown,
 )
 from pyparq.kernels.buffers import SMALLEST
+from pyparq.options import ReadOptions
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import check_stopped
 
@@ -56,6 +56,10 @@ TOGETHER = 8 << 20
 
 LARGEST_CALL = 16 << 20
 """Maximum number of bytes per system call. Between two calls, Ctrl-C is noticed."""
+
+
+REMOTE_TAIL = 128 << 10
+"""Bytes of the end of a remote file that are read with its footer."""
 
 
 SHARED = 4 << 20
@@ -243,7 +247,7 @@ class FileObject:
         self._closed = True
 
 
-class OpenedFile(FsspecFile):
+class OpenedFile(RemoteFile):
     """A file that a file system of fsspec has opened. It is read through the file system: the file object itself
     reads megabytes ahead for each small read. It stays open: it is the caller's."""
 
@@ -304,10 +308,10 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
     Raises ``FileNotFoundError`` and its kin as the operating system does, :class:`OptionError` for anything else.
     """
     check_storage_options(storage_options)
-    parts = open_file_parts(where) if hasattr(where, "full_name") else None  # paths do not have it
+    parts = open_file_parts(where)
     if parts is not None:
         fs, path, _ = parts
-        return LocalFile(path) if is_local_system(fs) else FsspecFile(fs, path, name_on(fs, path))
+        return LocalFile(path) if is_local_system(fs) else RemoteFile(fs, path, name_on(fs, path))
     if isinstance(where, (str, os.PathLike)):
         path = os.fspath(where)
         if not isinstance(path, str):
@@ -333,19 +337,19 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
 def set_requests(source: Source, times: int, wait: float, at_a_time: int | None) -> None:
     """Set how often a source repeats a request that failed for the moment, the seconds before the first repetition, and
     how many requests of one step are made at a time (``None``: as many as suit the store)."""
-    if isinstance(source, (FsspecFile, ObjectFile)):
+    if isinstance(source, RemoteFile):
         source.retry = Retry(times, wait)
         source.at_a_time = at_a_time or source.at_a_time
 
 
-def versioned(source: Source) -> FsspecFile | ObjectFile | None:
+def versioned(source: Source) -> RemoteFile | None:
     """The source, if requests to it can be bound to a version of the file."""
-    return source if isinstance(source, (FsspecFile, ObjectFile)) else None
+    return source if isinstance(source, RemoteFile) else None
 
 
 def begin(source: Source) -> None:
     """Begin a new question to an open file: a remote file may have been replaced since the last one."""
-    if isinstance(source, (FsspecFile, FileObject)):
+    if isinstance(source, (RemoteFile, FileObject)):
         source.begin()
 
 
@@ -356,6 +360,22 @@ def _open_url(url: str, storage_options: Mapping[str, Any] | None) -> Source:
     return source_on(*file_system(url, "reading", "read from", storage_options), shown(url))
 
 
-def source_on(fs: Any, path: str, name: str, listed: Stated | None = None) -> FsspecFile | StoreFile:
+def source_on(fs: Any, path: str, name: str, listed: Stated | None = None) -> RemoteFile:
     """A file on a file system of fsspec's, or in a store. ``listed``: what a listing of the folder says of it."""
-    return StoreFile(fs, path, name, listed) if is_store(fs) else FsspecFile(fs, path, name, listed)
+    return RemoteFile(fs, path, name, listed)
+
+
+def opened_early(source: Any, storage_options: Mapping[str, Any] | None, options: ReadOptions, reader: str) -> Any:
+    """The open source, if it is a URL of a store and the module ``reader`` is not loaded yet: its end is requested
+    while the modules load that will read it. Else ``source`` as it is."""
+    if reader in sys.modules or not is_url(source):
+        return source
+    file = open_source(source, storage_options)
+    identity = getattr(file, "identity", None)
+    if identity is not None and kept_file(identity) is not None:  # the end of the file is not needed
+        file.close()
+        return source
+    if isinstance(file, RemoteFile):
+        set_requests(file, options.retries, options.retry_wait, options.max_requests)
+        file.begin_end(options.tail_size or REMOTE_TAIL)
+    return file

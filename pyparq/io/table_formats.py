@@ -17,7 +17,6 @@ from typing import Any
 
 from pyparq.errors import OptionError
 from pyparq.io.folders import Folders
-from pyparq.io.object_stores import ObjectFile
 from pyparq.io.url import is_local_system, local_path, open_file_parts, shown
 
 DELTA, _HUDI, ICEBERG, SPARK_STREAM = "Delta Lake", "Apache Hudi", "Apache Iceberg", "Spark's structured streaming"
@@ -38,6 +37,8 @@ _CLASSES = {("deltalake", "DeltaTable"): DELTA, ("pyiceberg", "Table"): ICEBERG,
 def format_of(source: Any) -> str | None:
     """The format of a table that ``deltalake`` or ``pyiceberg`` has opened. ``None`` for any other object. Neither
     package is imported."""
+    if isinstance(source, (str, os.PathLike)):
+        return None
     names = ((cls.__module__.partition(".")[0], cls.__name__) for cls in type(source).__mro__)
     return next((_CLASSES[name] for name in names if name in _CLASSES), None)
 
@@ -84,8 +85,9 @@ def _is_as_seen(folder: str) -> bool:
 
 
 def _remember(folder: str) -> None:
-    ways = {os.path.dirname(folder), os.path.dirname(os.path.realpath(folder))}
-    above = {way for path in ways for way in _with_those_above(path)}
+    above: set[str] = set()
+    for path in (os.path.dirname(folder), os.path.dirname(os.path.realpath(folder))):
+        _first_above(path, lambda one: above.add(one), {}, os.path.dirname)
     with suppress(OSError):
         states = [(one, (status := os.stat(one)).st_ino, status.st_mtime_ns) for one in sorted(above)]
         if all(time.time_ns() - changed > _TICK_NS for _, _, changed in states):
@@ -94,33 +96,35 @@ def _remember(folder: str) -> None:
             _seen[folder] = states
 
 
-def _with_those_above(folder: str) -> Iterator[str]:
-    yield folder
-    while (above := os.path.dirname(folder)) != folder:
-        folder = above
-        yield folder
-
-
 def tables_of(folders: Iterable[str]) -> list[Managed]:
     """The tables that local folders belong to, in the order of their paths. Each folder is looked at once."""
-    known: dict[str, Managed | None] = {}
-    found: dict[Managed, None] = {}
-    for start in sorted(map(os.path.abspath, folders)):
-        way: list[str] = []
-        table = None
-        for folder in _with_those_above(start):
-            if folder in known:
-                table = known[folder]
-                break
-            way.append(folder)
-            format_ = _format_of(folder)
-            if format_ is not None:
-                table = format_, folder
-                break
-        known.update(dict.fromkeys(way, table))
-        if table is not None:
-            found[table] = None
-    return list(found)
+    known: Known = {}
+    found = (_first_above(start, _format_of, known, os.path.dirname) for start in sorted(map(os.path.abspath, folders)))
+    return list(dict.fromkeys(table for table in found if table is not None))
+
+
+Known = dict[str, Managed | None]
+"""The answers for folders of one file system, by path, so that each is asked for once."""
+
+
+def _first_above(
+    folder: str, look: Callable[[str], str | None], known: Known, parent: Callable[[str], str]
+) -> Managed | None:
+    """The first table among a folder and those above it."""
+    way: list[str] = []
+    table = None
+    while folder and folder not in way[-1:]:
+        if folder in known:
+            table = known[folder]
+            break
+        way.append(folder)
+        format_ = look(folder)
+        if format_ is not None:
+            table = format_, folder
+            break
+        folder = parent(folder)
+    known.update(dict.fromkeys(way, table))
+    return table
 
 
 def _format_of(folder: str) -> str | None:
@@ -220,10 +224,6 @@ def check_target(where: Any, force: bool) -> None:
 # ---- other file systems --------------------------------------------------------------------------------------------
 
 
-Known = dict[str, Managed | None]
-"""The answers for folders of one store, by path, so that each is asked for once."""
-
-
 def managed_on(fs: Any, path: str, known: Known | None = None) -> Managed | None:
     """As :func:`managed_by`, for a folder on an fsspec file system.
 
@@ -243,37 +243,7 @@ def managed_on(fs: Any, path: str, known: Known | None = None) -> Managed | None
                     return ICEBERG
         return None
 
-    return _first_above(path.rstrip("/"), look, {} if known is None else known)
-
-
-def managed_in_store(file: ObjectFile, folder: str, known: Known | None = None) -> Managed | None:
-    """As :func:`managed_by`, for a folder in the store of an object."""
-
-    def look(folder: str) -> str | None:
-        for name in _ASKED_FOR:
-            if any(True for _ in file.neighbours(f"{folder}/{name}")):
-                return _BY_FOLDER[name]
-        is_iceberg = any(name.endswith(_ICEBERG_FILES) for name in file.neighbours(f"{folder}/{_ICEBERG_FOLDER}"))
-        return ICEBERG if is_iceberg else None
-
-    return _first_above(folder, look, {} if known is None else known)
-
-
-def _first_above(folder: str, look: Callable[[str], str | None], known: Known) -> Managed | None:
-    way: list[str] = []
-    table = None
-    while folder:
-        if folder in known:
-            table = known[folder]
-            break
-        way.append(folder)
-        format_ = look(folder)
-        if format_ is not None:
-            table = format_, folder
-            break
-        folder = folder.rpartition("/")[0]
-    known.update(dict.fromkeys(way, table))
-    return table
+    return _first_above(path.rstrip("/"), look, {} if known is None else known, lambda one: one.rpartition("/")[0])
 
 
 def managed_in(paths: Iterable[str], root: str) -> Managed | None:

@@ -109,7 +109,8 @@ def open_file_parts(where: Any) -> tuple[Any, str, str] | None:
 
     Raises :class:`OptionError` where it would pass the bytes through a compression or as text.
     """
-    if not all(hasattr(where, name) for name in ("fs", "path", "mode", "full_name", "open")) or hasattr(where, "seek"):
+    names = ("full_name", "fs", "path", "mode", "open")
+    if not hasattr(where, names[0]) or hasattr(where, "seek") or not all(hasattr(where, name) for name in names):
         return None
     if getattr(where, "compression", None) is not None or "t" in where.mode:
         raise OptionError(
@@ -199,14 +200,14 @@ def plain_errors(
         if isinstance(error, but):
             raise
         if getattr(error, "is_plain", False):
-            say_tries(error, error)
+            add_tries(error, error)
             raise
         plain = _plain(error, name, path, storage_options)
-        say_tries(plain, error)
+        add_tries(plain, error)
         forget_context(plain)
 
 
-def say_tries(plain: Exception, error: BaseException) -> None:
+def add_tries(plain: Exception, error: BaseException) -> None:
     """Add to an error how often the request behind it was made, if that was more than once."""
     tries = getattr(error, "pyparq_tries", 1)
     if tries > 1 and isinstance(plain, OSError):
@@ -290,7 +291,7 @@ def cause_of(error: BaseException) -> tuple[BaseException, int | None]:
     return error, None
 
 
-def told(error: BaseException, options: Any = None) -> str:
+def described(error: BaseException, options: Any = None) -> str:
     """What an error says, without secrets, for a log."""
     cause, status = cause_of(error)
     text = f"status {status}" if status is not None else without_secrets(str(cause), "", options)

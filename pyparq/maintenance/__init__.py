@@ -4,12 +4,12 @@ DOOR = (
     "add_indexes",
     "advise",
     "edit_metadata",
-    "index_request",
+    "in_place",
+    "index_building",
     "kept_storage",
     "merge",
     "report",
     "rewrite",
-    "spark_metadata",
     "verify.verify",
 )
 """Modules of this package that other packages may use."""

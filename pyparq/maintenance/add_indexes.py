@@ -7,17 +7,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyparq.datasets.dataset import Dataset, files_of
+from pyparq.datasets.file_columns import Matching, of_nodes
 from pyparq.errors import OptionError, ParquetError
-from pyparq.io.given_systems import both_located
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
+from pyparq.io.locations import both_located
 from pyparq.io.table_formats import format_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.file_runs import Job, run
-from pyparq.maintenance.index_request import IndexOptions, resolve
-from pyparq.maintenance.indexed_file import Changes, IndexWriter, find_changes, report_of
-from pyparq.maintenance.report import IndexedFile, IndexReport
-from pyparq.maintenance.sources import jobs_of
+from pyparq.maintenance.file_runs import Job, jobs_of, run
+from pyparq.maintenance.index_building import (
+    BLOOM,
+    COLUMN_INDEX,
+    KINDS,
+    OFFSET_INDEX,
+    ChunkChange,
+    IndexOptions,
+    resolve,
+)
+from pyparq.maintenance.indexed_file import Changes, IndexWriter, find_changes
+from pyparq.maintenance.report import IndexedColumn, IndexedFile, IndexReport
 from pyparq.maintenance.table_commits import replace_files
-from pyparq.maintenance.table_names import StoredOptions
 from pyparq.options import ReadOptions, WriteOptions
 from pyparq.read.footers.open_file import OpenFile
 
@@ -155,3 +164,104 @@ def _last(
 ) -> tuple[OpenFile, str, Changes, IndexWriter | None]:
     file, changes, writer = seen[-1]
     return file, target, changes, writer
+
+
+class StoredOptions:
+    """The options of :func:`pyparq.add_indexes` with a table's names, for files that may store other names."""
+
+    def __init__(self, options: IndexOptions, table: SchemaTree, matching: Matching) -> None:
+        self._options = options
+        self._table = table
+        self._matching = matching
+
+    def of(self, file: SchemaTree) -> IndexOptions:
+        """The options with the file's names. Columns that the file does not have are left out.
+
+        Raises :class:`ColumnNotFoundError` for a name that the table does not have.
+        """
+        given, writing = self._options, self._options.writing
+        removed = given.remove
+        if isinstance(removed, Mapping):
+            removed = {kind: self._named(columns, file) for kind, columns in removed.items()}
+        blooms = {name: self._named(getattr(writing, name), file) for name in ("bloom_filters", "bloom_filter_options")}
+        return replace(
+            given, writing=replace(writing, **blooms), page_index=self._named(given.page_index, file), remove=removed
+        )
+
+    def _named(self, option: Any, file: SchemaTree) -> Any:
+        if not isinstance(option, (Mapping, list, tuple, set, frozenset)):
+            return option
+        stored = {name: self._stored(self._table.find(name), file) for name in option}
+        paths = {name: node.path for name, node in stored.items() if node is not None}
+        if isinstance(option, Mapping):
+            return {path: option[name] for name, path in paths.items()}
+        return list(paths.values())
+
+    def _stored(self, node: Node, file: SchemaTree) -> Node | None:
+        if node.parent is None:
+            return file.root
+        above = self._stored(node.parent, file)
+        if above is None:
+            return None
+        if node.element.field_id is None and len(above.children) == 1:  # what lists and maps consist of
+            return above.children[0]
+        place = self._matching.places(of_nodes([node]), of_nodes(above.children))[0]
+        return None if place is None else above.children[place]
+
+
+# ---- reporting -----------------------------------------------------------------------------------------------------
+
+
+def report_of(
+    file: OpenFile, target: str, changes: Changes, writer: IndexWriter | None, notes: Sequence[str] = ()
+) -> IndexedFile:
+    """The report about the file."""
+    columns = []
+    leaves = file.tree.leaves
+    for k, leaf in enumerate(leaves):
+        mine = changes.chunks[k :: len(leaves)]
+        counts = {kind: _count(change.outcome.get(kind) for change in mine) for kind in KINDS}
+        columns.append(
+            IndexedColumn(
+                leaf.dotted,
+                **counts,
+                reasons=_reasons(mine),
+                bytes_decoded=sum(change.bytes_decoded for change in mine),
+                bytes_added=0 if writer is None else writer.bytes_of.get(leaf.column, 0),
+            )
+        )
+    return IndexedFile(
+        file.name, target, writer is not None, tuple(columns), sum(c.bytes_decoded for c in columns),
+        0 if writer is None else writer.bytes_copied, 0 if writer is None else writer.bytes_written,
+        (*changes.notes, *notes),
+    )  # fmt: skip
+
+
+def _count(outcomes: Any) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for outcome in outcomes:
+        if outcome is not None:
+            counts[outcome] = counts.get(outcome, 0) + 1
+    return counts
+
+
+_LABELS = {BLOOM: "Bloom filter", COLUMN_INDEX: "ColumnIndex", OFFSET_INDEX: "OffsetIndex"}
+
+
+def _reasons(changes: Sequence[ChunkChange]) -> tuple[str, ...]:
+    """The reasons for indexes that were left out. Each is listed once, with its row groups if it does not hold for
+    all."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for change in changes:
+        for kind, reason in change.reasons.items():
+            found.setdefault((kind, reason), []).append(change.row_group)
+    lines = []
+    for (kind, reason), groups in found.items():
+        where = "" if len(groups) == len(changes) else f" in row group{'s' * (len(groups) > 1)} {_listed(groups)}"
+        lines.append(f"no {_LABELS[kind]}{where}: {reason}")
+    return tuple(lines)
+
+
+def _listed(groups: Sequence[int]) -> str:
+    shown = ", ".join(map(str, groups[:8]))
+    return shown if len(groups) <= 8 else f"{shown} and {len(groups) - 8} more"

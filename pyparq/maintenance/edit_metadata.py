@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import OptionError
-from pyparq.io.given_systems import both_located
-from pyparq.io.sink import Sink
+from pyparq.io.locations import both_located
+from pyparq.io.sink import Sink, copy_range
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.copied_bytes import copy_range
-from pyparq.maintenance.file_runs import run
+from pyparq.maintenance.file_runs import jobs_of, run
 from pyparq.maintenance.footer_edit import FooterTree
-from pyparq.maintenance.sources import jobs_of
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.write.schema_hint import text_key, text_value

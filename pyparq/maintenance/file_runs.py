@@ -1,26 +1,36 @@
-"""Makes one file from one file, in its place or at a target. A function says how."""
+"""Makes files from files, each in its place or at a target: which files a source has, and the run over one of them."""
 
 from __future__ import annotations
 
+import os
+import posixpath
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
+from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.dataset import Dataset, files_of
+from pyparq.datasets.discovery import discover
+from pyparq.datasets.patterns import names_many
 from pyparq.encryption.material import parse_external, parse_fields, reference_of, sibling_name
 from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
 from pyparq.io.companion_files import base_name, material_stored, read_sibling
-from pyparq.io.object_stores import ObjectFile
-from pyparq.io.remote import FsspecFile
-from pyparq.io.sink import LocalSink, Sink, open_sink, replace_only_read
+from pyparq.io.folders import Changes
+from pyparq.io.locations import file_system
+from pyparq.io.object_file import ObjectFile
+from pyparq.io.remote_file import RemoteFile
+from pyparq.io.retry import Retry
+from pyparq.io.sink import LocalSink, Sink, copy_range, open_sink, replace_only_read
 from pyparq.io.source import open_source
-from pyparq.io.table_formats import Known
-from pyparq.io.url import is_url
-from pyparq.maintenance.copied_bytes import copy_range
+from pyparq.io.table_formats import Known, check_streams, format_of
+from pyparq.io.url import is_url, local_path, shown
 from pyparq.maintenance.in_place import (
     InPlace,
     check_not_managed,
     check_not_managed_remotely,
+    check_unchanged,
+    found_to_change,
     is_same_file,
     local_file,
     state_of,
@@ -123,7 +133,7 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
     source = open_source(job.source, job.storage_options)
     try:
         with located(file=source.name):
-            if not copies and isinstance(source, (FsspecFile, ObjectFile)):
+            if not copies and isinstance(source, RemoteFile):
                 check_not_managed_remotely(source, job.force, job.known)
             before = state_of(source)
             file = open_file(source, job.options)
@@ -134,11 +144,11 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
                 writer = _Copy(file)
             sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
             try:
-                _write(writer, sink)
                 if not copies:
                     replace_only_read(sink, file.fetcher.source)
-                if state_of(source) != before:
-                    raise ChangedFileError("the file was written to while it was read: try again")
+                _write(writer, sink)
+                if copies:
+                    check_unchanged(file.fetcher.source, before)
                 with _key_material(file, sink, job.fsync):
                     sink.commit()
             finally:
@@ -182,3 +192,101 @@ class _Copy:
 
     def write(self, sink: Sink) -> None:
         copy_range(sink, self._source, 0, self._source.size)
+
+
+# ---- the files of a source -------------------------------------------------------------------------------------------
+
+
+def jobs_of(
+    source: Any,
+    target: Any,
+    options: ReadOptions,
+    storage_options: Mapping[str, Any] | None,
+    force: bool,
+    fsync: bool,
+) -> list[Job]:
+    """The files of a source with their targets.
+
+    Raises ``FileNotFoundError`` if there are none, and :class:`OptionError` if two files would get one target.
+    """
+    source = opened_table(source)
+    if not isinstance(source, Dataset) and not names_many(source):
+        return [Job(source, target, options, storage_options, force, fsync)]
+    if isinstance(source, Dataset):
+        if target is not None:
+            check_no_table(source)
+        own = files_of(source)
+        found, storage_options = own.found, own.found.storage_options or storage_options
+        if options.decryption is None:
+            options = replace(options, decryption=own.options.decryption)
+    else:
+        retry = Retry(options.retries, options.retry_wait)
+        found = (found_to_change if target is None else discover)(source, storage_options, retry)
+    files = found.files
+    if target is None:
+        check_streams(found.streams, force)
+    listed, known = isinstance(source, (list, tuple)), dict[str, Any]()
+    targets = [None] * len(files) if target is None else _targets(files, target, listed, storage_options)
+    return [
+        Job(file.where, place, options, storage_options, force, fsync, known)
+        for file, place in zip(files, targets, strict=True)
+    ]
+
+
+def opened_table(source: Any) -> Any:
+    """A table of Delta Lake or Iceberg as a dataset. Any other source is returned as it is."""
+    return Dataset(source) if format_of(source) is not None else source
+
+
+def check_no_table(source: Dataset) -> None:
+    """Raise :class:`OptionError` for the dataset of a table of Delta Lake or Iceberg: copies of its files would bring
+    deleted rows back, and lose the table's names and partitions."""
+    table = files_of(source).table
+    if table is not None:
+        raise OptionError(
+            f"{source.root} is a table of {table.kind}, and copies of its files would bring deleted rows back: "
+            "pyparq.rewrite writes the rows that it has"
+        )
+
+
+def _targets(
+    files: tuple[DataFile, ...], target: Any, listed: bool, storage_options: Mapping[str, Any] | None
+) -> list[str]:
+    """The target of each file in the folder ``target``: the same relative path as below the source's root."""
+    if not isinstance(target, (str, os.PathLike)):
+        raise OptionError(f"the target of many files must be a folder, not {type(target).__name__}")
+    folder = os.fsdecode(os.fspath(target))
+    remote = is_url(folder)
+    folder = folder if remote else local_path(folder) or folder
+    if not remote and os.path.exists(folder) and not os.path.isdir(folder):
+        raise OptionError(f"the target of many files must be a folder, and {folder!r} is a file")
+    found: dict[str, str] = {}
+    for file, inner in zip(files, _inner_paths(files, listed), strict=True):
+        if inner in found:
+            raise OptionError(f"{found[inner]} and {file.name} would both be written to {inner!r} in the target folder")
+        found[inner] = file.name
+    if remote:
+        return _in_remote_folder(folder.rstrip("/"), list(found), storage_options)
+    places = [os.path.join(folder, inner) for inner in found]
+    for place in places:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+    return places
+
+
+def _in_remote_folder(folder: str, inner: list[str], storage_options: Mapping[str, Any] | None) -> list[str]:
+    """The targets, whose folders are made: some remote file systems have real ones."""
+    fs, path = file_system(folder, "writing", "write to", storage_options)
+    changes = Changes(fs, storage_options)
+    for name in sorted({posixpath.dirname(name) for name in inner}):
+        changes.make_folder(posixpath.join(path, name).rstrip("/"), posixpath.join(shown(folder), name))
+    return [f"{folder}/{name}" for name in inner]
+
+
+def _inner_paths(files: tuple[DataFile, ...], listed: bool) -> list[str]:
+    """The path of each file below the root. A list has no root of its own; the common folder of all files takes its
+    place."""
+    if not listed:
+        return [posixpath.join(*file.folders, posixpath.basename(file.name)) for file in files]
+    paths = [file.name if is_url(file.name) else os.path.abspath(file.name) for file in files]
+    root = os.path.commonpath([posixpath.dirname(path) for path in paths]) if paths else ""
+    return [posixpath.relpath(path, root) for path in paths]

@@ -7,27 +7,101 @@ file. Files beside it that become stale are removed afterwards.
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from pyparq.datasets.data_files import DataFile
-from pyparq.datasets.write.crashed_commits import settled
-from pyparq.errors import ChangedMeanwhile, OptionError
+from pyparq.datasets.data_files import DataFile, SourceFiles
+from pyparq.datasets.discovery import discover
+from pyparq.datasets.write.commit import recover_dataset
+from pyparq.datasets.write.folder_commit import complete_crashed
+from pyparq.errors import ChangedFileError, ChangedMeanwhile, OptionError, ParquetError, UnfinishedWriteWarning
 from pyparq.io.atomic_write import Expected
 from pyparq.io.byte_ranges import Source
-from pyparq.io.file_lock import Identity, has_locks
-from pyparq.io.folders import Folders
-from pyparq.io.object_stores import ObjectFile
-from pyparq.io.remote import FsspecFile
-from pyparq.io.sink import LocalSink, Sink, replace_only, replace_only_read
+from pyparq.io.file_lock import Identity, has_locks, locked_folder
+from pyparq.io.object_file import ObjectFile
+from pyparq.io.remote_file import RemoteFile
+from pyparq.io.retry import Retry
+from pyparq.io.sink import LocalSink, replace_only
 from pyparq.io.source import LocalFile
-from pyparq.io.table_formats import Known, managed_by, managed_in_store, managed_on
+from pyparq.io.table_formats import Known, managed_by, managed_on
 from pyparq.io.url import is_url, local_path, shown
-from pyparq.maintenance.stale_sidecars import remove_stale
+from pyparq.options import ReadOptions
+from pyparq.read.footers.open_file import OpenFile, open_file
+
+SUMMARY = "_metadata"
+
+
+def remove_stale(path: str) -> list[str]:
+    """Remove files beside ``path`` that are wrong now that it was replaced.
+
+    Returns notes about what was removed and what could not be removed. The new file is in place, so a failure here is
+    no error.
+    """
+    real = os.path.realpath(path)
+    notes = []
+    for remove, paths in ((remove_checksums, (path, real)), (remove_summaries, (real,))):
+        try:
+            notes += remove(*paths)
+        except OSError as error:
+            notes.append(f"could not remove {error.filename}, which is of the old file ({error.strerror}): remove it")
+    return notes
+
+
+def remove_checksums(*paths: str) -> list[str]:
+    """Remove Hadoop's ``.NAME.crc`` beside each of these files: with the old checksum, Spark refuses the new file.
+    Returns notes about it."""
+    notes = []
+    for path in dict.fromkeys(paths):
+        folder, name = os.path.split(path)
+        stale = os.path.join(folder, f".{name}.crc")
+        with suppress(FileNotFoundError):
+            os.unlink(stale)
+            notes.append(f"removed {stale}, the checksum of the old file")
+    return notes
+
+
+def remove_summaries(path: str) -> list[str]:
+    """Remove ``_metadata`` files with a copy of the file's old footer, from its folder and the folders above it that
+    are partitions. Returns notes about it."""
+    notes = []
+    folder = os.path.dirname(os.path.abspath(path))
+    while True:
+        summary = os.path.join(folder, SUMMARY)
+        if os.path.isfile(summary) and os.path.basename(path) != SUMMARY and _names(summary, folder, path):
+            os.unlink(summary)
+            notes.append(f"removed {summary}, which held the old footer")
+        if "=" not in os.path.basename(folder):
+            return notes
+        folder = os.path.dirname(folder)
+
+
+def _names(summary: str, folder: str, path: str) -> bool:
+    """Whether a summary describes the file. An unreadable one does not."""
+    try:
+        file = open_file(summary, ReadOptions())
+    except (ParquetError, OSError):
+        return False
+    try:
+        return any(_is(file, k, folder, path) for k in range(file.num_row_groups))
+    finally:
+        file.close()
+
+
+def _is(file: OpenFile, row_group: int, folder: str, path: str) -> bool:
+    try:
+        named = file.raw_chunk(row_group, file.tree.leaves[0]).file_path if file.tree.leaves else None
+    except ParquetError:
+        return False
+    if not named:
+        return False
+    with suppress(OSError, ValueError):
+        return os.path.samefile(os.path.join(folder, named), path)
+    return False
 
 
 class InPlace:
@@ -53,7 +127,7 @@ class InPlace:
         self.check()
         if not has_locks():  # Windows, which replaces no file that is open
             self.close()
-        replace_only(sink, only(self.identity, self.path))
+        replace_only(sink, expected_file(self.identity, self.path))
         sink.commit()
         notes = remove_stale(self.path)
         if self.other_names:
@@ -69,10 +143,10 @@ class InPlace:
         self.source.close()
 
 
-def only(identity: Identity, path: str) -> Expected:
+def expected_file(identity: Identity, path: str) -> Expected:
     """Allow to replace the file at ``path`` only if it is still this file, and no crashed write is about to remove
     it."""
-    return Expected(identity, partial(settled, path))
+    return Expected(identity, partial(without_crashed_commits, path))
 
 
 def identity_of(target: Any) -> Identity | None:
@@ -110,7 +184,7 @@ def replaced_source(own: Identity | None, target: Any) -> Expected:
     """
     if own is None:
         raise ChangedMeanwhile("the file was made while it was read. Nothing was written: try again", file=str(target))
-    return only(own, local_file(target) or str(target))
+    return expected_file(own, local_file(target) or str(target))
 
 
 def local_file(source: Any) -> str | None:
@@ -130,15 +204,12 @@ def check_not_managed(path: str, force: bool) -> None:
         raise _refusal(path, *managed)
 
 
-def check_not_managed_remotely(file: FsspecFile | ObjectFile, force: bool, known: Known) -> None:
+def check_not_managed_remotely(file: RemoteFile, force: bool, known: Known) -> None:
     """The same for a file on another file system. ``known``: what its folders have been asked for."""
     if force:
         return
-    folder = file.path.rpartition("/")[0]
-    if isinstance(file, ObjectFile):
-        managed = managed_in_store(file, folder, known)
-    else:
-        managed = managed_on(file.fs, folder, known)
+    fs, path = file.place
+    managed = managed_on(fs, path.rpartition("/")[0], known)
     if managed is not None:
         raise _refusal(file.name, *managed)
 
@@ -151,45 +222,79 @@ def _refusal(path: str, format_: str, table: str) -> OptionError:
     )
 
 
-class OnlyAsRead:
-    """A sink for a file in a store, made from the file that it replaces: it replaces that version, and no other."""
-
-    def __init__(self, sink: Sink, source: FsspecFile | ObjectFile) -> None:
-        replace_only_read(sink, source)
-        self.name = sink.name
-        self._sink = sink
-        self._source = source
-
-    @property
-    def position(self) -> int:
-        return self._sink.position
-
-    def write(self, parts: Sequence[Any]) -> None:
-        self._sink.write(parts)
-
-    def commit(self) -> None:
-        """As :meth:`Sink.commit`. Raises :class:`ChangedFileError` where another file would be replaced."""
-        self._source.check_now()
-        self._sink.commit()
-
-    def abort(self) -> None:
-        self._sink.abort()
-
-
-_STATE = ("size", "mtime", "ETag", "etag", "LastModified", "last_modified", "updated", "generation", "created")
-"""Names under which fsspec file systems report the state of a file."""
-
-
 def state_of(source: Source) -> tuple[Any, ...]:
-    """The state of a source, which changes with its contents as far as can be known."""
-    if isinstance(source, LocalFile):
-        status = os.fstat(source.fileno())
-        return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
-    if isinstance(source, FsspecFile):
-        found = Folders(source.fs, source.retry).info(source.path)
-        if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source.name)
-        return tuple(found.get(name) for name in _STATE)
-    if isinstance(source, ObjectFile):
-        return source.state()
-    return ()
+    """The state of a local file, which changes with its contents as far as can be known."""
+    if not isinstance(source, LocalFile):
+        return ()
+    status = os.fstat(source.fileno())
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
+
+
+def check_unchanged(source: Source, before: tuple[Any, ...]) -> None:
+    """Raise :class:`ChangedFileError` for a file that has changed since its state was ``before``, or it was opened."""
+    if isinstance(source, RemoteFile):
+        source.check_now()
+    elif state_of(source) != before:
+        raise ChangedFileError("the file was written to while it was read: try again")
+
+
+# ---- crashed commits: one that is about to remove a file is completed before the file is changed
+
+
+@contextmanager
+def without_crashed_commits(path: str) -> Iterator[None]:
+    """Hold the locks of the folders whose commits may remove the local file ``path``, and complete crashed commits
+    there.
+
+    These are the file's folder and the folders above it, as far as they are partitions. Raises
+    :class:`ChangedMeanwhile` if such a commit is under way, :class:`CorruptFileError` for a damaged commit record, and
+    ``OSError`` as the operating system does.
+    """
+    paths = {os.path.abspath(path), os.path.realpath(path)}
+    with ExitStack() as held:
+        for folder in dict.fromkeys(folder for name in sorted(paths) for folder in _folders(name)):
+            try:
+                has_lock = held.enter_context(locked_folder(folder, patient=False))
+            except OSError:  # not readable, so this user cannot commit there either
+                continue
+            complete_crashed(folder, paths, has_lock)
+        yield
+
+
+def _folders(path: str) -> Iterator[str]:
+    folder = os.path.dirname(path)
+    yield folder
+    while "=" in os.path.basename(folder):
+        folder = os.path.dirname(folder)
+        yield folder
+
+
+def found_to_change(
+    source: Any, storage_options: Mapping[str, Any] | None = None, retry: Retry | None = None
+) -> SourceFiles:
+    """The files of a source that are about to be changed in place. Crashed writes there are completed first, because
+    the old files of a commit must not be changed.
+
+    Raises :class:`ChangedMeanwhile` while a program commits a write there, and the errors of
+    :func:`pyparq.datasets.discovery.discover`.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnfinishedWriteWarning)
+        found = discover(source, storage_options, retry)
+        if found.store_writes:
+            target = found.store_writes[0].target
+            raise ChangedMeanwhile(
+                f"a write to the folder has not ended. If no program writes there, pyparq.recover_dataset({target!r}) "
+                "ends it",
+                file=target,
+            )
+        if not found.unfinished:
+            return found
+        for folder in {commit.target for commit in found.unfinished}:
+            recover_dataset(folder)
+        found = discover(source, storage_options, retry)
+    if found.unfinished:
+        raise ChangedMeanwhile(
+            "another program is putting new files into their places: try again", file=found.unfinished[0].target
+        )
+    return found

@@ -1,28 +1,158 @@
-"""The indexes of one column chunk: decides which ones to build, and builds them."""
+"""The indexes of column chunks: those that the caller requests, which ones of them to build, and how they are built.
+
+Without column orders in the footer, ``min_value`` and ``max_value`` of chunk statistics mean nothing (parquet.thrift,
+ColumnOrder), and readers ignore them. With them, readers believe these bounds. So orders are added only if the bounds
+are true, which the pages tell.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from pyparq.encryption.cipher import Module
-from pyparq.errors import MissingKeyError, UnsupportedError
-from pyparq.format.order import FLOAT_KINDS, Order, has_order
+from pyparq.errors import MissingKeyError, OptionError, UnsupportedError, near_matches
+from pyparq.format.order import FLOAT_KINDS, Order, decode_bounds, has_order
 from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
+from pyparq.format.types import LeafType
 from pyparq.index.bloom_filter import serialize_filter
 from pyparq.index.page_index import ColumnIndexBuilder
 from pyparq.index.statistics import writer_is_trusted
-from pyparq.maintenance.column_orders import contradiction
-from pyparq.maintenance.index_request import BLOOM, COLUMN_INDEX, KINDS, OFFSET_INDEX, Request
 from pyparq.maintenance.report import ADDED, KEPT, LEFT, REMOVED, REPLACED
+from pyparq.option_values import BloomOptions
+from pyparq.options import WriteOptions
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.page_statistics import PageFacts, Survey, Wanted, survey_chunk
 from pyparq.read.plan.page_indexes import has_column_index, has_offset_index, sound_locations
 from pyparq.write.column_chunks import filter_of
+from pyparq.write.column_plans import bloom_plan, per_leaf
+
+BLOOM, COLUMN_INDEX, OFFSET_INDEX = "bloom_filter", "column_index", "offset_index"
+KINDS = (BLOOM, COLUMN_INDEX, OFFSET_INDEX)
+
+_OF_WRITING = ("bloom_filters", "bloom_filter_options", "bloom_filter_layout", "column_index_truncate_length")
+
+_REMOVABLE = {
+    "bloom_filters": (BLOOM,),
+    "column_indexes": (COLUMN_INDEX,),
+    "page_indexes": (COLUMN_INDEX, OFFSET_INDEX),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexOptions:
+    """The options of :func:`pyparq.add_indexes`, with the checks that need no schema."""
+
+    writing: WriteOptions
+    """``bloom_filters``, ``bloom_filter_options``, ``bloom_filter_layout`` and ``column_index_truncate_length``, with
+    the same meaning as in writing."""
+    page_index: Any = True
+    replace: bool = False
+    remove: Any = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.replace, bool):
+            raise OptionError(f"replace must be True or False, not {self.replace!r}")
+        if isinstance(self.page_index, str) or not isinstance(self.page_index, (bool, list, tuple, set, frozenset)):
+            raise OptionError(f"page_index must be True, False or a list of names, not {self.page_index!r}")
+        for kind in _removals(self.remove):
+            if kind not in _REMOVABLE:
+                raise OptionError(f"remove cannot take {kind!r}{near_matches(str(kind), _REMOVABLE, 'kinds')}")
+
+
+def check_columns(given: Mapping[str, Any], tree: SchemaTree) -> None:
+    """Raise the errors of :func:`pyparq.add_indexes` for options that do not fit a file's schema."""
+    writing = {name: given[name] for name in _OF_WRITING if name in given}
+    others = {name: given[name] for name in ("page_index", "replace", "remove") if name in given}
+    resolve(IndexOptions(WriteOptions(**writing), **others), tree)
+
+
+def _removals(given: Any) -> Mapping[Any, Any]:
+    """Kinds of indexes, each with the columns it is removed from."""
+    if isinstance(given, Mapping):
+        return given
+    if isinstance(given, str):
+        return {given: True}
+    if isinstance(given, (list, tuple, set, frozenset)):
+        return dict.fromkeys(given, True)
+    raise OptionError(f"remove must be a list of kinds ({', '.join(_REMOVABLE)}) or a dict by kind, not {given!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The requested indexes of one file: one value per leaf column."""
+
+    blooms: list[BloomOptions | None]
+    asked: dict[str, list[bool]]
+    """By kind: whether the file should have it, per column."""
+    removed: dict[str, list[bool]]
+    """By kind: whether to remove it, per column."""
+    replace: bool
+    layout: str
+    truncate: int | None
+
+
+def resolve(options: IndexOptions, tree: SchemaTree) -> Request:
+    """The options for a file with this schema.
+
+    Raises :class:`ColumnNotFoundError` for missing columns, and :class:`OptionError` for columns that cannot have a
+    Bloom filter and for indexes that are both requested and to be removed.
+    """
+    blooms = bloom_plan(tree, options.writing)
+    removed = {kind: [False] * len(tree.leaves) for kind in KINDS}
+    for name, columns in _removals(options.remove).items():
+        chosen = per_leaf(tree, columns, False)
+        for kind in _REMOVABLE[name]:
+            removed[kind] = [a or bool(b) for a, b in zip(removed[kind], chosen, strict=True)]
+    for leaf, bloom in zip(tree.leaves, blooms, strict=True):
+        if bloom is not None and removed[BLOOM][leaf.column]:
+            raise OptionError(
+                "a Bloom filter is both asked for and to be removed. To build it anew, give replace=True",
+                column=leaf.dotted,
+            )
+    bounded = per_leaf(tree, options.page_index, False)
+    placed = [options.page_index is not False] * len(tree.leaves)
+    wanted = {BLOOM: [bloom is not None for bloom in blooms], COLUMN_INDEX: bounded, OFFSET_INDEX: placed}
+    asked = {kind: [bool(a) and not b for a, b in zip(wanted[kind], removed[kind], strict=True)] for kind in KINDS}
+    return Request(
+        blooms, asked, removed, options.replace, options.writing.bloom_filter_layout,
+        options.writing.column_index_truncate_length or None,
+    )  # fmt: skip
+
+
+# ---- column orders ---------------------------------------------------------------------------------------------------
+
+
+def contradiction(leaf: LeafType, statistics: Any, survey: Survey) -> str:
+    """The fault in the bounds of a chunk's statistics under TYPE_ORDER. Empty if they are true.
+
+    Bounds that no reader can use (NaN, a wrong length) are no fault.
+    """
+    if not has_order(leaf):
+        return f"{leaf.kind} values have no order"
+    for stored, name, found in (
+        (statistics.min_value, "min_value", [page.minimum for page in survey.pages]),
+        (statistics.max_value, "max_value", [page.maximum for page in survey.pages]),
+    ):
+        there = [bound for bound in found if bound is not None]
+        if stored is None or not there:
+            continue
+        values, usable = decode_bounds(leaf, [stored, *there])
+        if not usable[0]:
+            continue
+        beyond = values[1:] < values[0] if name == "min_value" else values[1:] > values[0]
+        if bool(beyond.any()):
+            return f"{name} is not a bound of the values"
+    return ""
+
+
+# ---- one column chunk ------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

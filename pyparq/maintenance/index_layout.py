@@ -31,7 +31,7 @@ class Layout:
         """Insert pieces at a place, behind pieces that were inserted there before."""
         self.inserts.setdefault(at, []).extend(parts)
 
-    def settle(self) -> None:
+    def place_all(self) -> None:
         """All pieces and cuts are known."""
         self.cuts = sorted(self.cuts)
         changes: dict[int, int] = {}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyparq._version import __version__
 from pyparq.encryption.cipher import Module
 from pyparq.errors import UnsupportedError
 from pyparq.format.thrift_codec import serialize
 from pyparq.index.page_index import OffsetIndexBuilder
-from pyparq.io.sink import Sink
-from pyparq.maintenance.copied_bytes import copy_range
+from pyparq.io.sink import Sink, copy_range
 from pyparq.maintenance.footer_edit import (
     COLUMN_INDEX_LENGTH,
     COLUMN_INDEX_OFFSET,
@@ -21,11 +22,17 @@ from pyparq.maintenance.footer_edit import (
     Place,
     moved_offset_index,
 )
-from pyparq.maintenance.index_building import ChunkChange, change_chunk
+from pyparq.maintenance.index_building import (
+    BLOOM,
+    COLUMN_INDEX,
+    KINDS,
+    OFFSET_INDEX,
+    ChunkChange,
+    Request,
+    change_chunk,
+)
 from pyparq.maintenance.index_layout import Layout, free_ranges, group_ends
-from pyparq.maintenance.index_record import RECORD_KEY, updated_record
-from pyparq.maintenance.index_request import BLOOM, COLUMN_INDEX, KINDS, OFFSET_INDEX, Request
-from pyparq.maintenance.report import REMOVED, REPLACED, IndexedColumn, IndexedFile
+from pyparq.maintenance.report import ADDED, REMOVED, REPLACED
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
@@ -131,7 +138,7 @@ class IndexWriter:
         if self._in_groups:
             self._insert_filters()
         self._layout.cuts = cuts
-        self._layout.settle()
+        self._layout.place_all()
         if self._layout.inserts or cuts:
             self._move()
 
@@ -322,59 +329,40 @@ def _stored(chunk: Chunk) -> list[tuple[str, Place]]:
     return found
 
 
-# ---- reporting -----------------------------------------------------------------------------------------------------
+# ---- the record of pyparq's own indexes in the key-value metadata
+
+RECORD_KEY = "pyparq.indexes"
+
+_NAMES = {BLOOM: "bloom_filters", COLUMN_INDEX: "column_indexes", OFFSET_INDEX: "offset_indexes"}
 
 
-def report_of(
-    file: OpenFile, target: str, changes: Changes, writer: IndexWriter | None, notes: Sequence[str] = ()
-) -> IndexedFile:
-    """The report about the file."""
-    columns = []
-    leaves = file.tree.leaves
-    for k, leaf in enumerate(leaves):
-        mine = changes.chunks[k :: len(leaves)]
-        counts = {kind: _count(change.outcome.get(kind) for change in mine) for kind in KINDS}
-        columns.append(
-            IndexedColumn(
-                leaf.dotted,
-                **counts,
-                reasons=_reasons(mine),
-                bytes_decoded=sum(change.bytes_decoded for change in mine),
-                bytes_added=0 if writer is None else writer.bytes_of.get(leaf.column, 0),
-            )
-        )
-    return IndexedFile(
-        file.name, target, writer is not None, tuple(columns), sum(c.bytes_decoded for c in columns),
-        0 if writer is None else writer.bytes_copied, 0 if writer is None else writer.bytes_written,
-        (*changes.notes, *notes),
-    )  # fmt: skip
+def updated_record(stored: bytes | None, changes: Sequence[ChunkChange]) -> str | None:
+    """The value of the key after these changes. ``None`` if no index of pyparq's is left."""
+    ours = _parsed(stored)
+    for kind in KINDS:
+        names = ours[kind]
+        for change in changes:
+            name = change.node.dotted
+            outcome = change.outcome.get(kind)
+            if outcome in (ADDED, REPLACED) and name not in names:
+                names[name] = None
+            elif outcome == REMOVED:
+                names.pop(name, None)
+    if not any(ours.values()):
+        return None
+    record = {"version": __version__, **{_NAMES[kind]: list(ours[kind]) for kind in KINDS if ours[kind]}}
+    return json.dumps(record, ensure_ascii=False)
 
 
-def _count(outcomes: Any) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for outcome in outcomes:
-        if outcome is not None:
-            counts[outcome] = counts.get(outcome, 0) + 1
-    return counts
-
-
-_LABELS = {BLOOM: "Bloom filter", COLUMN_INDEX: "ColumnIndex", OFFSET_INDEX: "OffsetIndex"}
-
-
-def _reasons(changes: Sequence[ChunkChange]) -> tuple[str, ...]:
-    """The reasons for indexes that were left out. Each is listed once, with its row groups if it does not hold for
-    all."""
-    found: dict[tuple[str, str], list[int]] = {}
-    for change in changes:
-        for kind, reason in change.reasons.items():
-            found.setdefault((kind, reason), []).append(change.row_group)
-    lines = []
-    for (kind, reason), groups in found.items():
-        where = "" if len(groups) == len(changes) else f" in row group{'s' * (len(groups) > 1)} {_listed(groups)}"
-        lines.append(f"no {_LABELS[kind]}{where}: {reason}")
-    return tuple(lines)
-
-
-def _listed(groups: Sequence[int]) -> str:
-    shown = ", ".join(map(str, groups[:8]))
-    return shown if len(groups) <= 8 else f"{shown} and {len(groups) - 8} more"
+def _parsed(stored: bytes | None) -> dict[str, dict[str, None]]:
+    """The columns in a stored value, by kind of index. Empty if the value is not a record of pyparq's."""
+    found: dict[str, dict[str, None]] = {kind: {} for kind in KINDS}
+    try:
+        value = json.loads(stored or b"{}")
+    except (ValueError, RecursionError):  # UnicodeDecodeError is a ValueError
+        return found
+    for kind, name in _NAMES.items():
+        listed = value.get(name) if isinstance(value, dict) else None
+        if isinstance(listed, list):
+            found[kind] = {column: None for column in listed if isinstance(column, str)}
+    return found

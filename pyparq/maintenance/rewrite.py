@@ -22,24 +22,20 @@ from pyparq.errors import ChangedMeanwhile, OptionError, UnsupportedError, readi
 from pyparq.format.types import Schema
 from pyparq.io.atomic_write import Expected
 from pyparq.io.file_lock import Identity
-from pyparq.io.given_systems import both_located
-from pyparq.io.object_stores import ObjectFile
-from pyparq.io.remote import FsspecFile
-from pyparq.io.sink import Sink, open_sink, replace_only
+from pyparq.io.locations import both_located
+from pyparq.io.sink import Sink, open_sink, replace_only, replace_only_read
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.kernels.buffers import release_unused
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.in_place import (
-    OnlyAsRead,
     check_not_managed,
     identity_of,
     is_same_file,
     is_same_object,
+    remove_stale,
     replaced_source,
 )
-from pyparq.maintenance.kept_storage import int96_as_bytes, storage_kept, variants_as_stored, without_marks
-from pyparq.maintenance.spark_metadata import defaults_of
-from pyparq.maintenance.stale_sidecars import remove_stale
+from pyparq.maintenance.kept_storage import defaults_of, int96_as_bytes, storage_kept, variants_as_stored, without_marks
 from pyparq.option_values import SortKey, sort_keys
 from pyparq.options import WriteOptions, with_options
 from pyparq.write.column_plans import check_options, make_plan
@@ -270,8 +266,9 @@ def _sink(dataset: Dataset, target: Any, wanted: _Wanted, options: Mapping[str, 
     files = files_of(dataset)
     number = next((k for k, file in enumerate(files.found.files) if is_same_object(file, target)), None)
     opened = None if number is None else files.open(number)
-    source = None if opened is None else opened.fetcher.source
-    return OnlyAsRead(sink, source) if isinstance(source, (FsspecFile, ObjectFile)) else sink
+    if opened is not None:
+        replace_only_read(sink, opened.fetcher.source)
+    return sink
 
 
 def _write_folder(

@@ -8,8 +8,8 @@ from functools import reduce
 from typing import Any
 
 from pyparq.errors import OptionError
-from pyparq.io.given_systems import located as on_system
-from pyparq.io.roads import Chosen
+from pyparq.io.locations import StorageOptions
+from pyparq.io.locations import located as on_system
 from pyparq.limits import Limits
 
 # ---- sources and targets
@@ -17,11 +17,11 @@ from pyparq.limits import Limits
 
 def located(where: Any, filesystem: Any) -> tuple[Any, Any]:
     """A path, URL or file, and the storage options for it. ``filesystem``: ``None``, or what
-    :func:`pyparq.io.given_systems.located` takes.
+    :func:`pyparq.io.locations.located` takes.
     """
     if filesystem is None:
         return [_plain(one) for one in where] if isinstance(where, (list, tuple)) else _plain(where), None
-    if isinstance(filesystem, Chosen):
+    if isinstance(filesystem, StorageOptions):
         return where, filesystem
     if hasattr(where, "read") or hasattr(where, "write"):
         raise ValueError("filesystem passed but specified path is file-like, so there is nothing to open")

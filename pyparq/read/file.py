@@ -23,7 +23,7 @@ from pyparq.format.types import Schema, schema_view
 from pyparq.index.bloom_filter import BloomFilter
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.page_index import PageLocations
-from pyparq.io.given_systems import located as on_system
+from pyparq.io.locations import located as on_system
 from pyparq.io.retry import may_pass
 from pyparq.io.source import begin
 from pyparq.option_values import Int96Unit

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from pyparq.format.types import Schema
-from pyparq.maintenance.spark_metadata import ROW_METADATA
+from pyparq.maintenance.kept_storage import ROW_METADATA
 
 _COLLATE = b"collat"
 """In the text of each schema that has a collation."""

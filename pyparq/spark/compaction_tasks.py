@@ -15,7 +15,7 @@ from pyparq.arrow.pandas_key import in_other_order
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.datasets.dataset import dataset
 from pyparq.datasets.scan import DatasetPlan
-from pyparq.datasets.write.store_staging import StoreStaging
+from pyparq.datasets.write.store_commit import StoreStaging
 from pyparq.datasets.write.write_dataset import write_staged
 from pyparq.format.types import Schema
 from pyparq.options import WriteOptions

@@ -15,8 +15,7 @@ from pyparq.datasets.dataset import dataset, files_of
 from pyparq.datasets.scan import DatasetPlan
 from pyparq.datasets.write.job_sources import place_of
 from pyparq.format.types import Schema
-from pyparq.maintenance.kept_storage import storage_kept
-from pyparq.maintenance.spark_metadata import ROW_METADATA
+from pyparq.maintenance.kept_storage import ROW_METADATA, storage_kept
 from pyparq.option_values import sort_keys
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.spark.keys import keys_of

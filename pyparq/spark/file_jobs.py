@@ -10,9 +10,9 @@ from typing import Any
 
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.discovery import discover
-from pyparq.datasets.write.crashed_commits import found_to_change
 from pyparq.errors import ParquetError
-from pyparq.maintenance.index_request import check_columns
+from pyparq.maintenance.in_place import found_to_change
+from pyparq.maintenance.index_building import check_columns
 from pyparq.read.file import ParquetFile
 from pyparq.spark.keys import keys_of
 

@@ -22,7 +22,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from pyparq.datasets.staging import Staging, staging_folders
-from pyparq.datasets.write.commit import Committer, StagedFile
+from pyparq.datasets.write.commit import Committer
+from pyparq.datasets.write.targets import StagedFile
 from pyparq.datasets.write.write_dataset import check_write
 from pyparq.errors import OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import is_url

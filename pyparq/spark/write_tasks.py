@@ -10,7 +10,7 @@ from typing import Any
 from pyparq.datasets.staging import Staging
 from pyparq.datasets.write.commit import Committer, complete_writes
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.store_staging import StoreCommitter, StoreStaging
+from pyparq.datasets.write.store_commit import StoreCommitter, StoreStaging
 from pyparq.datasets.write.write_dataset import StagedPart, WriteReport, WrittenFile, check_write, write_staged
 from pyparq.errors import DataError, TargetExistsError
 from pyparq.io.url import is_url, local_path, shown

@@ -11,7 +11,7 @@ from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.write_dataset import WriteReport
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.io.url import check_storage_options
-from pyparq.maintenance.spark_metadata import ROW_METADATA
+from pyparq.maintenance.kept_storage import ROW_METADATA
 from pyparq.spark import stores
 from pyparq.spark.keys import check_factory
 from pyparq.spark.paths import absolute

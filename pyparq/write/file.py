@@ -29,8 +29,8 @@ from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import deserialize
 from pyparq.format.types import Schema
 from pyparq.io.companion_files import base_name, material_stored, sibling_of
-from pyparq.io.given_systems import located as on_system
-from pyparq.io.process_ownership import not_its_own
+from pyparq.io.file_objects import not_its_own
+from pyparq.io.locations import located as on_system
 from pyparq.io.sink import Sink, open_sink
 from pyparq.io.table_formats import check_target
 from pyparq.options import WriteOptions, with_options

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import pyparq
-from pyparq.datasets import commit_record
+from pyparq.datasets import staging
 from pyparq.datasets.file_state import local_state
-from pyparq.datasets.write import commit
+from pyparq.datasets.write import folder_commit
 from pyparq.io import file_lock
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -45,7 +45,7 @@ def crash_at(step: str, nth: int, work: Callable[[], Any]) -> None:
     pid = os.fork()
     if pid == 0:
         try:
-            commit.reached = reached
+            folder_commit.reached = reached
             work()
         finally:
             os._exit(1)
@@ -135,7 +135,7 @@ def test_a_crashed_append_comes_before_the_overwrite_that_finds_it(lake: Path, m
             monkeypatch.undo()
             crash_at("placed", 1, lambda: pyparq.write_dataset(data, lake, mode="append", partition_cols=["id"]))
 
-    monkeypatch.setattr(commit, "reached", reached)
+    monkeypatch.setattr(folder_commit, "reached", reached)
     overwrite(lake, 3)
     pyparq.recover_dataset(lake)
     assert generations(lake) == {3: ROWS}
@@ -150,7 +150,7 @@ def test_a_rewrite_of_a_folder_takes_away_only_what_it_read(
             monkeypatch.undo()
             pyparq.write_table(table(5), lake / "b.parquet")
 
-    monkeypatch.setattr(commit, "reached", reached)
+    monkeypatch.setattr(folder_commit, "reached", reached)
     with pytest.raises(pyparq.ChangedFileError):
         pyparq.rewrite(lake, lake, mode="overwrite")
     assert generations(lake) == {1: ROWS, 5: ROWS}
@@ -182,7 +182,7 @@ def test_file_systems_where_a_rename_changes_the_inode(
         found = local_state(path)
         return found and (*found[:2], int(found[2] or 0) + ("_pyparq" in path))
 
-    monkeypatch.setattr(commit_record, "local_state", state)
+    monkeypatch.setattr(staging, "local_state", state)
     if crashed:
         crash_at("recorded", 1, lambda: overwrite(lake, 2))
         pyparq.recover_dataset(lake)
@@ -256,7 +256,7 @@ def test_an_undone_commit_leaves_alone_what_another_program_has_put_for_its_new_
     lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Put there after the look whether the new files are as they were placed."""
-    real = commit.locked_name
+    real = folder_commit.locked_name
 
     def locked(path: str) -> Any:
         if os.path.basename(path) not in ("a.parquet", "b.parquet"):
@@ -268,8 +268,8 @@ def test_an_undone_commit_leaves_alone_what_another_program_has_put_for_its_new_
         if step == "placed":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(commit, "reached", fail)
-    monkeypatch.setattr(commit, "locked_name", locked)
+    monkeypatch.setattr(folder_commit, "reached", fail)
+    monkeypatch.setattr(folder_commit, "locked_name", locked)
     with pytest.raises(KeyboardInterrupt):
         overwrite(lake, 2)
     assert generations(lake) == {1: 2 * ROWS, 3: ROWS}

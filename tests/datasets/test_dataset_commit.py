@@ -26,8 +26,9 @@ import pytest
 
 import pyparq
 from pyparq.datasets.staging import PREFIX, Staging, StagingLock
-from pyparq.datasets.write import commit
-from pyparq.datasets.write.commit import Committer, StagedFile
+from pyparq.datasets.write import commit, folder_commit
+from pyparq.datasets.write.commit import Committer
+from pyparq.datasets.write.targets import StagedFile
 from pyparq.errors import CorruptFileError, DataError, TargetExistsError, WriteConflictError
 from pyparq.io.file_lock import FOLDER_LOCK, locked_folder
 
@@ -68,14 +69,16 @@ def in_child(work: Callable[[], Any]) -> int:
 def killed_at(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """End this process at the step of that number."""
     steps = iter(range(number + 1))
-    monkeypatch.setattr(commit, "reached", lambda step: next(steps) == number and os.kill(os.getpid(), signal.SIGKILL))
+    monkeypatch.setattr(
+        folder_commit, "reached", lambda step: next(steps) == number and os.kill(os.getpid(), signal.SIGKILL)
+    )
 
 
 def steps_of(folder: Path, mode: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[str]:
     """The steps of a write that nothing interrupts."""
     seen: list[str] = []
     with monkeypatch.context() as patch:
-        patch.setattr(commit, "reached", seen.append)
+        patch.setattr(folder_commit, "reached", seen.append)
         write(folder, NEW, mode, **options)
     return seen
 
@@ -165,7 +168,7 @@ def test_a_kill_while_an_error_is_undone(tmp_path: Path, monkeypatch: pytest.Mon
                 if step == "moved back" and next(undone) == number:
                     os.kill(os.getpid(), signal.SIGKILL)
 
-            monkeypatch.setattr(commit, "reached", reached)
+            monkeypatch.setattr(folder_commit, "reached", reached)
             write(folder, NEW, "overwrite")
 
         assert in_child(child) == -signal.SIGKILL
@@ -235,7 +238,7 @@ def test_an_error_at_every_step_undoes_the_commit(
             if next(count) == number:
                 raise kind("now")
 
-        monkeypatch.setattr(commit, "reached", reached)
+        monkeypatch.setattr(folder_commit, "reached", reached)
         with pytest.raises(kind, match="now"):
             write(tmp_path, NEW, mode)
         assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before

@@ -15,7 +15,7 @@ import pytest
 
 import pyparq
 from pyparq.datasets.catalog import layout
-from pyparq.datasets.write import commit
+from pyparq.datasets.write import folder_commit
 from pyparq.datasets.write.commit import Committer
 from pyparq.encryption import CryptoFactory, EncryptionConfiguration, KmsConnectionConfig
 from pyparq.errors import CorruptFileError, OptionError
@@ -111,7 +111,7 @@ def test_a_folder_that_is_replaced_by_a_link_between_two_steps(
             (folders.given / "sub").rename(folders.given / "away")
             (folders.given / "sub").symlink_to("../ours")
 
-    monkeypatch.setattr(commit, "reached", swap)
+    monkeypatch.setattr(folder_commit, "reached", swap)
     with pytest.raises(CorruptFileError, match="outside of the folder"):
         pyparq.recover_dataset(folders.given)
     folders.check()

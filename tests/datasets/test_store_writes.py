@@ -15,12 +15,11 @@ from s3_server import BUCKET, S3, serve
 
 import pyparq
 from pyparq import TargetExistsError
-from pyparq.datasets.store_writes import MARKER, Marker
-from pyparq.datasets.write.commit import StagedFile
-from pyparq.datasets.write.store_staging import StagedObjects, StoreCommitter
+from pyparq.datasets.unfinished_writes import MARKER, Marker
+from pyparq.datasets.write.store_commit import StagedObjects, StoreCommitter
+from pyparq.datasets.write.targets import StagedFile
 from pyparq.errors import CorruptFileError, UnfinishedWriteWarning, WriteConflictError
-from pyparq.io.folders import Folders
-from pyparq.io.remote_changes import Changes
+from pyparq.io.folders import Changes, Folders
 
 fsspec: Any = require("fsspec")
 

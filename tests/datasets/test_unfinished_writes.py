@@ -14,8 +14,8 @@ from test_after_a_crash import crash_at
 
 import pyparq
 from pyparq import col
-from pyparq.datasets import unfinished_commits
-from pyparq.datasets.write import commit
+from pyparq.datasets import unfinished_writes
+from pyparq.datasets.write import folder_commit
 from pyparq.errors import UnfinishedWriteWarning
 
 STEPS = [
@@ -30,7 +30,7 @@ def rows(generation: int) -> dict[str, list[Any]]:
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """100 rows of the first generation in two partitions of two files each."""
-    monkeypatch.setattr(unfinished_commits, "WAITS", (0.0,))
+    monkeypatch.setattr(unfinished_writes, "WAITS", (0.0,))
     for part in (slice(0, 50), slice(50, 100)):
         data = {name: values[part] for name, values in rows(1).items()}
         pyparq.write_dataset(data, tmp_path / "lake", partition_cols=["g"], mode="append")
@@ -97,8 +97,8 @@ def test_an_append_is_read_when_it_is_complete(lake: Path) -> None:
 def test_a_commit_that_ends_meanwhile_is_waited_for(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The folder is listed again: nothing is told, and the new rows are read."""
     crash_at("moved aside", 3, overwrite(lake))
-    monkeypatch.setattr(unfinished_commits, "WAITS", (0.0, 0.0))
-    monkeypatch.setattr(unfinished_commits.time, "sleep", lambda seconds: pyparq.recover_dataset(lake))
+    monkeypatch.setattr(unfinished_writes, "WAITS", (0.0, 0.0))
+    monkeypatch.setattr(unfinished_writes.time, "sleep", lambda seconds: pyparq.recover_dataset(lake))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert generations(lake) == {2: 100}
@@ -106,14 +106,14 @@ def test_a_commit_that_ends_meanwhile_is_waited_for(lake: Path, monkeypatch: pyt
 
 def test_a_commit_that_ends_while_it_is_looked_at(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crash_at("moved aside", 3, overwrite(lake))
-    real = unfinished_commits.read_record
+    real = unfinished_writes.read_record
 
     def read(staging: str) -> Any:
         record = real(staging)
         pyparq.recover_dataset(lake)
         return record
 
-    monkeypatch.setattr(unfinished_commits, "read_record", read)
+    monkeypatch.setattr(unfinished_writes, "read_record", read)
     assert generations(lake) == {2: 100}
 
 
@@ -172,7 +172,7 @@ def test_a_reader_during_commits(lake: Path, monkeypatch: pytest.MonkeyPatch) ->
             warnings.simplefilter("ignore", UnfinishedWriteWarning)
             seen.append(generations(lake))
 
-    monkeypatch.setattr(commit, "reached", reached)
+    monkeypatch.setattr(folder_commit, "reached", reached)
     overwrite(lake)()
     assert all(found in ({1: 100}, {2: 100}) for found in seen)
     assert {1: 100} in seen

@@ -28,8 +28,8 @@ from pyparq import (
     UnsupportedError,
     col,
 )
-from pyparq.io.remote import FsspecFile
-from pyparq.io.request_bound import free_request
+from pyparq.io.remote_file import RemoteFile
+from pyparq.io.retry import free_request
 from pyparq.runtime.threads import current_lane, patiently
 
 fsspec = require("fsspec")
@@ -186,13 +186,13 @@ def test_errors(server: BadServer, tmp_path: Path) -> None:
 
 def test_a_read_that_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
     """While it waits for an answer that never comes. Its file is closed, and others go on."""
-    store, closed, close = AsyncStore({"t": data(), "u": data()}), list[str](), FsspecFile.close
+    store, closed, close = AsyncStore({"t": data(), "u": data()}), list[str](), RemoteFile.close
 
-    def noting(file: FsspecFile) -> None:
+    def noting(file: RemoteFile) -> None:
         closed.append(file.path)
         close(file)
 
-    monkeypatch.setattr(FsspecFile, "close", noting)
+    monkeypatch.setattr(RemoteFile, "close", noting)
     original = store._answer
 
     over = threading.Event()
@@ -358,7 +358,7 @@ def test_all_lanes_together_keep_the_bound(monkeypatch: pytest.MonkeyPatch) -> N
         assert lane is not None
         return lane.wait(most()), lane.count
 
-    monkeypatch.setattr("pyparq.io.request_bound.most_requests", lambda: 11)
+    monkeypatch.setattr("pyparq.io.retry.most_requests", lambda: 11)
     found, lanes = asyncio.run(pyparq.run_async(ask))
     assert found == max(11 // lanes, 1)
     assert 1 <= lanes <= 4

@@ -15,8 +15,8 @@ from s3_server import BUCKET, S3, serve
 
 import pyparq
 from pyparq import col
-from pyparq.datasets.write.commit import StagedFile
-from pyparq.datasets.write.store_staging import StagedObjects, StoreCommitter
+from pyparq.datasets.write.store_commit import StagedObjects, StoreCommitter
+from pyparq.datasets.write.targets import StagedFile
 from pyparq.errors import ParquetError
 
 require("fsspec")

@@ -19,8 +19,8 @@ from s3_server import BUCKET, S3, serve
 import pyparq
 from pyparq import ChangedFileError, DecryptionProperties, EncryptionProperties, OptionError, ParquetFile, col
 from pyparq.io import kept_files
-from pyparq.io.first_request import begun
-from pyparq.io.store_files import StoreFile
+from pyparq.io.remote_file import RemoteFile
+from pyparq.io.source import opened_early
 
 require("fsspec")
 require("aiohttp")
@@ -363,7 +363,7 @@ def test_a_footer_that_cannot_be_read_any_more(server: BadServer, kind: str) -> 
 def test_the_end_is_not_asked_for_where_the_footer_is_kept(s3: S3) -> None:
     url, options = f"s3://{BUCKET}/first/t.parquet", pyparq.ReadOptions()
     s3.fs().pipe_file(url, other_file())
-    first = begun(url, s3.options, options, "not loaded")
-    assert isinstance(first, StoreFile)
+    first = opened_early(url, s3.options, options, "not loaded")
+    assert isinstance(first, RemoteFile)
     pyparq.read_table(first, ["new"])
-    assert begun(url, s3.options, options, "not loaded") is url
+    assert opened_early(url, s3.options, options, "not loaded") is url

@@ -50,7 +50,8 @@ def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> An
         "pyparq.io.source.file_system", lambda url, *args: (made, url.removeprefix("slow://").rstrip("/"))
     )
     monkeypatch.setattr(
-        "pyparq.datasets.write.targets.file_system", lambda url, *args: (made, url.removeprefix("slow://").rstrip("/"))
+        "pyparq.datasets.write.store_commit.file_system",
+        lambda url, *args: (made, url.removeprefix("slow://").rstrip("/")),
     )
     return made
 

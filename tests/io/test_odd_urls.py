@@ -76,7 +76,7 @@ def test_an_open_file_that_was_replaced(s3: S3) -> None:
 
 def test_in_place_replaces_only_what_was_read(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another program writes right before the new file is put: its file stays."""
-    from pyparq.io.sink import FsspecSink
+    from pyparq.io.remote_sinks import FsspecSink
 
     monkeypatch.setenv("PYPARQ_FILESYSTEM", "fsspec")
 
@@ -128,7 +128,7 @@ def test_errors_keep_the_code_and_the_message(status: int, code: str, kind: type
 
 
 def test_errors_of_obstore_keep_them_too() -> None:
-    from pyparq.io.object_errors import plain_error
+    from pyparq.io.object_requests import plain_error
 
     class GenericError(Exception):
         pass

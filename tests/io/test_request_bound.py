@@ -14,7 +14,7 @@ from slow_store import LoopingStore
 
 import pyparq
 from pyparq import ObjectFile, OptionError, col
-from pyparq.io.request_bound import free_request
+from pyparq.io.retry import free_request
 
 FILES = 40
 

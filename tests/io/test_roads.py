@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import multiprocessing
 import os
 import pickle
@@ -17,22 +16,19 @@ from urllib.error import HTTPError
 
 import pytest
 from conftest import require
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from s3_server import BUCKET, S3, serve
 
 import pyparq
 from pyparq import ChangedFileError, OptionError, col
 from pyparq.errors import UnfinishedWriteWarning, UnsupportedError
-from pyparq.io import kept_files, store_urls
+from pyparq.io import kept_files, locations
 from pyparq.io.file_versions import Stated
-from pyparq.io.fsspec_options import has_settings
-from pyparq.io.object_errors import plain_error
-from pyparq.io.object_sinks import ObjectSink
-from pyparq.io.object_system import ObjectSystem
-from pyparq.io.roads import file_system
-from pyparq.io.store_files import StoreFile
+from pyparq.io.locations import file_system
+from pyparq.io.object_requests import plain_error
+from pyparq.io.object_store import ObjectSystem
+from pyparq.io.remote_file import RemoteFile
+from pyparq.io.remote_sinks import ObjectSink
+from pyparq.io.store_options import has_settings
 
 require("obstore")
 fsspec: Any = require("fsspec")
@@ -226,7 +222,7 @@ def test_a_machine_without_a_role_has_no_missing_objects(status: str) -> None:
 def test_no_secrets_are_shown(s3: S3) -> None:
     fs, _ = file_system(f"s3://{BUCKET}/a", "reading", "read from", plain(s3))
     assert isinstance(fs, ObjectSystem)
-    assert "some-secret" not in f"{fs!r} {fs._behind!r}"
+    assert "some-secret" not in f"{fs!r} {fs._opened!r}"
 
 
 def test_a_file_that_is_replaced(s3: S3, road: str) -> None:
@@ -258,8 +254,8 @@ def test_requests_are_made_again(s3: S3, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_large_object_is_uploaded_in_parts(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyparq.io.object_sinks.IN_MEMORY", 1 << 20)
-    monkeypatch.setattr("pyparq.io.object_stores.PART", 5 << 20)
+    monkeypatch.setattr("pyparq.io.remote_sinks.IN_MEMORY", 1 << 20)
+    monkeypatch.setattr("pyparq.io.object_store.PART", 5 << 20)
     url, given = f"s3://{BUCKET}/large.parquet", {"storage_options": plain(s3)}
     data = os.urandom(11 << 20)
     pyparq.write_table({"data": [data]}, url, compression="none", **given)
@@ -281,17 +277,17 @@ def test_a_large_object_is_uploaded_in_parts(s3: S3, monkeypatch: pytest.MonkeyP
 
 
 def test_a_version_that_is_too_large_for_one_request(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pyparq.io.object_stores.MOST_PUT", 6 << 20)
-    monkeypatch.setattr("pyparq.io.object_stores.PART", 5 << 20)
+    monkeypatch.setattr("pyparq.io.object_store.MOST_PUT", 6 << 20)
+    monkeypatch.setattr("pyparq.io.object_store.PART", 5 << 20)
     data, path = os.urandom(7 << 20), f"{BUCKET}/version"
     s3.fs().pipe_file(path, b"before")
 
     def replaced(change: bool) -> ObjectSink:
         fs, own = file_system(f"s3://{path}", "writing", "write to", plain(s3))
-        file = StoreFile(fs, own, "the file")
+        file = RemoteFile(fs, own, "the file")
         assert file.size > 0
         sink = ObjectSink(file)
-        sink.replace_only(file.version)
+        sink.replace_only(file.stated_version)
         sink.write([data])
         if change:
             s3.fs().pipe_file(path, b"another program's")
@@ -463,27 +459,14 @@ def test_keys_that_no_header_can_have(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert config_of(KEYS) is not None
 
 
-def certificate_of(host: str) -> str:
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
-    key, now = ec.generate_private_key(ec.SECP256R1()), dt.datetime.now(dt.UTC)
-    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + dt.timedelta(days=1))
-    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode()
-
-
 def test_certificates_of_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle.pem"
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(bundle))
-    secure = {**KEYS, "endpoint_url": "https://127.0.0.1:1"}
-    assert config_of(secure) is None, "there is no such file"
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(tmp_path / "bundle.pem"))
+    assert config_of({**KEYS, "endpoint_url": "https://127.0.0.1:1"}) is None, "boto reads them"
     assert config_of(KEYS) is not None, "no certificate is needed"
-    certificate = certificate_of("example.com")
-    bundle.write_text(certificate)
-    fs, _ = file_system(f"s3://{BUCKET}/a", "reading", "read from", secure)
-    assert certificate in bytes(fs.store.client_options["root_certificate"]).decode()
 
 
 def test_the_region_of_a_bucket_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_urls, "region_of", {"mine": "eu-north-1"}.get)
+    monkeypatch.setattr(locations, "region_of", {"mine": "eu-north-1"}.get)
     fs, _ = file_system("s3://mine/a", "reading", "read from", KEYS)
     assert fs.store.config["region"] == "eu-north-1"
     assert taken("s3://unknown/a", KEYS) == "fsspec"
@@ -507,10 +490,10 @@ def test_how_s3_tells_a_region(monkeypatch: pytest.MonkeyPatch) -> None:
         raise HTTPError(request.full_url, 301, "Moved", {"x-amz-bucket-region": "eu-west-3"}, None)  # type: ignore[arg-type]
 
     monkeypatch.setattr("urllib.request.urlopen", answer)
-    store_urls.region_of.cache_clear()
-    assert store_urls.region_of("one") == store_urls.region_of("two", "us-gov-west-1") == "eu-west-3"
-    assert store_urls.region_of("lost") is None
-    store_urls.region_of.cache_clear()
+    locations.region_of.cache_clear()
+    assert locations.region_of("one") == locations.region_of("two", "us-gov-west-1") == "eu-west-3"
+    assert locations.region_of("lost") is None
+    locations.region_of.cache_clear()
     assert asked == [
         ("HEAD", "https://s3.amazonaws.com/one"),
         ("HEAD", "https://s3.us-gov-west-1.amazonaws.com/two"),
@@ -656,12 +639,12 @@ def test_a_store_that_knows_no_ranges_from_the_end(s3: S3) -> None:
     pyparq.write_table({"id": list(range(1000))}, "a/b.parquet", filesystem=store)
     listed = Stated.of(system.info("a/b.parquet"), is_listed=True)
     assert not system.ends_by_length
-    with pyparq.ParquetFile(StoreFile(system, "a/b.parquet", "b", listed)) as file:
+    with pyparq.ParquetFile(RemoteFile(system, "a/b.parquet", "b", listed)) as file:
         assert file.read()["id"].to_pylist() == list(range(1000))
     for rows in (1, 100_000):
         pyparq.write_table({"id": list(range(rows))}, "a/b.parquet", filesystem=store)
         with pytest.raises(ChangedFileError, match="make the dataset again"):
-            pyparq.ParquetFile(StoreFile(system, "a/b.parquet", "b", listed))
+            pyparq.ParquetFile(RemoteFile(system, "a/b.parquet", "b", listed))
 
 
 @pytest.mark.parametrize("size", [5 << 30, (5 << 30) + 1])
@@ -685,7 +668,7 @@ def test_what_is_too_large_for_one_copy_goes_by_fsspec(size: int) -> None:
         def cp_file(self, source: str, target: str) -> None:
             copied.append((source, target))
 
-    system = ObjectSystem(Refusing(), "s3://b", "b", behind=Behind())
+    system = ObjectSystem(Refusing(), "s3://b", "b", opened=Behind())
     if size > 5 << 30:
         system.cp_file("b/a.parquet", "b/c.parquet")
     else:

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.datasets.write import commit
+from pyparq.datasets.write import folder_commit
 from pyparq.errors import ChangedMeanwhile
-from pyparq.io import atomic_write, renames
+from pyparq.io import atomic_write
 from pyparq.io.file_lock import Identity
 
 ROWS = 20
@@ -270,7 +270,7 @@ def test_checksums_of_rewritten_files_go(path: Path, name: str) -> None:
 
 
 def test_ctrl_c_after_the_exchange_keeps_the_other_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    exchange = renames.exchange
+    exchange = atomic_write.exchange
 
     def interrupted(name: str, target: str) -> bool:
         if generations(Path(target)) == {1}:
@@ -306,7 +306,7 @@ def test_a_new_file_that_was_edited_before_the_commit_failed(path: Path, monkeyp
             monkeypatch.undo()
             raise OSError("just now")
 
-    monkeypatch.setattr(commit, "reached", reached)
+    monkeypatch.setattr(folder_commit, "reached", reached)
     with pytest.raises(OSError, match="just now") as caught:
         pyparq.write_dataset(table(2), path.parent, mode="append")
     assert "is committed" in "".join(caught.value.__notes__)
@@ -345,7 +345,7 @@ def test_an_error_after_the_commit_is_a_warning(path: Path, step: str, monkeypat
         if name == step:
             raise OSError("no more of this")
 
-    monkeypatch.setattr(commit, "reached", reached)
+    monkeypatch.setattr(folder_commit, "reached", reached)
     with pytest.warns(UserWarning, match="is committed"):
         pyparq.write_dataset(table(2), path.parent, mode="append")
     monkeypatch.undo()
@@ -376,7 +376,7 @@ def test_ctrl_c_after_the_commit_says_so(path: Path, monkeypatch: pytest.MonkeyP
         if name == "record removed":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(commit, "reached", reached)
+    monkeypatch.setattr(folder_commit, "reached", reached)
     with pytest.raises(KeyboardInterrupt) as caught:
         pyparq.write_dataset(table(2), path.parent, mode="append")
     assert "is committed" in "".join(caught.value.__notes__)
@@ -387,7 +387,7 @@ def test_a_placed_file_that_somebody_deleted(path: Path, monkeypatch: pytest.Mon
     """A crash after the last rename; then a user deletes one of the new files."""
 
     def child() -> None:
-        monkeypatch.setattr(commit, "reached", lambda step: step == "placed" and os._exit(7))
+        monkeypatch.setattr(folder_commit, "reached", lambda step: step == "placed" and os._exit(7))
         pyparq.write_dataset(table(2), path.parent, mode="append")
 
     pid = os.fork()

@@ -18,7 +18,8 @@ import pytest
 import pyparq
 from pyparq.errors import DataError, OptionError
 from pyparq.io import sink as sink_module
-from pyparq.io.renames import rename_new
+from pyparq.io.atomic_write import rename_new
+from pyparq.io.remote_sinks import FsspecSink
 from pyparq.io.sink import LocalSink, open_sink
 
 TABLE = pa.table({"a": list(range(1000)), "s": [f"text {k}" for k in range(1000)]})
@@ -413,11 +414,11 @@ def test_an_upload_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
         def _open(self, path: str, mode: str = "rb", **options: Any) -> Any:
             return Upload(self, path, mode)
 
-    sink = sink_module.FsspecSink(Store(), "/bucket/t.parquet", "s3://bucket/t.parquet")
+    sink = FsspecSink(Store(), "/bucket/t.parquet", "s3://bucket/t.parquet")
     with pytest.raises(ZeroDivisionError):
         write_and_fail(sink, ZeroDivisionError)
     assert (Upload.done, Upload.discarded) == ([], 1)
-    pyparq.write_table(TABLE, sink_module.FsspecSink(Store(), "/bucket/t.parquet", "s3://bucket/t.parquet"))
+    pyparq.write_table(TABLE, FsspecSink(Store(), "/bucket/t.parquet", "s3://bucket/t.parquet"))
     assert pq.read_table(io.BytesIO(Upload.done[0])).equals(TABLE)
 
 

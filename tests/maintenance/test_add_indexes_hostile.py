@@ -20,7 +20,7 @@ import pyparq
 from pyparq.errors import ParquetError
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import deserialize, serialize
-from pyparq.io import file_clone
+from pyparq.io import byte_ranges
 
 ROWS = 600
 
@@ -153,8 +153,8 @@ def test_bytes_are_copied_by_the_system_or_through_memory(tmp_path: Path, monkey
 
             monkeypatch.setattr(os, "copy_file_range", refuse, raising=False)
         with (tmp_path / "a").open("rb") as source, (tmp_path / "b").open("wb") as target:
-            assert file_clone.copy_range(source.fileno(), target.fileno(), 10, len(data)) == len(data) - 10
-            assert file_clone.copy_range(source.fileno(), target.fileno(), len(data) - 5, len(data) + 100) == 5
+            assert byte_ranges.copy_between(source.fileno(), target.fileno(), 10, len(data)) == len(data) - 10
+            assert byte_ranges.copy_between(source.fileno(), target.fileno(), len(data) - 5, len(data) + 100) == 5
         assert (tmp_path / "b").read_bytes() == data[10:] + data[-5:]
         path = tmp_path / "f.parquet"
         path.write_bytes(SOURCES["v2"])

@@ -18,7 +18,7 @@ from pyparq.errors import CorruptFileError, LimitError, UnsupportedError
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import serialize
 from pyparq.limits import Limits
-from pyparq.maintenance import page_statistics
+from pyparq.read import page_statistics
 from pyparq.maintenance.verify import chunk_check
 
 MEMORY = 96 << 20

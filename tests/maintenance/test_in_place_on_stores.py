@@ -83,10 +83,10 @@ def test_the_file_of_another_program_stays(place: Any, how: str, when: str, monk
 
         return act
 
-    from pyparq.io import object_sinks, sink
+    from pyparq.io import remote_sinks
 
     name = "commit" if when == "after it" else "write"
-    for kind in (object_sinks.ObjectSink, sink.FsspecSink):
+    for kind in (remote_sinks.ObjectSink, remote_sinks.FsspecSink):
         monkeypatch.setattr(kind, name, late(getattr(kind, name)))
     with pytest.raises(ChangedFileError):
         CHANGES[how](where(), **options)

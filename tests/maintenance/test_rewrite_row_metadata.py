@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.maintenance.spark_metadata import ROW_METADATA
+from pyparq.maintenance.kept_storage import ROW_METADATA
 
 KEY = ROW_METADATA.encode()
 

@@ -11,7 +11,7 @@ import pytest
 from forged import COLUMNS, FORGERIES, GROUPS, Forged, Forgery, sound
 
 import pyparq
-from pyparq.maintenance.verify.findings import KINDS
+from pyparq.maintenance.verify.report import KINDS
 
 FOREIGN = Path(__file__).parents[2] / "testdata" / "foreign"
 

@@ -45,7 +45,7 @@ INSIDE_FUNCTIONS = {
     "cli/": "each command loads what it needs alone, so that the first line comes at once",
     "encryption/__init__": "key tools load with their first use",
     "encryption/keyfile": "key tools load with their first use",
-    "io/given_systems": "fsspec may be missing",
+    "io/locations": "fsspec may be missing",
     "read/async_reads": "greenlet may be missing",
     "spark/jobs": "the session's process starts jobs, and loads what they do only to check their options",
     "spark/source": "a batch source does not load what streams and writes need",

@@ -14,8 +14,8 @@ from pyparq.errors import CorruptFileError
 from pyparq.format import ttypes as tt
 from pyparq.format.schema_node import Node
 from pyparq.index.statistics import parse_created_by
-from pyparq.maintenance.verify.findings import Findings
-from pyparq.maintenance.verify.sorted_rows import checkable
+from pyparq.maintenance.verify.report import Findings
+from pyparq.maintenance.verify.value_checks import checkable
 
 
 def wide(columns: int) -> Forged:

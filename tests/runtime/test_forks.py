@@ -31,7 +31,7 @@ from pyparq.encryption import CryptoFactory, KmsConnectionConfig, cipher
 from pyparq.errors import DataError
 from pyparq.format import thrift_codec
 from pyparq.io import atomic_write, file_systems
-from pyparq.io.sink import FsspecSink
+from pyparq.io.remote_sinks import FsspecSink
 from pyparq.kernels import buffers
 from pyparq.read.footers import schemas
 from pyparq.runtime import lazy_import, threads

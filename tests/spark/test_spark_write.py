@@ -253,7 +253,7 @@ def test_a_driver_that_is_killed_while_it_commits(spark: Any, ps: Any, tmp_path:
     """The commit of another process, killed at a step. The next write finishes it, or takes it away."""
     code = """
 import os, pickle, sys
-from pyparq.datasets.write import commit as committing
+from pyparq.datasets.write import folder_commit as committing
 from pyparq.spark.write_tasks import commit
 job, replies = pickle.load(open(sys.argv[1], "rb"))
 def reached(step):

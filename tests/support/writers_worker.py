@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import pyparq
-from pyparq.datasets.write.commit import Committer, StagedFile
+from pyparq.datasets.write.commit import Committer
+from pyparq.datasets.write.targets import StagedFile
 from pyparq.encryption import CryptoFactory, EncryptionConfiguration, KmsConnectionConfig
 
 ROWS = 20

@@ -16,8 +16,8 @@ from encryption_tools import kms_file, local_kms
 from fsspec.implementations.memory import MemoryFileSystem
 
 import pyparq
-from pyparq.datasets.write.commit import StagedFile
-from pyparq.datasets.write.store_staging import StagedObjects, StoreCommitter
+from pyparq.datasets.write.store_commit import StagedObjects, StoreCommitter
+from pyparq.datasets.write.targets import StagedFile
 from pyparq.encryption import CryptoFactory, EncryptionConfiguration
 from pyparq.errors import EncryptionError, ParquetError
 
@@ -213,7 +213,7 @@ def test_a_request_of_a_write_that_fails_for_good(fs: Any, how: str) -> None:
 
 
 def test_a_file_that_was_not_there_is_not_removed() -> None:
-    from pyparq.io.remote_changes import Changes
+    from pyparq.io.folders import Changes
 
     BadFileSystem.clear()
     with pytest.raises(FileNotFoundError):

@@ -29,7 +29,7 @@ from pyparq.datasets.discovery import discover
 from pyparq.datasets.footers import open_listed
 from pyparq.datasets.partitions import partitions_of
 from pyparq.errors import OptionError, ParquetError
-from pyparq.io.given_systems import located as on_system
+from pyparq.io.locations import located as on_system
 from pyparq.io.retry import Retry
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.options import ReadOptions

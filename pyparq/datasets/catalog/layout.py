@@ -28,11 +28,11 @@ import numpy as np
 
 from pyparq.errors import ChecksumError, CorruptFileError, OptionError, UnsupportedError
 from pyparq.io.byte_ranges import Range, Source
-from pyparq.io.folders import Folders
-from pyparq.io.remote_changes import Changes
+from pyparq.io.folders import Changes, Folders
+from pyparq.io.locations import file_system, path_on
+from pyparq.io.remote_sinks import sink_on
 from pyparq.io.retry import Retry
-from pyparq.io.roads import file_system, path_on
-from pyparq.io.sink import Sink, own_sink, sink_on
+from pyparq.io.sink import Sink, own_sink
 from pyparq.io.source import LocalFile, source_on
 from pyparq.io.url import expanded, is_url, local_path, shown
 from pyparq.options import ReadOptions

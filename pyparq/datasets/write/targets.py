@@ -1,32 +1,26 @@
-"""Where the files of a write go: a local folder through the committer, or a folder on a remote file system."""
+"""Where the files of a write go, and which files they replace: what local folders and stores have in common."""
 
 from __future__ import annotations
 
 import os
-import posixpath
-import secrets
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
 
 from pyparq.datasets.data_files import SUMMARIES, is_hidden
-from pyparq.datasets.staging import PREFIX, Staging
-from pyparq.datasets.store_writes import MARKER
-from pyparq.datasets.write.commit import FILLED, NOT_EMPTY, Committer, StagedFile, plain_names, tidying
+from pyparq.datasets.partitions import unescaped
+from pyparq.datasets.staging import PREFIX
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.replaced_files import data_files, partition_of
-from pyparq.datasets.write.store_claim import StoreClaim
-from pyparq.errors import TargetExistsError, WriteConflictError
+from pyparq.errors import OptionError
 from pyparq.io.byte_ranges import Source
-from pyparq.io.folders import Folders, Info
-from pyparq.io.remote_changes import Changes
-from pyparq.io.roads import file_system
-from pyparq.io.sink import LocalSink, Sink, sink_on
-from pyparq.io.source import LocalFile, source_on
-from pyparq.io.table_formats import check_folder_on
-from pyparq.io.url import shown
+from pyparq.io.file_lock import FOLDER_LOCK
+from pyparq.io.sink import Sink
+from pyparq.runtime.messages import warn_caller
 
+NOT_EMPTY = 'the folder is not empty. Give mode="append", "overwrite" or "overwrite_partitions"'
+FILLED = "another program has written to the folder meanwhile"
+MODES = ("error", "append", "overwrite", "overwrite_partitions")
 Kept = Sequence[tuple[str, Callable[[], Source]]]
 """The files that stay: their paths, and what opens them."""
 Summary = Callable[[Kept], Mapping[str, bytes]]
@@ -56,206 +50,89 @@ class Target(Protocol):
         """Remove what was written."""
 
 
-class _StagedSink(LocalSink):
-    """A file in the staging folder, under the name that it will have."""
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A complete file in staging, which a task passes to the committer. It can be pickled."""
 
-    in_staging = True
-
-
-class StagedFiles:
-    """What one task writes for a local folder: files in staging. Another process commits them."""
-
-    def __init__(self, staging: Staging, attempt: str) -> None:
-        self.name = staging.target
-        self._staging = staging
-        self._attempt = attempt
-        self._staged: dict[str, str] = {}
-
-    def sink(self, path: str, fsync: bool) -> Sink:
-        staged = self._staging.place(self._attempt, len(self._staged))
-        with plain_names(self.name):
-            sink = _StagedSink(staged, fsync)
-        sink.name = os.path.join(self.name, path)
-        self._staged[path] = staged
-        return sink
-
-    def has_data(self) -> bool:
-        return bool(data_files(self._staging.target))
-
-    def staged(self, path: str) -> StagedFile:
-        """The complete file, as the committer wants it."""
-        return StagedFile(self._staged[path], path)
+    staged: str
+    """Its path there (:meth:`Staging.place`)."""
+    path: str
+    """Where it belongs, relative to the target folder."""
 
 
-class LocalTarget(StagedFiles):
-    """A local folder."""
-
-    def __init__(self, path: str, mode: str, force: bool) -> None:
-        with plain_names(path):
-            self._committer = Committer.start(path, mode, force=force)
-        super().__init__(self._committer.staging, secrets.token_hex(4))
-        self.name = path
-        self.sources: Sources | None = None
-
-    def begin(self, template: str) -> None:
-        return None
-
-    def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
-        files = [self.staged(path) for path in paths]
-        with plain_names(self.name):
-            return self._committer.commit(
-                files,
-                fsync=fsync,
-                summaries=None if summary is None else lambda kept: self._summaries(kept, summary),
-                sources=self.sources,
-            )
-
-    def _summaries(self, kept: list[str], summary: Summary) -> list[StagedFile]:
-        sources = [(path, partial(LocalFile, os.path.join(self.name, path))) for path in kept]
-        made = []
-        for path, data in summary(sources).items():
-            sink = self.sink(path, fsync=False)
-            sink.write([data])
-            sink.commit()
-            made.append(self.staged(path))
-        return made
-
-    def abort(self) -> None:
-        self._committer.abort()
+@contextmanager
+def tidying(target: str) -> Iterator[None]:
+    """Errors after the last rename do not fail the write: repeating it would add the files twice."""
+    try:
+        yield
+    except Exception as error:
+        warn_caller(f"the write to {target} is committed: do not repeat it. But what comes after that failed: {error}")
+    except BaseException as error:
+        error.add_note(f"The write to {target} is committed. Do not repeat it.")
+        raise
 
 
-class RemoteTarget:
-    """A folder on a remote file system. Nothing can be renamed at once there: files appear one by one, as each is
-    complete, and those that they replace are removed at the end. A marker tells readers which of them count
-    (:mod:`pyparq.datasets.store_writes`). Appending needs none."""
+# ---- files that a write replaces -------------------------------------------------------------------------------------
 
-    def __init__(self, url: str, mode: str, storage_options: Mapping[str, Any] | None, force: bool) -> None:
-        self.name = shown(url)
-        self.sources: Sources | None = None
-        self._url = url
-        self._mode = mode
-        self._options = storage_options
-        self._fs, path = file_system(url, "writing", "write to", storage_options)
-        self._changes = Changes(self._fs, storage_options)
-        self._root = path.rstrip("/")
-        self._claim = StoreClaim(self._fs, self._root, self.name, storage_options)
-        self._written: list[str] = []
-        self._old = self._listed()
-        check_folder_on(self._fs, self._root, self._old, mode, force)
-        self._check_empty(NOT_EMPTY)
+_MAGICS = (b"PAR1", b"PARE")
 
-    def _check_empty(self, message: str) -> None:
-        if self._mode == "error" and self._old:
-            raise TargetExistsError(message, file=self.name)
+Values = tuple[tuple[str, str], ...]
+"""A partition: names and values of its columns, in the order of the folders."""
 
-    def _listed(self) -> dict[str, Info]:
-        """All files below the folder, by path relative to it, but for those of writes that are under way."""
-        inside, listed = len(self._root), sorted(Folders(self._fs).files(self._root).items())
-        found = {path[inside:].lstrip("/"): info for path, info in listed}
-        return {path: info for path, info in found.items() if not path.startswith(PREFIX) and path != MARKER}
 
-    def begin(self, template: str, new: Sequence[str] = ()) -> None:
-        """As :meth:`Target.begin`. ``new``: the paths of the files, if they are known.
+def is_empty(target: str) -> bool:
+    """Whether a folder holds nothing except writes that are under way."""
+    with os.scandir(target) as entries:
+        return all(entry.name.startswith(PREFIX) or entry.name == FOLDER_LOCK for entry in entries)
 
-        Raises :class:`WriteConflictError` where another program writes to the folder, and :class:`TargetExistsError`
-        where it has filled it meanwhile.
-        """
-        if self._mode == "append":
-            return
-        self._claim.take(self._mode, template, new)
-        self._old = self._listed()
-        self._check_empty(FILLED)
-        self._claim.keep(self._old)
 
-    def sink(self, path: str, fsync: bool) -> Sink:
-        full = posixpath.join(self._root, path)
-        self._begin(path, full)
-        return sink_on(self._fs, full, posixpath.join(self.name, path))
+def partition_of(folders: Iterable[str]) -> Values:
+    """The partition of folders called ``name=value``, however their names are escaped."""
+    parts = (folder.partition("=") for folder in folders)
+    return tuple((unescaped(name), unescaped(value)) for name, equals, value in parts if equals)
 
-    def place(self, staged: str, path: str) -> None:
-        """Make a file of an object that lies elsewhere in the store: by a copy within the store."""
-        full = posixpath.join(self._root, path)
-        self._begin(path, full)
-        self._changes.copy(staged, full, posixpath.join(self.name, path))
 
-    def _begin(self, path: str, full: str) -> None:
-        if path in self._old and path not in SUMMARIES:
-            raise TargetExistsError("a file of this name is there already", file=posixpath.join(self.name, path))
-        self._written.append(path)
-        self._changes.make_folder(posixpath.dirname(full), self.name)
+def data_files(target: str, partitions: set[Values] | None = None) -> list[str]:
+    """The Parquet files below ``target``, as relative paths; only in some partitions, if these are given.
 
-    def has_data(self) -> bool:
-        return bool(self._data())
+    A Parquet file begins with the format's magic bytes and is not hidden. Other files are not replaced. Raises
+    :class:`OptionError` for links to folders, whose files lie elsewhere.
+    """
+    return list(_walk(target, (), partitions))
 
-    def _data(self) -> list[str]:
-        return [path for path in self._old if not any(map(is_hidden, path.split("/")))]
 
-    def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
-        data = self._data()
-        replaced = self._replaced(paths, data)
-        stale = [name for name in SUMMARIES if name in self._old] if paths or replaced else []
-        if summary is not None:
-            self._summarize([path for path in data if path not in replaced], summary)
-            stale = []
-        if replaced:
-            self._claim.count({path: self._old[path] for path in replaced})
-        else:
-            self._claim.release()
-        self._written = []  # from here on the new files count: an error must not remove them
-        try:
-            self._remove(replaced)
-        except BaseException as error:
-            error.add_note(
-                f"The new files are in {self.name}, but not all of the old ones are gone. Readers leave those out. "
-                f"pyparq.recover_dataset({self.name!r}) removes them."
-            )
+def _walk(target: str, folders: tuple[str, ...], wanted: set[Values] | None) -> Iterator[str]:
+    here = partition_of(folders)
+    inside = wanted is None or any(here[: len(values)] == values for values in wanted)
+    if not inside and not any(values[: len(here)] == here for values in wanted or ()):
+        return
+    try:
+        with os.scandir(os.path.join(target, *folders)) as entries:
+            kept = sorted((e for e in entries if not is_hidden(e.name)), key=lambda e: e.name)
+    except FileNotFoundError:
+        if not folders:
             raise
-        with tidying(self.name):
-            self._remove(stale)
-            self._claim.release()
-        return replaced
+        return  # a partition that was removed just now
+    for entry in kept:
+        if entry.is_dir():
+            if entry.is_symlink():
+                raise OptionError(
+                    f"{entry.path} is a link to another folder. Files there are not replaced: remove the link first"
+                )
+            yield from _walk(target, (*folders, entry.name), wanted)
+        elif inside and _is_parquet(entry.path):
+            yield os.path.join(*folders, entry.name)
 
-    def _replaced(self, paths: Sequence[str], data: list[str]) -> list[str]:
-        """The paths of the files that go. ``data``: those of all data files."""
-        if self.sources is not None:
-            return self.sources.replaced(Sources.listed(self._url, self._options).states.get, self.name)
-        if self._mode == "overwrite":
-            return data
-        if self._mode == "overwrite_partitions":
-            wanted = {partition_of(path.split("/")[:-1]) for path in paths}
-            return [path for path in data if partition_of(path.split("/")[:-1]) in wanted]
-        return []
 
-    def _remove(self, paths: Sequence[str]) -> None:
-        for path in paths:
-            self._changes.remove(posixpath.join(self._root, path), posixpath.join(self.name, path))
+def _is_parquet(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) in _MAGICS
+    except FileNotFoundError:  # a link to nowhere
+        return False
 
-    def _summarize(self, kept: list[str], summary: Summary) -> None:
-        sources = [(path, partial(self._opened, path)) for path in kept]
-        for path, data in summary(sources).items():
-            sink = self.sink(path, False)
-            sink.write([data])
-            sink.commit()
 
-    def _opened(self, path: str) -> Source:
-        return source_on(self._fs, posixpath.join(self._root, path), posixpath.join(self.name, path))
-
-    def abort(self) -> None:
-        """As :meth:`Target.abort`. The marker stays where a file of this write may have stayed."""
-        if self._claim.may_count:
-            return  # the marker stays, and readers get either the old files or the new ones
-        with suppress(OSError, WriteConflictError):  # a store that is not reached is not asked for each file
-            removed = [self._is_removed(path) for path in self._written]
-            if all(removed) and not self._claim.counts:
-                self._claim.release()
-
-    def _is_removed(self, path: str) -> bool:
-        try:
-            self._changes.remove(posixpath.join(self._root, path), self.name)
-        except (ConnectionError, TimeoutError):
-            raise
-        except FileNotFoundError:  # most were never complete
-            return True
-        except Exception:
-            return False
-        return True
+def companions(target: str, files: Iterable[str]) -> list[str]:
+    """Files that become stale with ``files``: Hadoop's checksums of them, and the summaries of the folder."""
+    beside = (os.path.join(os.path.dirname(f), f".{os.path.basename(f)}.crc") for f in [*files, *SUMMARIES])
+    return [name for name in (*beside, *SUMMARIES) if os.path.lexists(os.path.join(target, name))]

@@ -13,15 +13,15 @@ from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.partitions import NULL, escaped
 from pyparq.datasets.staging import Staging
-from pyparq.datasets.write.commit import MODES, StagedFile
+from pyparq.datasets.write.commit import LocalTarget, StagedFiles
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.partition_split import Splitter
 from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles, summary_files
-from pyparq.datasets.write.store_staging import StagedObjects, StoreStaging
-from pyparq.datasets.write.targets import Kept, LocalTarget, RemoteTarget, StagedFiles, Target
+from pyparq.datasets.write.store_commit import RemoteTarget, StagedObjects, StoreStaging
+from pyparq.datasets.write.targets import MODES, Kept, StagedFile, Target
 from pyparq.errors import OptionError
 from pyparq.format.types import Schema
-from pyparq.io.given_systems import located as on_system
+from pyparq.io.locations import located as on_system
 from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
 from pyparq.options import WriteOptions, with_options

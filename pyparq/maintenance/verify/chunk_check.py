@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq.encryption.cipher import Module
@@ -12,8 +11,7 @@ from pyparq.format.order import Order, domain
 from pyparq.format.schema_node import Node
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.kernels import StoredPage
-from pyparq.maintenance.verify.bloom_filters import FILTER, BloomRate, check_filter
-from pyparq.maintenance.verify.bounds import TrueBounds, of_statistics
+from pyparq.maintenance.verify.bounds import ChunkValues, TrueBounds, of_statistics
 from pyparq.maintenance.verify.chunk_facts import (
     HEADER,
     META,
@@ -25,11 +23,9 @@ from pyparq.maintenance.verify.chunk_facts import (
     counts_bytes,
     counts_nulls,
 )
-from pyparq.maintenance.verify.chunk_values import ChunkValues
-from pyparq.maintenance.verify.findings import Finding, Findings
 from pyparq.maintenance.verify.page_indexes import COLUMN, OFFSET, check_column_index, check_offset_index
-from pyparq.maintenance.verify.sorted_rows import spelled_out
-from pyparq.maintenance.verify.value_rules import check_range, check_text
+from pyparq.maintenance.verify.report import ChunkResult, Findings
+from pyparq.maintenance.verify.value_checks import FILTER, check_filter, check_range, check_text, spelled_out
 from pyparq.read.column_reads import beyond_its_size
 from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account, Share
@@ -37,37 +33,10 @@ from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.footer_read import TRAILER
 from pyparq.read.footers.open_file import OpenFile, omits_dictionary_header
 from pyparq.runtime.threads import check_stopped
-from pyparq.write.shred import LeafData
 
 PAGES = "pages"
 ROW_KEY = 64
 """Bytes per row that comparing neighbouring rows takes about."""
-Place = tuple[int, int, str]
-"""The start and end of a part of the file, and its name."""
-
-
-@dataclass(slots=True)
-class ChunkResult:
-    """The result of checking a column chunk. Counts are numbers of checked structures."""
-
-    node: Node
-    findings: list[Finding] = field(default_factory=list)
-    not_checked: list[str] = field(default_factory=list)
-    places: list[Place] = field(default_factory=list)
-    meta: Any = None
-    """ColumnMetaData as it stands in the footer."""
-    pages: int = 0
-    crcs: int = 0
-    num_values: int = 0
-    num_nulls: int = 0
-    statistics: bool = False
-    column_index: bool = False
-    offset_index: bool = False
-    pages_listed: int | None = None
-    """Number of pages in the OffsetIndex. ``None`` if there is none that decodes."""
-    bloom: BloomRate | None = None
-    leaf: LeafData | None = None
-    """Its rows, where they are needed to check the order of rows."""
 
 
 class ChunkCheck:

@@ -14,9 +14,8 @@ from pyparq.format.leaf_values import BinaryValues, count_of
 from pyparq.format.order import FLOAT_KINDS, decode_bounds, segment_minmax
 from pyparq.format.schema_node import Node
 from pyparq.index.statistics import parse_created_by
-from pyparq.maintenance.verify.bounds import TrueBounds
-from pyparq.maintenance.verify.chunk_values import ChunkValues
-from pyparq.maintenance.verify.findings import Findings
+from pyparq.maintenance.verify.bounds import ChunkValues, TrueBounds
+from pyparq.maintenance.verify.report import Findings
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2, ChunkPages, take_values
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import omits_dictionary_header

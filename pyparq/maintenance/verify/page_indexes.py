@@ -10,9 +10,8 @@ import numpy.typing as npt
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import deserialize
 from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED
-from pyparq.maintenance.verify.bounds import Stated, TrueBounds, in_order
-from pyparq.maintenance.verify.chunk_values import ChunkValues
-from pyparq.maintenance.verify.findings import Findings
+from pyparq.maintenance.verify.bounds import ChunkValues, Stated, TrueBounds, in_order
+from pyparq.maintenance.verify.report import Findings
 from pyparq.read.decode.chunk_pages import ChunkPages
 
 Int64Array = npt.NDArray[np.int64]

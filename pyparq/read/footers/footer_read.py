@@ -14,9 +14,8 @@ from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
 from pyparq.io.byte_ranges import Source
 from pyparq.io.companion_files import base_name, read_sibling
 from pyparq.io.fetch import Fetcher
-from pyparq.io.first_request import REMOTE_TAIL
 from pyparq.io.kept_files import KeptFile, drop_file, keep_file, kept_file, remote_cache_size
-from pyparq.io.source import versioned
+from pyparq.io.source import REMOTE_TAIL, versioned
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 

@@ -11,14 +11,12 @@ import numpy as np
 
 from pyparq.encryption.reading import FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, OptionError, ParquetError, UnsupportedError, located
-from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.order import Order, order_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import ThriftDecodeError
 from pyparq.index.statistics import parse_created_by
-from pyparq.io.external_files import STEP, WithExternalFiles
 from pyparq.io.fetch import Fetcher, IOCounts, gap_of
 from pyparq.io.source import LocalFile, open_source, set_requests
 from pyparq.kernels import KernelError
@@ -49,21 +47,6 @@ def _of_rows(meta: Any, num_rows: int) -> Any:
     other = copy(meta)
     other.num_values, other.statistics = num_rows, None
     return other
-
-
-def _first_page(meta: Any) -> int:
-    return min((o for o in (meta.dictionary_page_offset, meta.data_page_offset) if o and o > 0), default=0)
-
-
-def _moved(raw: Any, meta: Any, base: int) -> tuple[ChunkNumbers, Any]:
-    """The numbers and metadata of a chunk whose file begins at ``base``. Indexes and Bloom filters are left out: the
-    format does not say in which file they are."""
-    raw, meta = copy(raw), copy(meta)
-    raw.offset_index_offset = raw.column_index_offset = meta.bloom_filter_offset = None
-    raw.offset_index_length = raw.column_index_length = meta.bloom_filter_length = None
-    meta.data_page_offset += base
-    meta.dictionary_page_offset = meta.dictionary_page_offset + base if meta.dictionary_page_offset else None
-    return numbers_of(raw, meta), meta
 
 
 class FileState(NamedTuple):
@@ -280,7 +263,7 @@ class OpenFile:
     def _chunk(self, row_group: int, node: Node) -> Chunk:
         raw = self._raw_chunk(row_group, node)
         if raw.file_path:
-            return self._external(row_group, node, raw)
+            raise UnsupportedError(f"the column chunk is stored in another file, {raw.file_path!r}")
         meta, crypto = self.decryption.column(raw, self._ordinal(row_group), node, self.tree)
         if meta is None:
             raise CorruptFileError("the column chunk has no metadata")
@@ -304,27 +287,6 @@ class OpenFile:
         if start + size > end or (size == 0 and meta.num_values):
             size = self.room_at(row_group, start)
         return Chunk(self.footer, node, row_group, num_rows, numbers_of(raw, meta), start, size, crypto, meta)
-
-    def _external(self, row_group: int, node: Node, raw: Any) -> Chunk:
-        """A chunk whose pages lie in another file."""
-        source, meta, path = self.fetcher.source, raw.meta_data, raw.file_path
-        if not self.options.external_columns:
-            raise UnsupportedError(
-                f"the column chunk is stored in another file, {path!r}: external_columns=True reads it"
-            )
-        if not isinstance(source, WithExternalFiles) or meta is None or self.decryption.info is not None:
-            raise UnsupportedError(
-                f"the column chunk is stored in {path!r}: that is read of local files without encryption alone"
-            )
-        self._check(meta, node)
-        if meta.path_in_schema != list(node.path):
-            self._check_path(meta.path_in_schema or ())
-        base, room = source.place(path)
-        start, size = _first_page(meta), meta.total_compressed_size
-        if start < len(MAGIC) or size < 0 or start + size > room:
-            raise CorruptFileError(f"the column chunk of {size} bytes at offset {start} is outside {path!r}")
-        numbers, meta = _moved(raw, meta, base)
-        return Chunk(self.footer, node, row_group, self.num_rows_of(row_group), numbers, base + start, size, meta=meta)
 
     def room_at(self, row_group: int, start: int) -> int:
         """Bytes from ``start`` to the next known part of the file.
@@ -371,7 +333,7 @@ class OpenFile:
     def _bounded(self, chunk: Chunk) -> Chunk:
         """The chunk, ended where the next one begins. Raises :class:`CorruptFileError` if an earlier chunk begins at
         the same place."""
-        if self._placed is None or chunk.size == 0 or chunk.start >= STEP:
+        if self._placed is None or chunk.size == 0:
             return chunk
         if self._placed.is_shared(chunk.row_group, chunk.node.column):
             row_group, column = self._placed.first_at(chunk.start) or (0, 0)
@@ -443,15 +405,6 @@ class OpenFile:
             raise OptionError("the file is closed", file=self.name)
 
 
-def _with_external_files(
-    fetcher: Fetcher, source: LocalFile, footer: LazyFileMetaData, options: ReadOptions
-) -> Fetcher:
-    """A fetcher that reaches the files that column chunks name. The given one if they name none."""
-    chunks = (footer.column_chunk(k, j) for k in range(footer.num_row_groups) for j in range(footer.num_columns(k)))
-    paths = list(dict.fromkeys(chunk.file_path for chunk in chunks if chunk.file_path))
-    return Fetcher(WithExternalFiles(source, paths), options.coalesce_gap) if paths else fetcher
-
-
 def open_file(
     where: Any, options: ReadOptions, storage_options: Mapping[str, Any] | None = None, *, lazily: bool = False
 ) -> OpenFile:
@@ -469,8 +422,6 @@ def open_file(
     try:
         with located(file=source.name):
             footer, decryption = read_footer(fetcher, options, lazily=lazily)
-            if options.external_columns and isinstance(source, LocalFile):
-                fetcher = _with_external_files(fetcher, source, footer, options)
             return OpenFile(fetcher, footer, decryption, options)
     except BaseException as error:
         if source is not where:

@@ -24,8 +24,7 @@ from contextlib import suppress
 from pyparq.errors import ParquetError
 from pyparq.format.schema_node import Node
 from pyparq.io.byte_ranges import Range
-from pyparq.io.early_requests import EarlyRequests
-from pyparq.io.fetch import Fetcher
+from pyparq.io.fetch import EarlyRequests, Fetcher
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.candidates import Selection

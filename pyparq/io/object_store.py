@@ -14,9 +14,18 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from pyparq.errors import ChangedFileError, OptionError
-from pyparq.io.object_errors import CHANGED, plainly
-from pyparq.io.object_requests import get_object, head_object, interruptibly, list_folder, list_objects
-from pyparq.io.object_threads import are_lost, note_use
+from pyparq.io.object_requests import (
+    CHANGED,
+    NOT_IN_A_FORK,
+    are_lost,
+    get_object,
+    head_object,
+    interruptibly,
+    list_folder,
+    list_objects,
+    note_use,
+    plainly,
+)
 from pyparq.io.url import shown
 from pyparq.runtime.text import printable
 
@@ -46,8 +55,8 @@ def _by_store(method: Callable[Concatenate[ObjectSystem, str, P], T]) -> Callabl
     return cast("Callable[Concatenate[ObjectSystem, str, P], T]", either)
 
 
-class Behind(Protocol):
-    """What the store was opened by, which can be pickled."""
+class Opened(Protocol):
+    """How the store was opened. It can be pickled."""
 
     def by_fsspec(self) -> Any:
         """The file system of fsspec for the same store."""
@@ -56,6 +65,10 @@ class Behind(Protocol):
         """The store, or the file system of fsspec, opened again in another process."""
 
 
+PART = 16 << 20
+"""Bytes of a part of an upload: 10,000 of them are allowed on S3."""
+MOST_PUT = 5_000 << 20
+"""Bytes that one request puts, at most: Azure's limit, which is a little below that of S3."""
 MOST_COPIED = 5 << 30
 """Bytes that S3 copies in one request, at most."""
 
@@ -71,12 +84,12 @@ class ObjectSystem:
 
     def __init__(
         self, store: Any, url: str, root: str, *, writing: Callable[[], Any] | None = None, tag: str = "ETag",
-        options: Mapping[str, Any] | None = None, behind: Behind | None = None,
+        options: Mapping[str, Any] | None = None, opened: Opened | None = None,
     ) -> None:  # fmt: skip
         """``store``: of obstore. ``url`` and ``root``: how URLs and paths of its objects begin. ``writing``: makes the
         store for changes; ``None``: the same. ``tag``: what entity tags are called in the answers of fsspec's file
-        system for the same store. ``options``: storage options, whose secrets errors must not show. ``behind``: that
-        file system; ``None``: there is none."""
+        system for the same store. ``options``: storage options, whose secrets errors must not show. ``opened``: opens
+        that file system; ``None``: there is none."""
         self.store = store
         self._make_writing = writing
         self._writing: Any = None
@@ -89,13 +102,13 @@ class ObjectSystem:
         self._url = url
         self._root = root
         self.tag = tag
-        self._behind = behind
+        self._opened = opened
         self._lists_odd = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._behind is None:
+        if self._opened is None:
             return ObjectSystem, (self.store, self._url, self._root)
-        return self._behind.reopened, ()
+        return self._opened.reopened, ()
 
     @printable
     def __repr__(self) -> str:
@@ -128,16 +141,21 @@ class ObjectSystem:
         key = path[len(self._root) :].removeprefix("/" if self._root else "").removesuffix("/")
         return are_lost() or bool(key and _ODD.search(key))
 
+    @property
+    def has_fsspec(self) -> bool:
+        """Whether there is a file system of fsspec for the same store."""
+        return self._opened is not None
+
     def behind_fsspec(self) -> Any:
         """The file system of fsspec for the same store. Raises :class:`OptionError` where there is none."""
-        if self._behind is None:
+        if self._opened is None:
             reason = (
-                "obstore does not work in a forked child of a process that has used it: start processes by 'spawn'"
+                NOT_IN_A_FORK
                 if are_lost()
                 else "obstore has no empty names, '.' and '..' in keys: give a URL, which fsspec opens too"
             )
             raise OptionError(reason, file=shown(self._url))
-        return self._behind.by_fsspec()
+        return self._opened.by_fsspec()
 
     # ---- what is there ----
 
@@ -178,7 +196,7 @@ class ObjectSystem:
         try:
             yield from list_objects(self.store, f"{key}/" if key else None, _PAGE)
         except Exception as error:
-            if type(error).__name__ != "InvalidPathError" or self._behind is None:
+            if type(error).__name__ != "InvalidPathError" or self._opened is None:
                 raise
             raise _OddKeyError(str(error)) from None
 
@@ -190,7 +208,7 @@ class ObjectSystem:
         try:
             found = list_folder(self.store, f"{key}/" if key else None)
         except Exception as error:
-            if type(error).__name__ != "InvalidPathError" or self._behind is None:
+            if type(error).__name__ != "InvalidPathError" or self._opened is None:
                 raise
             raise _OddKeyError(str(error)) from None
         folders = [{"name": self._path(str(at)), "size": 0, "type": "directory"} for at in found["common_prefixes"]]
@@ -232,6 +250,40 @@ class ObjectSystem:
 
     # ---- changes ----
 
+    def put(self, path: str, data: Any, name: str, only: Mapping[str, str] | None = None) -> None:
+        """Put the bytes of an open file. ``only``: the version that they may replace.
+
+        Raises :class:`ChangedFileError` where there is another version. Stores that cannot be told so, and all for what
+        is too large for one request, are asked for their version before.
+        """
+        self._used()
+        key, is_large = self.key(path), only is not None and data.seek(0, os.SEEK_END) > MOST_PUT
+        data.seek(0)
+        with plainly(name):
+            if only is not None and is_large:
+                self._check_version(key, only, name)
+                interruptibly(lambda: self.put_in_parts(path, data))
+                return
+            try:
+                mode = "overwrite" if only is None else dict(only)
+                interruptibly(lambda: self.writing.put(key, data, mode=mode))
+            except Exception as error:
+                if only is None or type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
+                    raise
+                self._check_version(key, only, name)
+                data.seek(0)
+                self.writing.put(key, data)
+
+    def put_in_parts(self, path: str, data: Any) -> None:
+        """Put what an open file has, or an iterator gives. Raises what obstore raises."""
+        self._used()
+        self.writing.put(self.key(path), data, chunk_size=PART, max_concurrency=4)
+
+    def _check_version(self, key: str, only: Mapping[str, str], name: str) -> None:
+        meta = head_object(self.store, key)
+        if {part: meta[part] for part in ("e_tag", "version") if meta.get(part)} != only:
+            raise ChangedFileError(CHANGED, file=name) from None
+
     @_by_store
     def pipe_file(self, path: str, data: bytes, mode: str = "overwrite") -> None:
         """A small object. In mode ``"create"`` where there is none, else ``FileExistsError``."""
@@ -266,9 +318,9 @@ class ObjectSystem:
         try:
             self.writing.copy(self.key(path), self.key(target))
         except Exception:
-            if self._behind is None or self.store.head(self.key(path))["size"] <= MOST_COPIED:
+            if self._opened is None or self.store.head(self.key(path))["size"] <= MOST_COPIED:
                 raise
-            self._behind.by_fsspec().cp_file(path, target)
+            self._opened.by_fsspec().cp_file(path, target)
 
     def makedirs(self, path: str, exist_ok: bool = True) -> None:
         """A store has no folders without objects."""
