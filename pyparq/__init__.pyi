@@ -55,7 +55,7 @@ from pyparq.format.types import Field as Field
 from pyparq.format.types import Schema as Schema
 from pyparq.io.kept_files import remote_cache_size as remote_cache_size
 from pyparq.io.kept_files import set_remote_cache_size as set_remote_cache_size
-from pyparq.io.object_store import ObjectFile as ObjectFile
+from pyparq.io.object_file import ObjectFile as ObjectFile
 from pyparq.io.retry import io_thread_count as io_thread_count
 from pyparq.io.retry import set_io_thread_count as set_io_thread_count
 from pyparq.kernels.buffers import release_unused as release_unused

@@ -54,7 +54,6 @@ class ReadArguments(TypedDict, total=False):
     read_dictionary: Names
     use_arrow_schema: bool
     variants: Literal["whole", "stored"]
-    external_columns: bool
     binary_columns: Names
     case_sensitive: bool
     limits: Limits
