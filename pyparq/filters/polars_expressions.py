@@ -18,7 +18,7 @@ from pyparq.arrow.to_polars import unknown_to_polars
 from pyparq.errors import FilterError
 from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Expression, IsNull, Known, Not
 from pyparq.filters.polars_nodes import Node, read_nodes
-from pyparq.filters.temporal import UNIT_NS, Instant
+from pyparq.filters.times import UNIT_NS, Instant
 
 if TYPE_CHECKING:
     import polars

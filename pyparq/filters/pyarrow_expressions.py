@@ -20,10 +20,26 @@ import numpy as np
 
 from pyparq.arrow.schema.ipc_read import HintError, HintSchema
 from pyparq.errors import FilterError, ParquetError
-from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, IsIn, IsNan, IsNull, Known, Not, as_condition
+from pyparq.filters.expression import (
+    AllOf,
+    AnyOf,
+    Arithmetic,
+    Call,
+    ColumnRef,
+    Compare,
+    Expression,
+    IsIn,
+    IsNan,
+    IsNull,
+    Known,
+    Literal,
+    Matches,
+    Not,
+    Value,
+    as_condition,
+)
 from pyparq.filters.literal import FLOAT_TYPES
-from pyparq.filters.logic import Expression, is_null_literal
-from pyparq.filters.value_expressions import Arithmetic, Call, CompareValues, Literal, Matches, Value
+from pyparq.filters.value_array import is_null_literal
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_tree import SchemaTree
 
@@ -156,12 +172,12 @@ class _Reader:
             left, right, op = right, left, _FLIPPED[op]
         if not isinstance(right, Literal):
             self._refuse_floats(op, left, right)
-            return CompareValues(left, op, right)
+            return Compare(left, op, right)
         if _is_nan(right.value):  # nothing equals NaN, and nothing is above or below it
             both = left == 0.0, left != 0.0
             return AnyOf(both) if op == "!=" else AllOf(both)
         if not isinstance(left, ColumnRef):
-            return CompareValues(left, op, right.value)
+            return Compare(left, op, right.value)
         if self._has_floats(left) and _is_decimal(right.value):
             right = Literal(float(right.value.as_py()))
         found: Expression = Compare(left.path, op, right.value)

@@ -17,10 +17,9 @@ from pyparq.datasets.read.dataset import Dataset, dataset_of, files_of
 from pyparq.datasets.read.evolution import DECIMAL_STORAGE
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.errors import ColumnNotFoundError, SchemaError
-from pyparq.filters.constant_folding import simplified
-from pyparq.filters.expression import Expression, tested_paths
+from pyparq.filters.expression import Expression, simplified, tested_paths
 from pyparq.filters.given import as_expression
-from pyparq.filters.variant_paths import named_node
+from pyparq.filters.variants import named_node
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.types import Field, Schema

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyparq.errors import ChecksumError, CorruptFileError, DataError, LimitError
-from pyparq.filters.predicate import Predicate
-from pyparq.filters.row_tests import EntryLevels, matching_rows
+from pyparq.filters.leaf_tests import EntryLevels
+from pyparq.filters.predicate import Predicate, matching_rows
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask, Words

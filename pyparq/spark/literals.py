@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.filters.temporal import timestamp_ns
+from pyparq.filters.times import timestamp_ns
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
 from pyparq.spark.conditions import Literal

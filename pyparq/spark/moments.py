@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterable
-from copy import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from pyparq.errors import FilterError
-from pyparq.filters.expression import Compare, Contains, Expression, IsIn
-from pyparq.filters.literal import plain
-from pyparq.filters.temporal import Instant, timestamp_ns
+from pyparq.filters.expression import Expression, ValueTest
+from pyparq.filters.times import Instant, timestamp_ns
+from pyparq.filters.value_array import plain
 from pyparq.format.types import LeafType
 from pyparq.spark.zones import as_datetime64, instant_us, wall_us, zone_of
 
@@ -34,18 +33,9 @@ def in_zone(expression: Expression, leaf: LeafType, zone: str) -> Expression:
     if leaf.kind not in ("timestamp", "int96", "date"):
         return expression
     change = _to_instant if leaf.kind == "int96" or leaf.utc else _to_wall
-    if isinstance(expression, (Compare, Contains)):
-        changed = copy(expression)
-        changed.value = _changed(expression.value, change, zone)
-        return changed
-    if isinstance(expression, IsIn):
-        return IsIn(expression.path, [_changed(value, change, zone) for value in _values(expression.values)])
-    return expression
-
-
-def _values(values: Any) -> Iterable[Any]:
-    """The literals one by one; many numbers, which are no points in time, may be an array."""
-    return values if isinstance(values, tuple) else list(values)
+    if not isinstance(expression, ValueTest):
+        return expression
+    return expression.with_literals(lambda value: _changed(value, change, zone))
 
 
 def _changed(value: Any, change: Callable[[Any, str], Any], zone: str) -> Any:

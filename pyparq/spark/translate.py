@@ -26,9 +26,9 @@ from pyparq.filters.expression import (
     IsNan,
     IsNull,
     Known,
+    Matches,
     Not,
     Path,
-    StartsWith,
 )
 from pyparq.filters.literal import describe, locate
 from pyparq.format.nesting import shape_of
@@ -233,7 +233,7 @@ class _Translator:
             return Known(None)
         if column.type.kind not in ("string", "enum", "json"):
             raise NoEqual("the column has no text")
-        return StartsWith(path, value)
+        return Matches(path, "starts_with", value)
 
     def _like(self, given: tuple[Condition, ...]) -> Expression:
         prefix, rest = _pattern(given)

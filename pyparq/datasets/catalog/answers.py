@@ -17,9 +17,8 @@ from pyparq.datasets.catalog.catalog import Catalog
 from pyparq.datasets.catalog.file_table import Int64Array
 from pyparq.datasets.catalog.key_table import UInt64Array, units_of
 from pyparq.datasets.catalog.kinds import Kind
-from pyparq.filters.bloom_hashes import probe_hashes
-from pyparq.filters.bounds_tests import evaluate_bounds
-from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
+from pyparq.filters.leaf_tests import Test, evaluate_bounds, probe_hashes
+from pyparq.filters.predicate import And, Constant, Or, Predicate
 
 Units: TypeAlias = UInt64Array | None
 """Sorted row groups of files (:func:`units_of`); ``None`` for all."""

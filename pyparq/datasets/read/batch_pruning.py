@@ -18,10 +18,9 @@ import numpy.typing as npt
 from pyparq import kernels
 from pyparq.datasets.read.file_chunks import chunks_of_files
 from pyparq.datasets.read.stored_footer import AT_A_TIME, StoredFooter
-from pyparq.filters.bloom_hashes import probe_hashes
-from pyparq.filters.bounds_tests import evaluate_bounds
 from pyparq.filters.computed import Computed
-from pyparq.filters.predicate import And, Constant, Predicate, Test
+from pyparq.filters.leaf_tests import Test, evaluate_bounds, probe_hashes
+from pyparq.filters.predicate import And, Constant, Predicate
 from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_of_numbers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pyparq.errors import OptionError
-from pyparq.filters.expression import Expression, IsIn, Path, is_null_literal
-from pyparq.filters.value_array import ValueArray
+from pyparq.filters.expression import Expression, IsIn, Path
+from pyparq.filters.value_array import ValueArray, is_null_literal
 
 
 def key_filter(column: Path, keys: Any) -> Expression:

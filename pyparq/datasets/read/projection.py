@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.filters.bind import bind
-from pyparq.filters.constant_folding import simplified
-from pyparq.filters.expression import Expression, tested_paths
-from pyparq.filters.variant_paths import named_node
+from pyparq.filters.expression import Expression, simplified, tested_paths
+from pyparq.filters.variants import named_node
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.shown_types import shown_field, top_of

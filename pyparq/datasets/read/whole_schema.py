@@ -18,8 +18,7 @@ from pyparq.datasets.read.one_schema import Common
 from pyparq.datasets.read.projection import Projection
 from pyparq.datasets.read.schema_tree import tree_of
 from pyparq.errors import ColumnNotFoundError, ParquetError, SchemaError
-from pyparq.filters.constant_folding import simplified
-from pyparq.filters.expression import Expression, tested_paths
+from pyparq.filters.expression import Expression, simplified, tested_paths
 from pyparq.filters.given import as_expression
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.runtime.threads import REQUESTS

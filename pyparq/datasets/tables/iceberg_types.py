@@ -10,7 +10,7 @@ from typing import Any
 from pyparq.arrow.decimals import decimal_type
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, UUID
 from pyparq.errors import UnsupportedError
-from pyparq.filters.literal import Settled
+from pyparq.filters.literal import Interpreted
 from pyparq.format.types import DataType, Field, Schema
 
 _PLAIN = {
@@ -97,7 +97,7 @@ def bound(data: bytes | None, type_: Any) -> Any:
         number = struct.unpack(_NUMBERS[len(data)], data)[0]
         if text not in _NS:
             return number
-        return Settled(number * _NS["date" if len(data) == 4 else text])
+        return Interpreted(number * _NS["date" if len(data) == 4 else text])
     if text in ("float", "double"):
         return struct.unpack("<f" if len(data) == 4 else "<d", data)[0] if len(data) in (4, 8) else None
     if hasattr(type_, "precision"):

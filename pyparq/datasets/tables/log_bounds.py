@@ -10,10 +10,10 @@ import numpy.typing as npt
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.tables.table_files import Int64Array, Stated, TableFiles
 from pyparq.errors import ParquetError
-from pyparq.filters.bounds_tests import evaluate_bounds
 from pyparq.filters.computed import Computed
+from pyparq.filters.leaf_tests import Test, domain_dtype, evaluate_bounds
 from pyparq.filters.literal import locate
-from pyparq.filters.predicate import And, Constant, Predicate, Test, domain_dtype
+from pyparq.filters.predicate import And, Constant, Predicate
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
 from pyparq.index.bounds import Bounds

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlglot import expressions as sql
 
+from pyparq.filters.expression import PARTS, Arithmetic, Call, Literal, Value
 from pyparq.filters.sql.literals import number
 from pyparq.filters.sql.parts import bare, is_column, only, special_float, unsupported
-from pyparq.filters.value_expressions import PARTS, Arithmetic, Call, Literal, Value
 
 _OPERATORS: dict[type, str] = {sql.Add: "+", sql.Sub: "-", sql.Mul: "*", sql.Div: "/"}
 _FUNCTIONS: dict[type, str] = {

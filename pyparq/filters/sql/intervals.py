@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot import expressions as sql
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-from pyparq.filters.sql.durations import NUMBER, duration_of, of_span, of_unit
+from pyparq.filters.times import NUMBER, duration_of, of_span, of_unit
 
 
 def kept_whole(text: str, dialect: str) -> str:

@@ -8,9 +8,8 @@ from typing import Any
 
 from pyparq.errors import FilterError
 from pyparq.filters.literal import WrittenNumber, describe
-from pyparq.filters.shown_values import meaning
-from pyparq.filters.sql.durations import duration_of
-from pyparq.filters.temporal import time_ns, timestamp_ns
+from pyparq.filters.shown import meaning
+from pyparq.filters.times import duration_of, time_ns, timestamp_ns
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Field
 

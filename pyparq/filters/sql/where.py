@@ -18,7 +18,19 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters.bind import items_leaf
-from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, IsNan, IsNull, Not
+from pyparq.filters.expression import (
+    AllOf,
+    AnyOf,
+    ColumnRef,
+    Compare,
+    Expression,
+    IsIn,
+    IsNan,
+    IsNull,
+    Matches,
+    Not,
+    Value,
+)
 from pyparq.filters.sql.computed import computed, is_computed, literal
 from pyparq.filters.sql.intervals import kept_whole
 from pyparq.filters.sql.parts import (
@@ -33,8 +45,7 @@ from pyparq.filters.sql.parts import (
     unsupported,
     value_of,
 )
-from pyparq.filters.value_expressions import CompareValues, Matches, Value
-from pyparq.filters.variant_paths import named_node
+from pyparq.filters.variants import named_node
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 
@@ -189,7 +200,7 @@ class _Builder:
             raise unsupported(node, "one side must be a column and the other a value")
         if is_column(right) and special_float(right) is None:
             self._check_text(node, left, right)
-            return CompareValues(self._column(left)[0], op, self._column(right)[0])
+            return Compare(self._column(left)[0], op, self._column(right)[0])
         ref, column = self._column(left)
         value = value_of(right, column)
         if value is None:
@@ -199,7 +210,7 @@ class _Builder:
     def _computed_comparison(self, node: Any, op: str, left: Any, right: Any) -> Expression:
         if isinstance(left, sql.Null) or isinstance(right, sql.Null):
             raise unsupported(node, "a comparison with NULL is never true; write IS NULL or IS NOT NULL")
-        return CompareValues(self._value(left), op, self._value(right))
+        return Compare(self._value(left), op, self._value(right))
 
     def _value(self, node: Any) -> Value:
         """A column, or what is computed from columns."""

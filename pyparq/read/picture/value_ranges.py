@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.filters.predicate import format_literal
+from pyparq.filters.literal import format_literal
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.types import LeafType
 from pyparq.index.bounds import Bounds, Int64Array

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyparq.filters.bloom_hashes import probe_hashes
-from pyparq.filters.predicate import Test
+from pyparq.filters.leaf_tests import Test, probe_hashes
 from pyparq.index import bloom_filter
 from pyparq.io.byte_ranges import Range
 from pyparq.read.footers.chunk_table import Mask

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from pyparq.filters.computed import Computed
-from pyparq.filters.predicate import And, Constant, Predicate, Test
+from pyparq.filters.leaf_tests import Test
+from pyparq.filters.predicate import And, Constant, Predicate
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pyparq.filters.bounds_tests import evaluate_bounds
-from pyparq.filters.computed import Computed
-from pyparq.filters.computed_bounds import can_pass
-from pyparq.filters.predicate import Test
+from pyparq.filters.computed import Computed, can_pass
+from pyparq.filters.leaf_tests import Test, evaluate_bounds
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.read.footers.chunk_table import Mask

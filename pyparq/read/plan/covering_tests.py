@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyparq.errors import ParquetError
 from pyparq.filters.coverings import Covering, coverings_of, with_coverings
-from pyparq.filters.geospatial_tests import is_box_test
+from pyparq.filters.leaf_tests import is_box_test
 from pyparq.filters.predicate import Predicate
 from pyparq.read.footers.open_file import OpenFile
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from pyparq.filters.bounds_tests import found_at_bounds
-from pyparq.filters.dictionary_tests import evaluate_dictionary
-from pyparq.filters.predicate import VALUE_OPS, Test
+from pyparq.filters.leaf_tests import VALUE_OPS, Test, evaluate_dictionary, found_at_bounds
 from pyparq.format.chunk_numbers import ALL_DICTIONARY
 from pyparq.format.leaf_values import Values
 from pyparq.io.byte_ranges import Range

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.filters.predicate import Test
+from pyparq.filters.leaf_tests import Test
 from pyparq.index.bounds import Bounds
 
 Shares = npt.NDArray[np.float64]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyparq.filters.bounds_tests import evaluate_bounds
-from pyparq.filters.computed_bounds import can_pass
-from pyparq.filters.geospatial_tests import is_box_test, may_intersect
-from pyparq.filters.predicate import Test
+from pyparq.filters.computed import can_pass
+from pyparq.filters.leaf_tests import Test, evaluate_bounds, is_box_test, may_intersect
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
