@@ -15,7 +15,7 @@ from pyparq.cli.progress import Busy
 from pyparq.cli.table import Grid, emit, headings, on_terminal, show, title
 from pyparq.cli.text import count
 from pyparq.errors import FilterError, ParquetError
-from pyparq.filters.sql.literals import probe_value
+from pyparq.filters.conditions import probe_value
 from pyparq.format.types import Field
 
 SHOWN = 100

@@ -13,7 +13,7 @@ from pyparq.cli.export import csv_lines, json_lines
 from pyparq.cli.progress import Busy
 from pyparq.cli.rows import AS_CSV, AS_JSON
 from pyparq.cli.text import count
-from pyparq.filters.sql.literals import probe_value
+from pyparq.filters.conditions import probe_value
 from pyparq.format.shown_types import shown_field
 
 FILENAME = "filename"

@@ -27,7 +27,7 @@ def map_command(file: str, output: str, where: str | None, columns: list[str]) -
     With --where or --columns the query runs. Each page is then coloured by what ruled it out, or as read. The HTML page
     needs no network. It shows for each column whether sorting would help.
     """
-    from pyparq.filters.sql.where import parse_where
+    from pyparq.filters.sql_text import parse_where
 
     with opened_any(file) as parquet:
         tree = parquet.tree if is_dataset(parquet) else parquet.schema

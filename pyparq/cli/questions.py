@@ -25,7 +25,7 @@ def make_scan(
     """A scan for what the command line asked; without a condition one of the first ``limit`` rows only."""
     predicate = None
     if where is not None:
-        from pyparq.filters.sql.where import parse_where
+        from pyparq.filters.sql_text import parse_where
 
         predicate = parse_where(where, parquet.tree if is_dataset(parquet) else parquet.schema)
     first = limit or None if where is None else None

@@ -24,6 +24,7 @@ __all__ = [
 DOOR = (
     "bind",
     "computed",
+    "conditions",
     "coverings",
     "expression",
     "given",
@@ -32,9 +33,7 @@ DOOR = (
     "polars_expressions",
     "predicate",
     "shown",
-    "sql.intervals",
-    "sql.literals",
-    "sql.where",
+    "sql_text",
     "times",
     "value_array",
     "variants",

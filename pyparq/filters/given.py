@@ -16,12 +16,11 @@ from pyparq.runtime.lazy_import import Later
 
 if TYPE_CHECKING:
     from pyparq.arrow.table import Table
-    from pyparq.filters import polars_expressions, pyarrow_expressions
-    from pyparq.filters.sql import where
+    from pyparq.filters import polars_expressions, pyarrow_expressions, sql_text
 else:  # few filters need them
     polars_expressions = Later("pyparq.filters.polars_expressions")
     pyarrow_expressions = Later("pyparq.filters.pyarrow_expressions")
-    where = Later("pyparq.filters.sql.where")
+    sql_text = Later("pyparq.filters.sql_text")
 
 TUPLE_OPERATORS = ("=", *OPERATORS, "in", "not in")
 _FORM = 'filters are an expression over col(...), or tuples [("column", "op", value), ...]'
@@ -38,7 +37,7 @@ def as_expression(
     """
     if isinstance(filters, str):
         try:
-            return where.parse_where(filters, tree())
+            return sql_text.parse_where(filters, tree())
         except ModuleNotFoundError as error:
             raise FilterError(
                 f"filters as SQL text need {error.name}: pip install {requirement('cli', 'sqlglot')}"

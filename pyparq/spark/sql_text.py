@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot import expressions as sql
 
 from pyparq.errors import FilterError
-from pyparq.filters.sql.intervals import duration, is_interval, kept_whole
+from pyparq.filters.sql_text.intervals import duration, is_interval, kept_whole
 from pyparq.spark.conditions import Attribute, Call, Condition, Literal, Other
 
 DIALECT = "spark"

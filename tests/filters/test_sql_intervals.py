@@ -13,7 +13,7 @@ import pytest
 from cli_files import ok, refused
 
 import pyparq
-from pyparq.filters.sql.where import parse_where
+from pyparq.filters.sql_text import parse_where
 
 TEXTS = [
     "INTERVAL '1 day'", "INTERVAL '1' DAY", "INTERVAL 3 HOUR", "INTERVAL '1 day 2 hours'",

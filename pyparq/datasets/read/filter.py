@@ -150,7 +150,7 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: 
     paths = {path: _path_in_file(path, projection.tree, columns) for path in tested_paths(test)}
     if None in paths.values():
         return _of_missing(test)
-    copy: Expression = moved(test, lambda path: paths[path])
+    copy: Expression = moved(test, lambda path: paths[path])  # type: ignore[arg-type, return-value]
     if isinstance(copy, ValueTest) and copy.path is None:
         for path, own in paths.items():
             if variant_path(projection.tree, path) is not None:
