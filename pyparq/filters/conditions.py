@@ -1,7 +1,8 @@
 """Conditions of SQL and of Spark as one small tree, and the builder that makes filters of it.
 
-:mod:`pyparq.filters.sql_text` makes the tree from text, :mod:`pyparq.spark.columns` from a ``Column`` of Spark. Literals are
-read in the type of the column they are compared with. What a dialect means otherwise is a method of its builder.
+:mod:`pyparq.filters.sql_text` makes the tree from text, :mod:`pyparq.spark.columns` from a ``Column`` of Spark.
+Literals are read in the type of the column they are compared with. What a dialect means otherwise is a method of its
+builder.
 """
 
 from __future__ import annotations
@@ -148,7 +149,7 @@ class Builder:
     """Makes a filter of a condition on the columns of ``tree``: as SQL on the command line means it."""
 
     names: ClassVar[dict[str, str]] = {
-        "starts_with": "starts_with", "ends_with": "ends_with", "contains": "contains", "matches": "matches",
+        "starts_with": "starts_with", "ends_with": "ends_with", "contains": "contains", "rlike": "matches",
         "regexp_matches": "matches", "suffix": "ends_with", "prefix": "starts_with",
     }  # fmt: skip
     """Tests of a text by a pattern, by the names of their functions."""

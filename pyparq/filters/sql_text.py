@@ -229,7 +229,7 @@ def _is_text(node: Any) -> bool:
 _BINARY: dict[type, str] = {
     sql.EQ: "==", sql.NEQ: "!=", sql.LT: "<", sql.LTE: "<=", sql.GT: ">", sql.GTE: ">=", sql.Add: "+", sql.Sub: "-",
     sql.Mul: "*", sql.Div: "/", sql.StartsWith: "starts_with", sql.EndsWith: "ends_with", sql.Contains: "contains",
-    sql.RegexpLike: "matches", sql.ArrayContains: "array_contains", sql.NullSafeEQ: "<=>", sql.NullSafeNEQ: "<=>",
+    sql.RegexpLike: "rlike", sql.ArrayContains: "array_contains", sql.NullSafeEQ: "<=>", sql.NullSafeNEQ: "<=>",
 }  # fmt: skip
 _UNARY: dict[type, str] = {
     sql.Not: "not", sql.IsNan: "is_nan", sql.Lower: "lower", sql.Upper: "upper", sql.Length: "length",

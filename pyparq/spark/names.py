@@ -28,8 +28,8 @@ from pyparq.filters.shown import meaning
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.shown_types import shown_field
-from pyparq.spark.collations import collated_columns
-from pyparq.spark.moments import in_zone
+from pyparq.spark.literals import in_zone
+from pyparq.spark.stored import collated_columns
 
 
 class Names:

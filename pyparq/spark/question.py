@@ -19,19 +19,18 @@ from pyparq.datasets.read.dataset import Dataset, dataset, files_of
 from pyparq.datasets.read.dataset_files import DatasetFiles
 from pyparq.datasets.read.scan import DatasetPlan, DatasetScan, planner_of
 from pyparq.errors import FilterError, OptionError
+from pyparq.filters.conditions import Condition
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.io.table_formats import format_of
 from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
-from pyparq.spark.conditions import Condition
 from pyparq.spark.keys import keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
 from pyparq.spark.skipped import LeftOut, left_out
-from pyparq.spark.sql_conditions import parsed
-from pyparq.spark.translate import columns_needed, filter_of
+from pyparq.spark.translate import columns_needed, filter_of, parsed
 from pyparq.spark.types import SparkTypes
 
 SMALL = 8 << 20

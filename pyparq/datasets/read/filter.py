@@ -160,7 +160,7 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: 
         return copy
     if not isinstance(test, (Compare, Contains, IsIn, IsNan)) or variant_path(projection.tree, test.path) is not None:
         return copy
-    wanted, leaf = tested_leaf(projection.tree, test), tested_leaf(file.tree, copy)  # type: ignore[arg-type]
+    wanted, leaf = tested_leaf(projection.tree, test), tested_leaf(file.tree, copy)
     return for_leaf(copy, wanted, projection.shown(wanted), leaf, file.fields.shown(leaf))
 
 
