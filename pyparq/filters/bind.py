@@ -7,7 +7,7 @@ every number.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters.bind_computed import Columns, bind_comparison, bind_match, bind_null
@@ -28,6 +28,7 @@ from pyparq.filters.expression import (
     Matches,
     Not,
     Path,
+    Value,
     ValueTest,
     joined,
 )
@@ -61,7 +62,8 @@ def bind(filters: Any, tree: SchemaTree, shown: Shown | None = None) -> Predicat
     an unknown name. Raises :class:`FilterError` when a column cannot be tested, or a literal cannot be compared with
     it.
     """
-    expression = parse_filters(filters)
+    is_condition = isinstance(filters, Expression) and not isinstance(filters, Value)
+    expression = filters if is_condition else parse_filters(filters)
     return TRUE if expression is None else _Binder(tree, shown).bind(expression, False, _MAX_DEPTH)
 
 
@@ -111,27 +113,24 @@ class _Binder:
     # ---- tests of a column and literals
 
     def compare(self, test: Compare, negate: bool, depth: int) -> Predicate:
-        path = test.path
-        if path is None:
+        value, other = test.value, test.other
+        if type(value) is not ColumnRef or isinstance(other, Value):
             return self._of_values(test, lambda columns: bind_comparison(test, columns, negate))
-        op, place = OPERATORS[test.op].negated if negate else test.op, self._place(path)
+        op, place = OPERATORS[test.op].negated if negate else test.op, self._single(value.path)
         if isinstance(place, VariantPath):
-            words = f"{place.name} {op} {test.other!r}"
-            return bind_values(place, lambda leaf: compare_literal(leaf, op, test.other), words)
-        node = _single(place)
-        changed = self._as_shown(test, node)
-        return changed(negate, depth) if changed is not None else compare_literal(node, op, test.other)
+            return bind_values(place, lambda leaf: compare_literal(leaf, op, other), f"{place.name} {op} {other!r}")
+        if self._shown is None or (field := self._shown(place)) is None:
+            return compare_literal(place, op, other)
+        return self._of_shown(test, place, field, negate, depth)
 
     def is_in(self, test: IsIn, negate: bool, depth: int) -> Predicate:
         if test.path is None:
             each = [Known(None) if is_null_literal(v) else Compare(test.value, "==", v) for v in test.values]
             return self.bind(joined(each, AnyOf) if each else Known(False), negate, depth - 1)  # type: ignore[arg-type]
-        place = self._place(test.path)
+        place = self._single(test.path)
         if isinstance(place, VariantPath):
             return _in_variant(place, test, negate)
-        node = _single(place)
-        changed = self._as_shown(test, node)
-        return changed(negate, depth) if changed is not None else among(node, test.values, negate)
+        return self._of_shown(test, place, None if self._shown is None else self._shown(place), negate, depth)
 
     def contains(self, test: Contains, negate: bool, depth: int) -> Predicate:
         if is_null_literal(test.item):
@@ -143,8 +142,7 @@ class _Binder:
         if node.is_leaf and node.type.kind == "null":
             return FALSE
         item = items_leaf(self._tree, test.path)
-        changed = self._as_shown(test, item)
-        return changed(negate, depth) if changed is not None else _contains(item, test.item, negate)
+        return self._of_shown(test, item, None if self._shown is None else self._shown(item), negate, depth)
 
     def is_null(self, test: IsNull, negate: bool, depth: int) -> Predicate:
         if test.path is None:
@@ -155,10 +153,10 @@ class _Binder:
         return group_null_test(place, not negate)
 
     def is_nan(self, test: IsNan, negate: bool, depth: int) -> Predicate:
-        place = self._place(test.path)
+        place = self._single(test.path)
         if isinstance(place, VariantPath):
             return bind_values(place, lambda leaf: nan_test(leaf, not negate), f"{place.name} is nan")
-        return nan_test(_single(place), not negate)
+        return nan_test(place, not negate)
 
     def intersects_box(self, test: IntersectsBox, negate: bool, depth: int) -> Predicate:
         return box_test(self._leaf(test.path), test.box, negate)
@@ -176,11 +174,11 @@ class _Binder:
         return conjunction([self.bind(plain[0], False, depth - 1), found])
 
     def _starts_with(self, test: Matches, negate: bool) -> Predicate:
-        place = self._place(test.path)
+        place = self._single(test.path)
         if isinstance(place, VariantPath):
             words = f"{place.name} {'not ' if negate else ''}starts with {test.pattern!r}"
             return bind_values(place, lambda leaf: prefix_test(leaf, test.pattern, negate), words)
-        return prefix_test(_single(place), test.pattern, negate)
+        return prefix_test(place, test.pattern, negate)
 
     # ---- what names mean
 
@@ -193,14 +191,18 @@ class _Binder:
             return bind_values(place, lambda leaf: bound(Columns(lambda path: leaf, None)), repr(test))
         return bound(Columns(self._leaf, self._shown))
 
-    def _as_shown(self, test: ValueTest, leaf: Node) -> Callable[[bool, int], Predicate] | None:
-        """Binds the test of the stored values, if results show something else than they are."""
-        field = None if self._shown is None else self._shown(leaf)
-        changed = test if field is None else as_shown(test, leaf, field)
-        if changed is test:
-            return None
-        stored = _Binder(self._tree, None)
-        return lambda negate, depth: stored.bind(changed, negate, depth - 1)
+    def _of_shown(
+        self, test: Compare | IsIn | Contains, leaf: Node, field: Field | None, negate: bool, depth: int
+    ) -> Predicate:
+        """The test of the stored values, which results may show as something else."""
+        changed = as_shown(test, leaf, field)
+        if changed is not test:
+            return _Binder(self._tree, None).bind(changed, negate, depth - 1)
+        if isinstance(test, IsIn):
+            return among(leaf, test.values, negate)
+        if isinstance(test, Contains):
+            return _contains(leaf, test.item, negate)
+        return compare_literal(leaf, OPERATORS[test.op].negated if negate else test.op, test.other)
 
     def _place(self, path: Path) -> Node | VariantPath:
         """The column or group of this name, or the place of a path into a Variant."""
@@ -212,15 +214,23 @@ class _Binder:
                 raise
             return place
 
+    def _single(self, path: Path) -> Node | VariantPath:
+        """A leaf of which a row has one value, or the place of a path into a Variant."""
+        try:
+            place: Node | VariantPath = self._tree.find(path)
+        except ColumnNotFoundError:
+            place = self._place(path)
+        return place if isinstance(place, VariantPath) or (place.is_leaf and place.max_rep == 0) else _refused(place)
+
     def _leaf(self, path: Path) -> Node:
-        place = self._place(path)
+        place = self._single(path)
         if isinstance(place, VariantPath):
             raise FilterError(
                 "the values at a path of a Variant are of any type: compare them with a value, alone or in a "
                 "computation",
                 column=place.name,
             )
-        return _single(place)
+        return place
 
 
 _BINDERS: dict[type, Callable[[_Binder, Any, bool, int], Predicate]] = {
@@ -254,10 +264,8 @@ def _as_plain_test(test: Matches) -> tuple[Expression, bool] | None:
     return Matches(test.value, "starts_with", parts[0]), parts[1:] == [None] * (len(parts) - 1)
 
 
-def _single(node: Node) -> Node:
-    """The leaf itself, if a row has one value of it."""
-    if node.is_leaf and node.max_rep == 0:
-        return node
+def _refused(node: Node) -> NoReturn:
+    """Raise an error for a column of which a row has more or less than one value."""
     if node.max_rep > 0 or shape_of(node).kind == "list":
         raise FilterError(
             "a row has a list of values in this column: use .contains(value) to look for one of them",

@@ -35,6 +35,8 @@ def as_expression(
     types that expressions of polars are read for. Raises :class:`FilterError` for what is no filter, or has a part that
     cannot be translated, and :class:`ColumnNotFoundError` for an unknown column of the first two.
     """
+    if isinstance(filters, Expression):
+        return filters._condition()
     if isinstance(filters, str):
         try:
             return sql_text.parse_where(filters, tree())

@@ -207,8 +207,9 @@ class Test:
 
     def _slots(self, column: Column, within: Words | None) -> RowMask:
         """The test of every element of the column."""
-        valid = valid_rows(column)
         mask = self._match(column, within)
+        is_plain = column.validity is None and column.type.dictionary is None
+        valid = None if is_plain and column.type.format != "n" else valid_rows(column)
         return mask if valid is None else mask & valid
 
     def _match(self, column: Column, within: Words | None) -> RowMask:

@@ -100,7 +100,8 @@ def locate(leaf: LeafType, value: Any, column: str) -> Place:
     """
     kind = leaf.kind
     if type(value) is int and kind in ("int", "uint"):  # the common case first
-        return _in_range(value, value, leaf)
+        low = -(1 << leaf.bits - 1) if kind == "int" else 0
+        return Place(value, value) if low <= value < low + (1 << leaf.bits) else _in_range(value, value, leaf)
     locator, advice = _KINDS.get(kind, (_locate_unordered, ""))
     try:
         if isinstance(value, Interpreted):
