@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
 from typing import Any, ClassVar
@@ -68,10 +68,11 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """A function or an operator, by its name in small letters."""
+    """A function or an operator, by its name in small letters. ``source``: the other library's own expression."""
 
     name: str
     arguments: tuple[Condition, ...]
+    source: Any = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Other:
     text: str
     columns: tuple[Attribute, ...] | None = None
     why: str = ""
+    source: Any = field(default=None, compare=False)
 
 
 Condition = Attribute | Literal | Call | Other
@@ -146,25 +148,11 @@ class NoEqual(Exception):
 
 
 class Builder:
-    """Makes a filter of a condition on the columns of ``tree``: as SQL on the command line means it."""
+    """Makes filters of conditions: ``tests`` does so for a call of each name. What a test means is for each dialect to
+    say."""
 
-    names: ClassVar[dict[str, str]] = {
-        "starts_with": "starts_with", "ends_with": "ends_with", "contains": "contains", "rlike": "matches",
-        "regexp_matches": "matches", "suffix": "ends_with", "prefix": "starts_with",
-    }  # fmt: skip
-    """Tests of a text by a pattern, by the names of their functions."""
-
-    def __init__(self, tree: SchemaTree) -> None:
-        self.tree = tree
-        self.tests: dict[str, Callable[..., Expression]] = {
-            **{op: partial(self.comparison, op) for op in OPERATORS},
-            **{name: partial(self.matches, kind) for name, kind in self.names.items()},
-            "in": self.is_in, "between": self.between, "is_null": self.is_null, "is_nan": self.is_nan,
-            "is_true": partial(self.is_truth, True), "is_false": partial(self.is_truth, False),
-            "like": partial(self.like, "like"), "ilike": partial(self.like, "ilike"),
-            "array_contains": self.array_contains, "list_contains": self.array_contains,
-            "st_intersects_extent": self.intersects_box,
-        }  # fmt: skip
+    def __init__(self, tests: dict[str, Callable[..., Expression]]) -> None:
+        self.tests = tests
 
     def condition(self, node: Condition, negate: bool = False) -> Expression | None:
         """The condition, or its negation. ``None`` where the dialect can do without it."""
@@ -184,12 +172,7 @@ class Builder:
 
     def without_equal(self, node: Condition, error: NoEqual, negate: bool) -> Expression | None:
         """What is done about a test that has no equal filter."""
-        part = node if error.node is None else error.node
-        text = shown(part).removeprefix("(").removesuffix(")") if isinstance(part, Call) else shown(part)
-        why = str(error) or "'pyparq query --help' lists what it supports"
-        raise FilterError(
-            f"the condition does not support {text if len(text) <= 80 else text[:79] + '…'}: {why}"
-        ) from None
+        raise NotImplementedError
 
     def test(self, node: Condition) -> Expression:
         """A condition without AND, OR and NOT. Raises :class:`NoEqual`."""
@@ -211,7 +194,49 @@ class Builder:
         return test(*node.arguments)
 
     def unknown(self, name: str) -> str:
+        """What is said of a function that is not known."""
         return ""
+
+    def constant(self, value: Any) -> Expression:
+        """A condition that looks at no column."""
+        raise NoEqual("")
+
+    def is_column(self, node: Condition) -> bool:
+        return isinstance(node, Attribute)
+
+    def truth(self, node: Condition) -> Expression:
+        """A column alone."""
+        raise NoEqual("")
+
+
+class SqlBuilder(Builder):
+    """Makes a filter of a condition on the columns of ``tree``: as SQL on the command line means it."""
+
+    names: ClassVar[dict[str, str]] = {
+        "starts_with": "starts_with", "ends_with": "ends_with", "contains": "contains", "rlike": "matches",
+        "regexp_matches": "matches", "suffix": "ends_with", "prefix": "starts_with",
+    }  # fmt: skip
+    """Tests of a text by a pattern, by the names of their functions."""
+
+    def __init__(self, tree: SchemaTree) -> None:
+        self.tree = tree
+        super().__init__({
+            **{op: partial(self.comparison, op) for op in OPERATORS},
+            **{name: partial(self.matches, kind) for name, kind in self.names.items()},
+            "in": self.is_in, "between": self.between, "is_null": self.is_null, "is_nan": self.is_nan,
+            "is_true": partial(self.is_truth, True), "is_false": partial(self.is_truth, False),
+            "like": partial(self.like, "like"), "ilike": partial(self.like, "ilike"),
+            "array_contains": self.array_contains, "list_contains": self.array_contains,
+            "st_intersects_extent": self.intersects_box,
+        })  # fmt: skip
+
+    def without_equal(self, node: Condition, error: NoEqual, negate: bool) -> Expression | None:
+        part = node if error.node is None else error.node
+        text = shown(part).removeprefix("(").removesuffix(")") if isinstance(part, Call) else shown(part)
+        why = str(error) or "'pyparq query --help' lists what it supports"
+        raise FilterError(
+            f"the condition does not support {text if len(text) <= 80 else text[:79] + '…'}: {why}"
+        ) from None
 
     def constant(self, value: Any) -> Expression:
         if isinstance(value, str):
@@ -219,9 +244,6 @@ class Builder:
         raise NoEqual("a condition must compare a column with a value")
 
     # ---- columns and values
-
-    def is_column(self, node: Condition) -> bool:
-        return isinstance(node, Attribute)
 
     def place(self, node: Condition) -> tuple[Path, Node]:
         """A column or group, by its path, and what it is. A Variant, for a path into it."""

@@ -21,7 +21,7 @@ from sqlglot import expressions as sql
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from pyparq.errors import FilterError
-from pyparq.filters.conditions import Attribute, Builder, Call, Condition, Literal, Other, number
+from pyparq.filters.conditions import Attribute, Call, Condition, Literal, Other, SqlBuilder, number
 from pyparq.filters.expression import PARTS, Expression
 from pyparq.filters.times import NUMBER, duration_of, of_span, of_unit
 from pyparq.format.schema_tree import SchemaTree
@@ -111,7 +111,7 @@ def parse_where(text: str, tree: SchemaTree) -> Expression:
     names = {part for leaf in tree.leaves for part in leaf.path}
     same: Callable[[str], str] = str if tree.case_sensitive else str.lower
     try:
-        found = Builder(tree).condition(_Reader(STANDARD).read(_parsed(text, STANDARD, names, same)))
+        found = SqlBuilder(tree).condition(_Reader(STANDARD).read(_parsed(text, STANDARD, names, same)))
     except sqlglot.errors.SqlglotError as error:
         why = _mistake(text.strip(), error, _keywords(text, STANDARD, names, same))
         raise FilterError(f"the condition cannot be parsed: {why}") from None

@@ -16,7 +16,7 @@ import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, FilterError, UnsupportedError
 from pyparq.filters.bind import items_leaf
-from pyparq.filters.conditions import Attribute, Builder, Call, Condition, Literal, NoEqual, columns_of, shown
+from pyparq.filters.conditions import Attribute, Call, Condition, Literal, NoEqual, SqlBuilder, columns_of, shown
 from pyparq.filters.expression import (
     OPERATORS,
     AllOf,
@@ -88,7 +88,7 @@ def _path(column: Attribute, tree: SchemaTree) -> Path:
     return column.path
 
 
-class _Builder(Builder):
+class _Builder(SqlBuilder):
     """Spark's meaning of conditions."""
 
     def __init__(self, tree: SchemaTree, session: Session, residual: bool) -> None:
