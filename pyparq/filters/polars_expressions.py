@@ -74,7 +74,7 @@ def exact_filter(predicate: polars.Expr, table: Table) -> Expression:
     try:
         found = _Builder(empty.schema, exact=True).condition(_tree(whole))
     except RecursionError:
-        raise FilterError("the polars expression is nested too deeply") from None
+        raise FilterError("the polars expression nests more levels deep than can be read") from None
     assert found is not None
     return found
 
