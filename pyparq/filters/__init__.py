@@ -28,6 +28,7 @@ DOOR = (
     "coverings",
     "expression",
     "given",
+    "leaf_binding",
     "leaf_tests",
     "literal",
     "polars_expressions",

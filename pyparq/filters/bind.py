@@ -38,6 +38,9 @@ from pyparq.filters.leaf_binding import (
     among_fitting,
     box_test,
     compare_literal,
+    item_of,
+    items_leaf,
+    named_leaves,
     nan_test,
     prefix_test,
 )
@@ -80,7 +83,7 @@ def value_of_literal(value: Any, node: Node, field: Field | None) -> Any:
 def tested_leaf(tree: SchemaTree, test: Any) -> Node:
     """The leaf whose values a test of a column looks at. A group, if the test names one by mistake."""
     node = tree.find(test.path)
-    return _item(node) if isinstance(test, Contains) else node
+    return item_of(node) if isinstance(test, Contains) else node
 
 
 class _Binder:
@@ -271,33 +274,10 @@ def _refused(node: Node) -> NoReturn:
             "a row has a list of values in this column: use .contains(value) to look for one of them",
             column=node.dotted,
         )
-    raise FilterError(f"the column has nested fields: filter on one of {_named_leaves(node)}", column=node.dotted)
-
-
-def _named_leaves(node: Node) -> str:
-    return ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
+    raise FilterError(f"the column has nested fields: filter on one of {named_leaves(node)}", column=node.dotted)
 
 
 # ---- lists and groups
-
-
-def items_leaf(tree: SchemaTree, path: Path) -> Node:
-    """The leaf that holds the items of a list, of lists of lists, or of a field inside a list."""
-    node = tree.find(path)
-    item = _item(node)
-    if not item.is_leaf:
-        raise FilterError(f"the list items have nested fields: use one of {_named_leaves(node)}", column=node.dotted)
-    if item.max_rep == 0:
-        raise FilterError("contains() needs a list column: use == to compare this one", column=node.dotted)
-    return item
-
-
-def _item(node: Node) -> Node:
-    """The items of the innermost list in lists of lists. The node itself if it is no list."""
-    shape = shape_of(node)
-    while shape.kind == "list":
-        shape = shape.children[0]
-    return shape.node
 
 
 def _level_leaf(node: Node) -> Node:
@@ -343,7 +323,7 @@ def _outermost(node: Node) -> Node:
 def _null_items(tree: SchemaTree, path: Path, negate: bool) -> Predicate:
     """A test for null items. Each optional node ends the entry at one level below its own, so several levels mean
     null."""
-    item = _item(tree.find(path))
+    item = item_of(tree.find(path))
     if item.max_rep == 0:
         raise FilterError("contains() needs a list column: use .is_null() on this one", column=item.dotted)
     outer, node, levels = _outermost(item), item, []

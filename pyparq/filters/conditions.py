@@ -18,7 +18,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, FilterError
-from pyparq.filters.bind import items_leaf
 from pyparq.filters.expression import (
     OPERATORS,
     PARTS,
@@ -41,6 +40,7 @@ from pyparq.filters.expression import (
 )
 from pyparq.filters.expression import Call as Function
 from pyparq.filters.expression import Literal as Fixed
+from pyparq.filters.leaf_binding import items_leaf
 from pyparq.filters.literal import WrittenNumber, describe
 from pyparq.filters.shown import meaning
 from pyparq.filters.times import duration_of, time_ns, timestamp_ns

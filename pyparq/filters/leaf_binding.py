@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.errors import FilterError, located
+from pyparq.filters.expression import Path
 from pyparq.filters.leaf_tests import VALUE_OPS, Literals, Test
 from pyparq.filters.literal import BYTES_KINDS, FLOAT_TYPES, Place, describe, locate
 from pyparq.filters.predicate import (
@@ -23,7 +24,9 @@ from pyparq.filters.predicate import (
 )
 from pyparq.filters.value_array import MANY, ValueArray, is_null_literal
 from pyparq.format.hybrid_calendar import stored_above, stored_up_to, stored_values
+from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
 
 
 def compare_literal(node: Node, op: str, value: Any) -> Predicate:
@@ -191,3 +194,30 @@ def _stored(test: Any) -> Predicate:
     if ranges == ([(None, edge)] if below else [(edge + 1, None)]):
         return test
     return disjunction([interval(node, low, high) for low, high in ranges])
+
+
+# ---- the leaf that is meant
+
+
+def items_leaf(tree: SchemaTree, path: Path) -> Node:
+    """The leaf that holds the items of a list, of lists of lists, or of a field inside a list."""
+    node = tree.find(path)
+    item = item_of(node)
+    if not item.is_leaf:
+        raise FilterError(f"the list items have nested fields: use one of {named_leaves(node)}", column=node.dotted)
+    if item.max_rep == 0:
+        raise FilterError("contains() needs a list column: use == to compare this one", column=node.dotted)
+    return item
+
+
+def item_of(node: Node) -> Node:
+    """The items of the innermost list in lists of lists. The node itself if it is no list."""
+    shape = shape_of(node)
+    while shape.kind == "list":
+        shape = shape.children[0]
+    return shape.node
+
+
+def named_leaves(node: Node) -> str:
+    """Some leaves of a group, for errors."""
+    return ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])

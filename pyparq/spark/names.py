@@ -7,7 +7,6 @@ from typing import Any
 from pyparq.column_names import ColumnName
 from pyparq.datasets.read.dataset import Dataset
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
-from pyparq.filters.bind import items_leaf
 from pyparq.filters.expression import (
     AllOf,
     AnyOf,
@@ -23,6 +22,7 @@ from pyparq.filters.expression import (
     tested_paths,
 )
 from pyparq.filters.given import parse_filters
+from pyparq.filters.leaf_binding import items_leaf
 from pyparq.filters.literal import interpreted
 from pyparq.filters.shown import meaning
 from pyparq.format.schema_node import Node

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, FilterError, UnsupportedError
-from pyparq.filters.bind import items_leaf
 from pyparq.filters.conditions import Attribute, Call, Condition, Literal, NoEqual, SqlBuilder, columns_of, shown
 from pyparq.filters.expression import (
     OPERATORS,
@@ -33,6 +32,7 @@ from pyparq.filters.expression import (
     Path,
     joined,
 )
+from pyparq.filters.leaf_binding import items_leaf
 from pyparq.filters.literal import FLOAT_TYPES, describe, locate
 from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
