@@ -22,7 +22,7 @@ from pyparq.errors import FilterError
 from pyparq.filters import exact_numbers
 from pyparq.filters.exact_numbers import Exact, as_double, part_of, whole, year_of
 from pyparq.filters.expression import OPERATORS
-from pyparq.filters.leaf_tests import EntryLevels, looked_up
+from pyparq.filters.leaf_tests import Bound, Columns, Levels, looked_up
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.row_mask import RowMask, Words
@@ -314,7 +314,7 @@ _ARITHMETIC = {
 # ---- tests
 
 
-class Computed:
+class Computed(Bound):
     """A test of computed values: true for a row where the test of its class is true, or with ``negated`` where that is
     false."""
 
@@ -329,10 +329,6 @@ class Computed:
     def columns(self) -> set[int]:
         return {node.column for node in self.nodes}
 
-    def tests(self) -> Sequence[Any]:
-        """Tests of single leaves: none."""
-        return ()
-
     def computed(self) -> Sequence[Computed]:
         return (self,)
 
@@ -341,20 +337,13 @@ class Computed:
         """Whether bounds of the columns can prove more than that a column is null."""
         return False
 
-    def entries_column(self, columns: Mapping[int, Column]) -> int | None:
-        """The only column, if the answers follow from the entries of its dictionary. Otherwise ``None``."""
+    def entries_column(self, columns: Columns) -> int | None:
         if len(self.nodes) != 1 or not self.of_entries:
             return None
         column = columns[self.nodes[0].column]
         return None if column.type.dictionary is None or column.dictionary is None else self.nodes[0].column
 
-    def rows(
-        self,
-        columns: Mapping[int, Column],
-        num_rows: int = -1,
-        levels: Mapping[int, EntryLevels] | None = None,
-        within: Words | None = None,
-    ) -> RowMask:
+    def rows(self, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None) -> RowMask:
         """The rows where the test is true, or false if it is negated. Rows where it is unknown are neither."""
         number = self.entries_column(columns)
         if number is None:
@@ -386,8 +375,6 @@ class Computed:
 
     def __str__(self) -> str:
         return f"not ({self._text()})" if self.negated else self._text()
-
-    __repr__ = printable(__str__)
 
     def _text(self) -> str:
         raise NotImplementedError

@@ -217,6 +217,15 @@ def joined(parts: list[Expression], kind: type[_Junction]) -> Expression:
 # ---- values
 
 
+def _comparison(op: str) -> Callable[[Any, Any], Expression]:
+    return lambda value, other: Compare(value, op, other)
+
+
+def _arithmetic(op: str) -> tuple[Callable[[Any, Any], Value], Callable[[Any, Any], Value]]:
+    """The operator, and the one for a value on its right."""
+    return lambda value, other: Arithmetic(op, value, other), lambda value, other: Arithmetic(op, other, value)
+
+
 class Value(Expression):
     """A column, or something computed from columns. Compare it to get a condition."""
 
@@ -230,23 +239,9 @@ class Value(Expression):
 
     # ---- comparisons
 
-    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
-        return Compare(self, "==", other)
-
-    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
-        return Compare(self, "!=", other)
-
-    def __lt__(self, other: object) -> Expression:
-        return Compare(self, "<", other)
-
-    def __le__(self, other: object) -> Expression:
-        return Compare(self, "<=", other)
-
-    def __gt__(self, other: object) -> Expression:
-        return Compare(self, ">", other)
-
-    def __ge__(self, other: object) -> Expression:
-        return Compare(self, ">=", other)
+    __eq__, __ne__ = _comparison("=="), _comparison("!=")  # type: ignore[assignment]
+    __lt__, __le__ = _comparison("<"), _comparison("<=")
+    __gt__, __ge__ = _comparison(">"), _comparison(">=")
 
     def between(self, low: Any, high: Any) -> Expression:
         """``low <= value <= high``."""
@@ -266,30 +261,11 @@ class Value(Expression):
 
     # ---- arithmetic
 
-    def __add__(self, other: Any) -> Value:
-        return Arithmetic("+", self, other)
-
-    def __radd__(self, other: Any) -> Value:
-        return Arithmetic("+", other, self)
-
-    def __sub__(self, other: Any) -> Value:
-        return Arithmetic("-", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return Arithmetic("-", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return Arithmetic("*", self, other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return Arithmetic("*", other, self)
-
-    def __truediv__(self, other: Any) -> Value:
-        """The exact quotient of integers and decimals. Null where ``other`` is zero."""
-        return Arithmetic("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return Arithmetic("/", other, self)
+    __add__, __radd__ = _arithmetic("+")
+    __sub__, __rsub__ = _arithmetic("-")
+    __mul__, __rmul__ = _arithmetic("*")
+    __truediv__, __rtruediv__ = _arithmetic("/")
+    """``/``: the exact quotient of integers and decimals. Null where the divisor is zero."""
 
     def __neg__(self) -> Value:
         return Arithmetic("*", self, -1)

@@ -76,7 +76,46 @@ class EntryLevels:
     slot_level: int = 0
 
 
-class Test:
+Columns: TypeAlias = "Mapping[int, Column]"
+"""Decoded columns, by the ordinals of their leaves."""
+Levels: TypeAlias = Mapping[int, EntryLevels] | None
+
+
+class Bound:
+    """A part of a bound predicate."""
+
+    __slots__ = ()
+
+    def columns(self) -> set[int]:
+        """Ordinals of the leaves that the tests look at."""
+        return set()
+
+    def tests(self) -> Sequence[Test]:
+        """The tests of single leaves."""
+        return ()
+
+    def computed(self) -> Sequence[Any]:
+        """The tests of computed values: no index of a single leaf answers them."""
+        return ()
+
+    def entries_column(self, columns: Columns) -> int | None:
+        """The only column of the tests, if the answers follow from the entries of its dictionary. Otherwise
+        ``None``."""
+        return None
+
+    def rows(self, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None) -> RowMask:
+        """The rows where it is true; see :func:`pyparq.filters.predicate.matching_rows`."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        raise NotImplementedError
+
+    @printable
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Test(Bound):
     """One test on one leaf: an object of the class that fits ``op``.
 
     ``op`` is one of :data:`VALUE_OPS` or ``is_null is_not_null is_nan is_not_nan null_items``; a null satisfies
@@ -154,12 +193,7 @@ class Test:
     def tests(self) -> Sequence[Test]:
         return (self,)
 
-    def computed(self) -> Sequence[Any]:
-        """Tests of computed values: none."""
-        return ()
-
-    def entries_column(self, columns: Mapping[int, Column]) -> int | None:
-        """The column, if the answers follow from the entries of its dictionary. Otherwise ``None``."""
+    def entries_column(self, columns: Columns) -> int | None:
         if not self.of_entries or self.asks_levels or self.node.max_rep:
             return None
         column = columns[self.column]
@@ -174,21 +208,12 @@ class Test:
             return f"{name} {self.op.replace('_', ' ')}"
         return f"{name} {self.op.replace('_', ' ')} {self._shown_literals()}"
 
-    __repr__ = printable(__str__)
-
     def _shown_literals(self) -> str:
         return format_literal(self.leaf, self.literal)
 
     # ---- rows
 
-    def rows(
-        self,
-        columns: Mapping[int, Column],
-        num_rows: int = -1,
-        levels: Mapping[int, EntryLevels] | None = None,
-        within: Words | None = None,
-    ) -> RowMask:
-        """The rows where the test is true; see :func:`pyparq.filters.predicate.matching_rows`."""
+    def rows(self, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None) -> RowMask:
         column = columns[self.column]
         own = None if levels is None else levels.get(self.column)
         if self.asks_levels:
@@ -476,8 +501,6 @@ class _NullItems(Test):
 
     def __str__(self) -> str:
         return f"{self.name or self.node.dotted} {'not ' if self.none else ''}contains null"
-
-    __repr__ = printable(__str__)
 
     def _of_levels(self, column: Column, levels: EntryLevels | None) -> RowMask:
         if levels is None or levels.repetition is None:

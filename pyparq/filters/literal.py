@@ -58,9 +58,6 @@ class Interpreted:
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Interpreted, (self.value,)
-
     @printable
     def __repr__(self) -> str:
         return repr(self.value)

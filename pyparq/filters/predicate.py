@@ -9,25 +9,24 @@ domain, see :mod:`pyparq.format.order`. Everything here can be pickled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.filters.computed import Computed
-from pyparq.filters.leaf_tests import EntryLevels, Literals, Test, looked_up
+from pyparq.filters.leaf_tests import Bound, Columns, Levels, Literals, Test, looked_up
 from pyparq.format.schema_node import Node
 from pyparq.index.row_mask import RowMask, Words
-from pyparq.runtime.safe_repr import printable
 
 if TYPE_CHECKING:
-    from pyparq.arrow.column import Column
+    pass
 
 _Found = TypeVar("_Found")
 
 
-class Constant:
+class Constant(Bound):
     """True or false for every row."""
 
     __slots__ = ("value",)
@@ -35,25 +34,7 @@ class Constant:
     def __init__(self, value: bool) -> None:
         self.value = value
 
-    def columns(self) -> set[int]:
-        return set()
-
-    def tests(self) -> Sequence[Test]:
-        return ()
-
-    def computed(self) -> Sequence[Computed]:
-        return ()
-
-    def entries_column(self, columns: Mapping[int, Column]) -> int | None:
-        return None
-
-    def rows(
-        self,
-        columns: Mapping[int, Column],
-        num_rows: int = -1,
-        levels: Mapping[int, EntryLevels] | None = None,
-        within: Words | None = None,
-    ) -> RowMask:
+    def rows(self, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None) -> RowMask:
         if num_rows < 0:
             raise ValueError("a constant predicate needs num_rows")
         return RowMask.all(num_rows) if self.value else RowMask.none(num_rows)
@@ -61,10 +42,8 @@ class Constant:
     def __str__(self) -> str:
         return "true" if self.value else "false"
 
-    __repr__ = printable(__str__)
 
-
-class _Junction:
+class _Junction(Bound):
     __slots__ = ("children",)
     _word = ""
 
@@ -72,30 +51,19 @@ class _Junction:
         self.children = children
 
     def columns(self) -> set[int]:
-        """Ordinals of the leaves that the tests look at."""
         return set[int]().union(*[child.columns() for child in self.children])
 
     def tests(self) -> Sequence[Test]:
         return [test for child in self.children for test in child.tests()]
 
     def computed(self) -> Sequence[Computed]:
-        """The tests of computed values, which :meth:`tests` leaves out: no index of a single leaf answers them."""
         return [test for child in self.children for test in child.computed()]
 
-    def entries_column(self, columns: Mapping[int, Column]) -> int | None:
-        """The only column of the tests, if the answers follow from the entries of its dictionary. Otherwise
-        ``None``."""
+    def entries_column(self, columns: Columns) -> int | None:
         found = {child.entries_column(columns) for child in self.children}
         return found.pop() if len(found) == 1 else None
 
-    def rows(
-        self,
-        columns: Mapping[int, Column],
-        num_rows: int = -1,
-        levels: Mapping[int, EntryLevels] | None = None,
-        within: Words | None = None,
-    ) -> RowMask:
-        """See :func:`matching_rows`."""
+    def rows(self, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None) -> RowMask:
         first, *others = self._grouped(columns)
         if not others:
             number = first.entries_column(columns)
@@ -112,7 +80,7 @@ class _Junction:
                 mask |= child.rows(columns, num_rows, levels, open_rows)
         return mask
 
-    def _grouped(self, columns: Mapping[int, Column]) -> Sequence[Predicate]:
+    def _grouped(self, columns: Columns) -> Sequence[Predicate]:
         """The children. Those on values of one dictionary-encoded column are grouped together."""
         groups: dict[Any, list[Predicate]] = {}
         for k, child in enumerate(self.children):
@@ -124,8 +92,6 @@ class _Junction:
 
     def __str__(self) -> str:
         return self._word.join(f"({c})" if isinstance(c, (And, Or)) else str(c) for c in self.children)
-
-    __repr__ = printable(__str__)
 
 
 class And(_Junction):
@@ -151,11 +117,7 @@ TRUE, FALSE = Constant(True), Constant(False)
 
 
 def matching_rows(
-    predicate: Predicate,
-    columns: Mapping[int, Column],
-    num_rows: int = -1,
-    levels: Mapping[int, EntryLevels] | None = None,
-    within: Words | None = None,
+    predicate: Predicate, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None
 ) -> RowMask:
     """The rows where ``predicate`` is true (neither false nor unknown).
 
@@ -169,10 +131,7 @@ def matching_rows(
 
 
 def evaluate_rows(
-    predicate: Predicate,
-    columns: Mapping[int, Column],
-    num_rows: int = -1,
-    levels: Mapping[int, EntryLevels] | None = None,
+    predicate: Predicate, columns: Columns, num_rows: int = -1, levels: Levels = None
 ) -> npt.NDArray[np.bool_]:
     """As :func:`matching_rows`, one bool per row."""
     return predicate.rows(columns, num_rows, levels).bools()

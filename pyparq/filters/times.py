@@ -49,9 +49,6 @@ class Instant:
     def __init__(self, ns: int, aware: bool) -> None:
         self.ns, self.aware = ns, aware
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Instant, (self.ns, self.aware)
-
     @printable
     def __repr__(self) -> str:
         fits = abs(self.ns) < 1 << 63
