@@ -186,8 +186,8 @@ class Operation(BoundValue):
         if not self.floats:
             if self.op != "/":
                 return Vector(_ARITHMETIC[self.op].exact(left.data, right.data), valid)
-            quotient, there = exact_numbers.divide(left.data, right.data)
-            return Vector(quotient, valid if there.all() else _both(valid, there))
+            quotient, exists = exact_numbers.divide(left.data, right.data)
+            return Vector(quotient, valid if exists.all() else _both(valid, exists))
         a, b = (exact_numbers.as_floats(v.data) if isinstance(v.data, Exact) else v.data for v in (left, right))
         with np.errstate(all="ignore"):
             found = _ARITHMETIC[self.op].plain(a, b)
@@ -593,7 +593,7 @@ def _limbs(values: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
 def _distinct(values: list[bytes], valid: Flags | None) -> Texts:
     """Null slots have any entry."""
     if valid is not None:
-        values = [value if there else b"" for value, there in zip(values, valid.tolist(), strict=True)]
+        values = [value if known else b"" for value, known in zip(values, valid.tolist(), strict=True)]
     entries = list(dict.fromkeys(values))
     places = {entry: k for k, entry in enumerate(entries)}
     return Texts(entries, np.fromiter((places[value] for value in values), np.int64, len(values)))

@@ -51,10 +51,10 @@ def multiply(a: Exact, b: Exact) -> Exact:
 
 def divide(a: Exact, b: Exact) -> tuple[Exact, Flags]:
     """The quotient, and where it exists."""
-    there = np.asarray(b.num != 0, bool)
-    divisor = _array(np.where(there, b.num, 1))
+    exists = np.asarray(b.num != 0, bool)
+    divisor = _array(np.where(exists, b.num, 1))
     sign = np.where(np.asarray(divisor < 0, bool), -1, 1)
-    return Exact(times(times(a.num, b.den), sign), times(a.den, times(divisor, sign))), there
+    return Exact(times(times(a.num, b.den), sign), times(a.den, times(divisor, sign))), exists
 
 
 def order(a: Exact, b: Exact) -> tuple[Flags, Flags]:

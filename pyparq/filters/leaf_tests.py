@@ -227,8 +227,8 @@ class Test(Bound):
         return RowMask.of_bools(~rows & _reached(self.level, column, own) if self.none else rows)
 
     def _of_levels(self, column: Column, levels: EntryLevels | None) -> RowMask:
-        there = RowMask.of_bools(_reached(self.level, column, levels))
-        return ~there if self.op == "is_null" else there
+        reached = RowMask.of_bools(_reached(self.level, column, levels))
+        return ~reached if self.op == "is_null" else reached
 
     def _slots(self, column: Column, within: Words | None) -> RowMask:
         """The test of every element of the column."""
@@ -301,7 +301,7 @@ class Test(Bound):
         else:
             # In lists, a row passes if any item does. Bounds cannot tell that every row has such an item.
             nowhere, nothing = ~self._by_values(bounds).some, np.zeros(len(bounds), bool)
-            found = Verdict(~nothing, nowhere & self._all_there(bounds)) if self.none else Verdict(~nowhere, nothing)
+            found = Verdict(~nothing, nowhere & self._all_reach(bounds)) if self.none else Verdict(~nowhere, nothing)
         if not self.leaf.nulls_beyond:
             return found
         # Values that do not fit the type are read as nulls. Neither bounds nor null counts include them.
@@ -323,7 +323,7 @@ class Test(Bound):
     def _by_levels(self, bounds: Bounds) -> Verdict:
         raise NotImplementedError
 
-    def _all_there(self, bounds: Bounds) -> BoolArray:
+    def _all_reach(self, bounds: Bounds) -> BoolArray:
         """The parts where every row certainly reaches :attr:`level`."""
         if self.level == 0:
             return np.ones(len(bounds), bool)
@@ -486,10 +486,10 @@ class _NullTest(Test):
 
     def _by_levels(self, bounds: Bounds) -> Verdict:
         """The leaf's nulls include the nulls of the struct or list, and more."""
-        there = self._all_there(bounds)
+        reached = self._all_reach(bounds)
         known, _, above = self._split_levels(bounds)
         absent = known & (above == 0)
-        return Verdict(~there, absent) if self.op == "is_null" else Verdict(~absent, there)
+        return Verdict(~reached, absent) if self.op == "is_null" else Verdict(~absent, reached)
 
 
 class _NullItems(Test):
@@ -519,7 +519,7 @@ class _NullItems(Test):
         nothing, absent = np.zeros(len(bounds), bool), known
         if bounds.definition_histograms is not None and known.any():
             absent = known & (bounds.definition_histograms[:, list(self.literals)].sum(axis=1) == 0)
-        return Verdict(~nothing, absent & self._all_there(bounds)) if self.none else Verdict(~absent, nothing)
+        return Verdict(~nothing, absent & self._all_reach(bounds)) if self.none else Verdict(~absent, nothing)
 
 
 class _BoxTest(Test):

@@ -248,8 +248,8 @@ class _Builder(Builder):
         found = IsIn(column, known)
         if nulls == 2:
             return AllOf((found, AnyOf((Known(None), Not(IsNull(column)))))) if not known else found
-        there: Expression = AllOf((found, Not(IsNull(column))))
-        return AnyOf((there, IsNull(column))) if nulls == 0 and None in values else there
+        present: Expression = AllOf((found, Not(IsNull(column))))
+        return AnyOf((present, IsNull(column))) if nulls == 0 and None in values else present
 
     def _is_null(self, tested: Condition, given: Condition) -> Expression:
         column, options = self._column(tested), given.value  # type: ignore[union-attr]

@@ -149,7 +149,7 @@ def _exact_values(values: Any) -> tuple[Any, ...] | None:
         valid = column.valid_mask()
         ticks = column.values().tolist()
         known = [True] * len(ticks) if valid is None else valid.tolist()
-        found += [_of_type(type_, tick) if there else None for tick, there in zip(ticks, known, strict=True)]
+        found += [_of_type(type_, tick) if is_valid else None for tick, is_valid in zip(ticks, known, strict=True)]
     return tuple(found)
 
 

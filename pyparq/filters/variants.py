@@ -257,11 +257,11 @@ def _of_typed(typed: Node | None, bind: Bind) -> Predicate:
 
 
 class _ValuesAtPath(NamedTuple):
-    """The values at a path. ``present``: the rows whose Variant is not null. ``there``: those that have the path."""
+    """The values at a path. ``present``: the rows whose Variant is not null. ``has_path``: those that have the path."""
 
     values: Column
     present: Flags
-    there: Flags
+    has_path: Flags
     numbers: npt.NDArray[np.int64]
     """The number of the primitive type in VariantEncoding.md; -1 for objects, arrays, and where nothing is."""
     scales: npt.NDArray[np.int64]
@@ -274,7 +274,7 @@ class _ValuesAtPath(NamedTuple):
     @property
     def null(self) -> Flags:
         """Where the path is missing in a Variant, or has Variant's null."""
-        return np.asarray(self.present & (~self.there | (self.numbers == 0)))
+        return np.asarray(self.present & (~self.has_path | (self.numbers == 0)))
 
     def kinds(self) -> Iterator[Kind]:
         """The kinds of value that there are."""
@@ -293,11 +293,11 @@ def _values_at(test: InVariant, columns: Mapping[int, Column]) -> _ValuesAtPath:
     """What the Variants hold at the path of a test. Raises :class:`CorruptFileError` for bytes that are no Variant."""
     values = normalize(columns[test.value.node.column], "value")
     present = _present(values)
-    there = present
+    has_path = present
     if test.metadata is not None:
-        values, there = _below(normalize(columns[test.metadata.node.column], "metadata"), values, present, test.rest)
-    numbers, scales = _numbers(values, there)
-    return _ValuesAtPath(values, present, there, numbers, scales)
+        values, has_path = _below(normalize(columns[test.metadata.node.column], "metadata"), values, present, test.rest)
+    numbers, scales = _numbers(values, has_path)
+    return _ValuesAtPath(values, present, has_path, numbers, scales)
 
 
 def _present(column: Column) -> Flags:
@@ -330,11 +330,11 @@ def _below(metadata: Column, values: Column, present: Flags, names: tuple[str, .
     return byte_arrays(_BINARY, offsets, data, mask), mask.view(np.bool_) & present
 
 
-def _numbers(values: Column, there: Flags) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _numbers(values: Column, has_path: Flags) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     offsets, data = values.offsets().astype(np.int64), values.buffers[1].view(np.uint8)
     starts, sizes = offsets[:-1], np.diff(offsets)
     numbers, scales = np.full(len(starts), -1, np.int64), np.zeros(len(starts), np.int64)
-    rows = np.flatnonzero(there & (sizes > 0))
+    rows = np.flatnonzero(has_path & (sizes > 0))
     heads = data[starts[rows]].astype(np.int64)
     basic, number = heads & 3, heads >> 2
     numbers[rows] = np.where(basic == 0, number, np.where(basic == _SHORT_STRING, _STRING, -1))

@@ -368,8 +368,8 @@ def wall_us(instant: int, zone: dt.tzinfo) -> int:
     if not _FIRST + 86_400 <= seconds <= _LAST - 86_400:
         start = _FIRST + 86_400 if seconds < 0 else _LAST - 86_400 - _CYCLE_SECONDS
         cycles = (seconds - start) // _CYCLE_SECONDS
-    there = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds - cycles * _CYCLE_SECONDS)
-    offset = there.astimezone(zone).utcoffset()
+    moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds - cycles * _CYCLE_SECONDS)
+    offset = moment.astimezone(zone).utcoffset()
     assert offset is not None
     return instant + 1_000_000 * (offset.days * 86_400 + offset.seconds)
 

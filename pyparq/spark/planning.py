@@ -30,7 +30,7 @@ from pyparq.spark.question import (
     planned_or_listed,
     replied,
     reply_to,
-    scan_of,
+    dataset_scan,
 )
 from pyparq.spark.question import as_stored as variants_as_stored
 from pyparq.spark.session import is_connect, parallelism
@@ -84,11 +84,11 @@ def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
     shares = shares_of(here, _tasks(spark, question, here))
     replies = _asked(spark, question, shares)
     if question.schema is not None:
-        scan = scan_of(question, dataset_of(here))
+        scan = dataset_scan(question, dataset_of(here))
     else:
         surveyed = _surveyed(replies)
         here = here.with_survey(surveyed)
-        scan = scan_of(question, dataset_of(here))
+        scan = dataset_scan(question, dataset_of(here))
         again = [
             k
             for k, share in enumerate(shares)
@@ -125,7 +125,7 @@ def _rows(spark: Any, question: Question, listing: Listing) -> int:
     here = here.with_survey(surveyed)
     for number, error in sorted(surveyed.failed.items()):
         here.leave_out(number, error)
-    scan_of(question, dataset_of(here))  # raises where the files have no common schema
+    dataset_scan(question, dataset_of(here))  # raises where the files have no common schema
     return int(surveyed.rows.sum())
 
 
