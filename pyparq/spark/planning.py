@@ -26,11 +26,11 @@ from pyparq.spark.question import (
     Listing,
     Question,
     Reply,
+    dataset_scan,
     is_small,
     planned_or_listed,
     replied,
     reply_to,
-    dataset_scan,
 )
 from pyparq.spark.question import as_stored as variants_as_stored
 from pyparq.spark.session import is_connect, parallelism
