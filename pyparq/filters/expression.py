@@ -493,7 +493,11 @@ class ValueTest(Expression):
     @property
     def path(self) -> Any:
         """The column of a test of a column and literals. ``None`` for a test that computes something."""
-        return self.value.path if isinstance(self.value, ColumnRef) else None
+        return self.value.path if isinstance(self.value, ColumnRef) and not self._computes() else None
+
+    def _computes(self) -> bool:
+        """Whether the test computes something even of a column."""
+        return False
 
     @property
     def _name(self) -> str | None:
@@ -525,9 +529,8 @@ class Compare(ValueTest):
         other = self.other._replaced(found) if isinstance(self.other, Value) else self.other
         return Compare(self.value._replaced(found), self.op, other)
 
-    @property
-    def path(self) -> Any:
-        return None if isinstance(self.other, Value) else ValueTest.path.fget(self)  # type: ignore[attr-defined]
+    def _computes(self) -> bool:
+        return isinstance(self.other, Value)
 
     def with_literals(self, change: Callable[[Any], Any]) -> ValueTest:
         return self if self.path is None else Compare(self.value, self.op, change(self.other))
@@ -624,9 +627,8 @@ class Matches(ValueTest):
             except re.error as error:
                 raise FilterError(f"{pattern!r} is not a regular expression: {error}", column=self._name) from None
 
-    @property
-    def path(self) -> Any:
-        return ValueTest.path.fget(self) if self.kind == "starts_with" else None  # type: ignore[attr-defined]
+    def _computes(self) -> bool:
+        return self.kind != "starts_with"
 
     @printable
     def __repr__(self) -> str:

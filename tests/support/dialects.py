@@ -297,7 +297,7 @@ def _has_zero_in_list(question: Question) -> bool:
 
 
 def _has_doubles_beside_narrow(question: Question) -> bool:
-    """Literals that DuckDB reads as doubles, among those of a float32 column, or beside integers that no double holds."""
+    """Literals that DuckDB reads as doubles, among those of a float32 column or beside wide integers."""
     for part in parts(question):
         values = literals(part) if part[0] == "in" else []
         if any(isinstance(v, float) for v in values) and any(isinstance(v, int) and abs(v) > 1 << 53 for v in values):
