@@ -14,7 +14,7 @@ from pyparq.cli.output import Grid, count, emit, on_terminal, print_json, raise_
 from pyparq.cli.progress import Busy
 from pyparq.cli.sources import chosen_row_groups, file_of, opened
 from pyparq.errors import FilterError, ParquetError
-from pyparq.filters.sql.literals import probe_value
+from pyparq.filters.conditions import probe_value
 from pyparq.format.types import Field
 
 SHOWN = 100
@@ -175,9 +175,8 @@ def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_
 
 def _hashes(node: Any, text: str, shown: Field | None) -> list[int]:
     """Hashes that a value may have been inserted under; none when the column cannot hold it."""
-    from pyparq.filters.durations import ticks
     from pyparq.filters.literal import locate
-    from pyparq.filters.shown_values import meaning
+    from pyparq.filters.shown import meaning, ticks
     from pyparq.format.shown_types import values_of
     from pyparq.index.bloom_filter import can_prune, hash_literal
 

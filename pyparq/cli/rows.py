@@ -255,7 +255,7 @@ def lookup_command(
     pyparq lookup flights/ tailnum N14228 N24211
     pyparq lookup flights/ tailnum --from tails.txt --path --json
     """
-    from pyparq.filters.sql.literals import probe_value
+    from pyparq.filters.conditions import probe_value
     from pyparq.format.shown_types import shown_field
 
     form = _form(as_json, as_csv)

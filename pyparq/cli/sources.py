@@ -132,7 +132,7 @@ def condition(parquet: Any, where: str | None) -> Any:
     """The filter that ``--where`` means; ``None`` without one."""
     if where is None:
         return None
-    from pyparq.filters.sql.where import parse_where
+    from pyparq.filters.sql_text import parse_where
 
     return parse_where(where, tree_of(parquet))
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from pyparq.arrow.to_python import is_variant
 from pyparq.cli.output import cut
-from pyparq.filters.predicate import format_literal
+from pyparq.filters.literal import format_literal
 from pyparq.format.order import FLOAT_KINDS, Order
 from pyparq.format.types import DataType, Field, LeafType
 from pyparq.runtime.text import visible

@@ -22,7 +22,7 @@ from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file, plain_place
 from pyparq.errors import OptionError, UnsupportedError, located
 from pyparq.filters.expression import col
-from pyparq.filters.literal import Settled
+from pyparq.filters.literal import Interpreted
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.io.table_formats import ICEBERG
@@ -113,7 +113,7 @@ def bound(data: bytes | None, type_: Any) -> Any:
         number = struct.unpack(_NUMBERS[len(data)], data)[0]
         if text not in _NS:
             return number
-        return Settled(number * _NS["date" if len(data) == 4 else text])
+        return Interpreted(number * _NS["date" if len(data) == 4 else text])
     if text in ("float", "double"):
         return struct.unpack("<f" if len(data) == 4 else "<d", data)[0] if len(data) in (4, 8) else None
     if hasattr(type_, "precision"):

@@ -30,8 +30,6 @@ from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import ColumnNotFoundError, ParquetError, SchemaError
 from pyparq.filters.bind import bind, tested_leaf
-from pyparq.filters.constant_folding import simplified
-from pyparq.filters.dataset_types import check_computed, for_leaf
 from pyparq.filters.expression import (
     Compare,
     Contains,
@@ -40,15 +38,18 @@ from pyparq.filters.expression import (
     IsNan,
     IsNull,
     Known,
+    Literal,
     Not,
     Path,
+    ValueTest,
     moved,
+    simplified,
     tested_paths,
 )
 from pyparq.filters.given import as_expression
-from pyparq.filters.row_tests import evaluate_rows
-from pyparq.filters.value_expressions import Literal, NullValue, ValueTest
-from pyparq.filters.variant_paths import named_node, variant_path
+from pyparq.filters.predicate import evaluate_rows
+from pyparq.filters.shown import check_computed, for_leaf
+from pyparq.filters.variants import named_node, variant_path
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -371,14 +372,13 @@ class DatasetFilter:
 
     def _with_values(self, test: Expression, combination: int, tree: SchemaTree) -> Expression:
         """A test of partition columns and columns of files, with the values of the former."""
-        assert isinstance(test, ValueTest)
         values: dict[Any, Any] = {}
         for path in filter(self._is_partition, tested_paths(test)):
             column = self._partitions.columns[tree.find(path).column]
             values[path] = take(column, np.array([combination])).to_pylist()[0]
         if None in values.values():
-            return Known(True if isinstance(test, NullValue) else None)
-        return test.replaced(lambda ref: Literal(values[ref.path]) if ref.path in values else ref)  # type: ignore[attr-defined]
+            return _of_missing(test)
+        return test._replaced(lambda ref: Literal(values[ref.path]) if ref.path in values else ref)  # type: ignore[no-any-return]
 
     def _answered(self, test: Expression, tree: SchemaTree) -> tuple[Expression, Mask, Mask]:
         found = self._answers.get(id(test))
@@ -402,11 +402,9 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: 
     """A test on a column of the dataset as a test on the file's column."""
     paths = {path: _path_in_file(path, projection.tree, columns) for path in tested_paths(test)}
     if None in paths.values():
-        if isinstance(test, (IsNull, NullValue)):
-            return Known(True)
-        return Known(False) if isinstance(test, IsIn) and not len(test.values) else Known(None)
-    copy = moved(test, lambda path: paths[path])  # type: ignore[arg-type, return-value]
-    if isinstance(copy, ValueTest):
+        return _of_missing(test)
+    copy: Expression = moved(test, lambda path: paths[path])  # type: ignore[arg-type, return-value]
+    if isinstance(copy, ValueTest) and copy.path is None:
         for path, own in paths.items():
             if variant_path(projection.tree, path) is not None:
                 continue  # each kind of value is one of its own in every file
@@ -415,8 +413,15 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: 
         return copy
     if not isinstance(test, (Compare, Contains, IsIn, IsNan)) or variant_path(projection.tree, test.path) is not None:
         return copy
-    wanted, leaf = tested_leaf(projection.tree, test), tested_leaf(file.tree, copy)  # type: ignore[arg-type]
+    wanted, leaf = tested_leaf(projection.tree, test), tested_leaf(file.tree, copy)
     return for_leaf(copy, wanted, projection.shown(wanted), leaf, file.fields.shown(leaf))
+
+
+def _of_missing(test: Expression) -> Known:
+    """The test where a column is missing or null."""
+    if isinstance(test, IsNull):
+        return Known(True)
+    return Known(False) if isinstance(test, IsIn) and not len(test.values) else Known(None)
 
 
 def _path_in_file(path: Path, tree: SchemaTree, columns: _Counterparts) -> tuple[str, ...] | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import ColumnRef, Expression, col
-from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
-from pyparq.filters.tuple_filters import parse_filters
+from pyparq.filters.given import parse_filters
+from pyparq.filters.leaf_tests import Test
+from pyparq.filters.predicate import And, Constant, Or, Predicate
 
 __all__ = [
     "And",
@@ -22,30 +23,20 @@ __all__ = [
 
 DOOR = (
     "bind",
-    "bloom_hashes",
-    "bounds_tests",
     "computed",
-    "computed_bounds",
-    "constant_folding",
+    "conditions",
     "coverings",
-    "dataset_types",
-    "dictionary_tests",
-    "durations",
     "expression",
-    "geospatial_tests",
     "given",
+    "leaf_binding",
+    "leaf_tests",
     "literal",
     "polars_expressions",
     "predicate",
-    "row_tests",
-    "shown_values",
-    "sql.intervals",
-    "sql.literals",
-    "sql.where",
-    "temporal",
-    "tuple_filters",
+    "shown",
+    "sql_text",
+    "times",
     "value_array",
-    "value_expressions",
-    "variant_paths",
+    "variants",
 )
 """Modules of this package that other packages may use."""

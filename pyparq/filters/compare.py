@@ -2,46 +2,80 @@
 
 Every function returns a :class:`~pyparq.index.row_mask.RowMask` with one bit per value. Literals are in the leaf's
 comparable domain, and within the range of the values' type (binding has seen to that). ``within`` marks the values that
-matter. The bits of other values are undefined.
+matter. The bits of other values are undefined. ``sets`` gives the literals as a set to look up values of a dtype in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.format.leaf_values import BinaryValues, Values
+from pyparq.format.order import stored_dtype
+from pyparq.format.types import LeafType
 from pyparq.index.row_mask import RowMask, Words
 from pyparq.kernels import NumberSet
 
+if TYPE_CHECKING:
+    from pyparq.arrow.column import Column
+
 Within = Words | None
+Sets = Callable[["np.dtype[Any]"], NumberSet] | None
 _FEW = 4
 """Up to this many literals, one pass for each beats a lookup."""
 
 
+def match_column(op: str, literals: Any, column: Column, within: Within, sets: Sets) -> RowMask:
+    """Decoded values, without a dictionary."""
+    type_ = column.type
+    if type_.is_binary_like:
+        return _match_binary(op, literals, column.offsets(), column.buffers[1], within)
+    kind = type_.kind
+    if kind == "decimal":
+        return _match_limbs(op, literals, column.values(), within)
+    if kind == "fixed":
+        return _match_fixed(op, literals, column.values(), within)
+    if kind == "bool":
+        flags = kernels.mask_of_bits(column.buffers[0], column.offset, column.length)
+        return _match_flags(op, literals, RowMask.of_words(flags, column.length))
+    return match_numbers(op, literals, column.values(), within, sets)
+
+
+def match_stored(op: str, literals: Any, values: Values, leaf: LeafType, sets: Sets) -> RowMask:
+    """Values as a page stores them."""
+    is_decimal = leaf.kind == "decimal"
+    if isinstance(values, BinaryValues):
+        if not is_decimal:
+            return _match_binary(op, literals, values.offsets, values.data)
+        return _by_sign(op, literals, lambda v: kernels.compare_binary_decimal(values.offsets, values.data, _big(v)))
+    dtype = stored_dtype(leaf)
+    if dtype is not None:
+        return match_numbers(op, literals, values.reshape(-1).view(dtype), None, sets)
+    if not is_decimal:
+        return _match_fixed(op, literals, values)
+    width, data = values.shape[1], values.reshape(-1)
+    return _by_sign(op, literals, lambda v: kernels.compare_flba(data, width, True, _big(v, width)))
+
+
 def match_numbers(
-    op: str, literals: Sequence[Any], values: npt.NDArray[Any], within: Within = None, found: NumberSet | None = None
+    op: str, literals: Sequence[Any], values: npt.NDArray[Any], within: Within = None, sets: Sets = None
 ) -> RowMask:
-    """Integers, floats (NaN above every number) and booleans as uint8, 1-D. ``found``: the literals as a set."""
+    """Integers, floats (NaN above every number) and booleans as uint8, 1-D."""
     values = np.require(values, requirements=("C", "A"))  # the values of a dictionary may be unaligned
     if op in ("in", "not in"):
-        mask = _isin_numbers(values, literals, within, found)
+        mask = _among_numbers(values, literals, within, sets)
         return mask if op == "in" else ~mask
     literal = np.array(literals[:1] or (0,), values.dtype)
     return RowMask.of_words(kernels.match_numbers(values, op, literal, within), len(values))
 
 
-def number_set(literals: Any, dtype: np.dtype[Any]) -> NumberSet:
-    """The literals as a set to look values up in. Each of them fits the values' type."""
-    return NumberSet(np.array(literals, dtype))
-
-
-def _isin_numbers(values: npt.NDArray[Any], literals: Any, within: Within, found: NumberSet | None) -> RowMask:
+def _among_numbers(values: npt.NDArray[Any], literals: Any, within: Within, sets: Sets) -> RowMask:
     if len(literals) > _FEW:
-        found = number_set(literals, values.dtype) if found is None else found
+        found = NumberSet(np.array(literals, values.dtype)) if sets is None else sets(values.dtype)
         return RowMask.of_words(found.test(values, within), len(values))
     mask = RowMask.none(len(values))
     for literal in literals:
@@ -49,7 +83,7 @@ def _isin_numbers(values: npt.NDArray[Any], literals: Any, within: Within, found
     return mask
 
 
-def match_flags(op: str, literals: Sequence[Any], flags: RowMask) -> RowMask:
+def _match_flags(op: str, literals: Sequence[Any], flags: RowMask) -> RowMask:
     """Booleans, one bit each."""
     on_false, on_true = match_numbers(op, literals, np.array([0, 1], np.uint8)).bools().tolist()
     if on_false is on_true:
@@ -57,78 +91,47 @@ def match_flags(op: str, literals: Sequence[Any], flags: RowMask) -> RowMask:
     return flags if on_true else ~flags
 
 
-def match_binary(
-    op: str,
-    literals: Sequence[bytes],
-    offsets: npt.NDArray[Any],
-    data: npt.NDArray[np.uint8],
-    within: Within = None,
+def _match_binary(
+    op: str, literals: Sequence[bytes], offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8], within: Within = None
 ) -> RowMask:
     """Byte strings of any length (unsigned lexicographic order): int32 or int64 offsets into ``data``."""
-    if op in ("in", "not in"):
-        found = _isin_binary(offsets, data, literals)
-        return found if op == "in" else ~found
-    return RowMask.of_words(kernels.match_binary(offsets, data, op, literals[0], within), len(offsets) - 1)
+    if op not in ("in", "not in"):
+        return RowMask.of_words(kernels.match_binary(offsets, data, op, literals[0], within), len(offsets) - 1)
+    lengths = np.fromiter(map(len, literals), np.int64, len(literals))
+    edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    found = RowMask.of_bools(kernels.isin_binary(offsets, data, edges, b"".join(literals)))
+    return found if op == "in" else ~found
 
 
-def match_fixed(op: str, literals: Sequence[bytes], values: npt.NDArray[np.uint8], within: Within = None) -> RowMask:
+def _match_fixed(op: str, literals: Sequence[bytes], values: npt.NDArray[np.uint8], within: Within = None) -> RowMask:
     """Byte strings of one length: uint8 of shape ``(n, width)``."""
     count, width = values.shape
     if op in ("in", "not in"):
-        return match_binary(op, literals, _even_offsets(count, width), values.reshape(-1))
+        return _match_binary(op, literals, np.arange(count + 1, dtype=np.int64) * width, values.reshape(-1))
     return RowMask.of_words(kernels.match_fixed(values.reshape(-1), width, op, literals[0], within), count)
 
 
-def match_limbs(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8], within: Within = None) -> RowMask:
+def _match_limbs(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8], within: Within = None) -> RowMask:
     """Decimals in memory layout: little-endian two's complement, uint8 of shape ``(n, width)``."""
     count, width = values.shape
     if width <= 8:
         return match_numbers(op, literals, values.reshape(-1).view(f"<i{width}"), within)
+    raw = [v.to_bytes(width, "little", signed=True) for v in literals]
     if op in ("in", "not in"):
-        raw = [v.to_bytes(width, "little", signed=True) for v in literals]
-        found = _isin_binary(_even_offsets(count, width), values.reshape(-1), raw)
-        return found if op == "in" else ~found
-    literal = literals[0].to_bytes(width, "little", signed=True)
-    return RowMask.of_words(kernels.match_limbs(values.reshape(-1), width, op, literal, within), count)
+        return _match_fixed(op, raw, values)
+    return RowMask.of_words(kernels.match_limbs(values.reshape(-1), width, op, raw[0], within), count)
 
 
-def match_decimal_fixed(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8]) -> RowMask:
-    """Decimals in file layout: big-endian two's complement, uint8 of shape ``(n, width)``."""
-    width = values.shape[1]
-    data = values.reshape(-1)
-
-    def sign(literal: int) -> npt.NDArray[np.int8]:
-        return kernels.compare_flba(data, width, True, literal.to_bytes(width, "big", signed=True))
-
-    return _by_sign(op, literals, sign)
+def _big(literal: int, width: int = 0) -> bytes:
+    """Big-endian two's complement, as in a file, of a width or of as few bytes as it needs."""
+    return literal.to_bytes(width or literal.bit_length() // 8 + 1, "big", signed=True)
 
 
-def match_decimal_binary(
-    op: str, literals: Sequence[int], offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8]
-) -> RowMask:
-    """Decimals on BYTE_ARRAY: big-endian two's complement of any length."""
-
-    def sign(literal: int) -> npt.NDArray[np.int8]:
-        size = literal.bit_length() // 8 + 1
-        return kernels.compare_binary_decimal(offsets, data, literal.to_bytes(size, "big", signed=True))
-
-    return _by_sign(op, literals, sign)
-
-
-def _by_sign(op: str, literals: Sequence[int], sign: Any) -> RowMask:
+def _by_sign(op: str, literals: Sequence[int], sign: Callable[[int], npt.NDArray[np.int8]]) -> RowMask:
+    """``sign`` compares all values with a literal."""
     if op not in ("in", "not in"):
         return match_numbers(op, (0,), sign(literals[0]))
     found = match_numbers("==", (0,), sign(literals[0]))
     for literal in literals[1:]:
         found |= match_numbers("==", (0,), sign(literal))
     return found if op == "in" else ~found
-
-
-def _isin_binary(offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8], literals: Sequence[bytes]) -> RowMask:
-    lengths = np.fromiter(map(len, literals), np.int64, len(literals))
-    edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-    return RowMask.of_bools(kernels.isin_binary(offsets, data, edges, b"".join(literals)))
-
-
-def _even_offsets(count: int, width: int) -> npt.NDArray[np.int64]:
-    return np.arange(count + 1, dtype=np.int64) * width

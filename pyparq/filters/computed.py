@@ -1,181 +1,599 @@
-"""Computed values that are bound to the leaves of a file, as in :mod:`pyparq.filters.value_expressions`."""
+"""Computed values that are bound to the leaves of a file, and their tests.
+
+A value is a tree of columns (:class:`Leaf`), literals (:class:`Fixed`), arithmetic and functions. Each of them says
+what it is for the rows of decoded columns (``of_rows``), between which ends it lies in a part of a file (``interval``),
+and what it is where its only column has a given value (``at``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from itertools import pairwise
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.errors import FilterError
+from pyparq.filters import exact_numbers
+from pyparq.filters.exact_numbers import Exact, as_double, part_of, whole, year_of
+from pyparq.filters.expression import OPERATORS
+from pyparq.filters.leaf_tests import Bound, Columns, Levels, looked_up
 from pyparq.format.schema_node import Node
+from pyparq.index.bounds import Bounds
+from pyparq.index.row_mask import RowMask, Words
 from pyparq.runtime.text import printable
+
+if TYPE_CHECKING:
+    from pyparq.arrow.column import Column
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 NUMBER, TEXT, BINARY, UUID, BOOL = "number", "text", "binary", "uuid", "bool"
 LOCAL, INSTANT, MOMENT, TIME, DURATION = "local time", "instant", "moment", "time of day", "duration"
 """What values are, which decides what they can be compared with. A moment (INT96) is a local time and an instant."""
 
 
-class Leaf:
+class Texts:
+    """Byte strings: the distinct ones, and which of them each row has."""
+
+    __slots__ = ("codes", "entries")
+
+    def __init__(self, entries: list[bytes], codes: npt.NDArray[Any]) -> None:
+        self.entries = entries
+        self.codes = codes
+
+    def looked_up(self, answers: list[Any], dtype: Any) -> npt.NDArray[Any]:
+        """For each row, the answer for its entry."""
+        if not answers:
+            return np.zeros(self.codes.shape, dtype)
+        return np.asarray(np.array(answers, dtype)[self.codes])
+
+    def objects(self) -> npt.NDArray[Any]:
+        boxed = np.empty(max(len(self.entries), 1), object)
+        boxed[:] = self.entries or [b""]
+        found = np.empty(self.codes.shape, object)
+        found[...] = boxed[self.codes]
+        return found
+
+
+class Vector(NamedTuple):
+    """A value for each row. ``valid``: where it is not null (``None``: everywhere)."""
+
+    data: Any
+    """:class:`Exact` numbers, doubles or :class:`Texts`."""
+    valid: Flags | None
+
+
+class Interval(NamedTuple):
+    """The values lie within. ``None``: it is not known. NaN lies above every number, so it has no upper end."""
+
+    low: Any
+    high: Any
+
+
+UNKNOWN = Interval(None, None)
+
+
+# ---- values
+
+
+class BoundValue:
+    """``family``: one of :data:`NUMBER`, :data:`TEXT` and so on. ``floats``: it is computed in doubles."""
+
+    __slots__ = ("family", "floats")
+    family: str
+    floats: bool
+    operands: tuple[BoundValue, ...] = ()
+
+    def leaves(self) -> list[Leaf]:
+        return [leaf for operand in self.operands for leaf in operand.leaves()]
+
+    def of_rows(self, columns: Mapping[int, Column]) -> Vector:
+        raise NotImplementedError
+
+    def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
+        """The values of part ``k``."""
+        return UNKNOWN
+
+    def at(self, x: Any) -> Any:
+        """The value where the column is ``x``."""
+        raise NotImplementedError
+
+    def direction(self) -> int:
+        """1 where it only rises with the column, -1 where it only falls, 0 for everything else."""
+        return 0
+
+
+class Leaf(BoundValue):
     """A column. ``den``: its values are whole numbers of ``1 / den``: decimals, and times in days."""
 
-    __slots__ = ("den", "family", "floats", "node")
+    __slots__ = ("den", "node")
 
     def __init__(self, node: Node, family: str, den: int = 1, floats: bool = False) -> None:
         self.node, self.family, self.den, self.floats = node, family, den, floats
+
+    def leaves(self) -> list[Leaf]:
+        return [self]
+
+    def of_rows(self, columns: Mapping[int, Column]) -> Vector:
+        return _values_of(columns[self.node.column], self)
+
+    def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
+        own = bounds[self.node]
+        if not own.has_bounds[k]:
+            return UNKNOWN
+        low, high = own.mins[k], own.maxs[k]
+        if isinstance(low, bytes):
+            return Interval(low, high)
+        if self.floats:
+            return Interval(float(low), float(high) if own.nan_counts[k] == 0 else None)
+        return Interval(Fraction(int(low), self.den), Fraction(int(high), self.den))
+
+    def at(self, x: Any) -> Any:
+        return x if self.floats else Fraction(x, self.den)
+
+    def direction(self) -> int:
+        return 1
 
     @printable
     def __repr__(self) -> str:
         return self.node.dotted
 
 
-class Fixed:
+class Fixed(BoundValue):
     """A literal: an exact number, a double, or bytes."""
 
-    __slots__ = ("family", "floats", "value")
+    __slots__ = ("value",)
 
     def __init__(self, value: Fraction | float | bytes, family: str) -> None:
         self.value, self.family = value, family
         self.floats = isinstance(value, float)
+
+    def of_rows(self, columns: Mapping[int, Column]) -> Vector:
+        value = self.value
+        if isinstance(value, bytes):
+            return Vector(Texts([value], np.array(0)), None)
+        return Vector(np.array(value) if isinstance(value, float) else exact_numbers.exact(value), None)
+
+    def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
+        return Interval(self.value, self.value) if self.value == self.value else UNKNOWN
+
+    def at(self, x: Any) -> Any:
+        return self.value
 
     @printable
     def __repr__(self) -> str:
         return repr(self.value) if isinstance(self.value, bytes) else str(self.value)
 
 
-class Operation:
-    """``op`` is one of ``+ - * /`` or a function. ``floats``: it is computed in doubles."""
+class Operation(BoundValue):
+    """Two numbers and one of ``+ - * /``."""
 
-    __slots__ = ("family", "floats", "op", "operands")
+    __slots__ = ("op", "operands")
 
-    def __init__(self, op: str, operands: tuple[BoundValue, ...], family: str, floats: bool) -> None:
-        self.op, self.operands, self.family, self.floats = op, operands, family, floats
+    def __init__(self, op: str, operands: tuple[BoundValue, ...], floats: bool) -> None:
+        self.op, self.operands, self.family, self.floats = op, operands, NUMBER, floats
+
+    def of_rows(self, columns: Mapping[int, Column]) -> Vector:
+        left, right = (operand.of_rows(columns) for operand in self.operands)
+        valid = _both(left.valid, right.valid)
+        if not self.floats:
+            if self.op != "/":
+                return Vector(_ARITHMETIC[self.op].exact(left.data, right.data), valid)
+            quotient, exists = exact_numbers.divide(left.data, right.data)
+            return Vector(quotient, valid if exists.all() else _both(valid, exists))
+        a, b = (exact_numbers.as_floats(v.data) if isinstance(v.data, Exact) else v.data for v in (left, right))
+        with np.errstate(all="ignore"):
+            found = _ARITHMETIC[self.op].plain(a, b)
+        return Vector(np.asarray(found), _both(valid, b != 0) if self.op == "/" else valid)
+
+    def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
+        ends = [operand.interval(bounds, k) for operand in self.operands]
+        return _ARITHMETIC[self.op].ends(*(map(_in_floats, ends) if self.floats else ends))
+
+    def at(self, x: Any) -> Any:
+        left, right = (operand.at(x) for operand in self.operands)
+        return _ARITHMETIC[self.op].plain(*((as_double(left), as_double(right)) if self.floats else (left, right)))
+
+    def direction(self) -> int:
+        left, right = self.operands
+        if isinstance(right, Fixed):
+            return left.direction() * self._sign(right)
+        if not isinstance(left, Fixed) or self.op == "/":
+            return 0
+        return right.direction() * (-1 if self.op == "-" else self._sign(left))
+
+    def _sign(self, literal: Fixed) -> int:
+        factor: Any = 1 if self.op in ("+", "-") else literal.value
+        return int(factor > 0) - int(factor < 0)
 
     @printable
     def __repr__(self) -> str:
-        if len(self.operands) == 1:
-            return f"{self.op}({self.operands[0]!r})"
         return f"({self.operands[0]!r} {self.op} {self.operands[1]!r})"
 
 
-BoundValue: TypeAlias = Leaf | Fixed | Operation
+class Function(BoundValue):
+    """A part of a point in time, or ``lower``, ``upper``, ``length`` of a text."""
+
+    __slots__ = ("name", "operands")
+
+    def __init__(self, name: str, operand: BoundValue, family: str) -> None:
+        self.name, self.operands, self.family, self.floats = name, (operand,), family, False
+
+    def of_rows(self, columns: Mapping[int, Column]) -> Vector:
+        (operand,) = self.operands
+        data, valid = operand.of_rows(columns)
+        if not isinstance(data, Texts):
+            return Vector(Exact(part_of(self.name, data), whole(1)), valid)
+        if self.name == "length":
+            is_text = operand.family != BINARY
+            lengths = [len(_decoded(entry)) if is_text else len(entry) for entry in data.entries]
+            return Vector(Exact(data.looked_up(lengths, np.int64), whole(1)), valid)
+        change: Callable[[str], str] = str.lower if self.name == "lower" else str.upper
+        made = [change(_decoded(entry)).encode("utf-8", "surrogateescape") for entry in data.entries]
+        return Vector(Texts(made, data.codes), valid)
+
+    def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
+        (of,) = self.operands
+        if self.name == "year" and isinstance(of, Leaf):
+            ends = of.interval(bounds, k)
+            return Interval(*(None if end is None else year_of(int(end * of.den), of.den) for end in ends))
+        return Interval(Fraction(0), None) if self.name == "length" else UNKNOWN
+
+    def at(self, x: Any) -> Any:
+        (of,) = self.operands
+        assert isinstance(of, Leaf)
+        return year_of(x, of.den)
+
+    def direction(self) -> int:
+        return int(self.name == "year" and isinstance(self.operands[0], Leaf))
+
+    @printable
+    def __repr__(self) -> str:
+        return f"{self.name}({self.operands[0]!r})"
 
 
-class Comparison:
+def _decoded(entry: bytes) -> str:
+    return entry.decode("utf-8", "surrogateescape")
+
+
+def _in_floats(ends: Interval) -> Interval:
+    """The same as doubles. Infinite ends are unknown, because arithmetic with them makes NaN."""
+    found = [None if end is None else as_double(end) for end in ends]
+    return Interval(*(end if end is not None and isfinite(end) else None for end in found))
+
+
+def _sum(a: Interval, b: Interval) -> Interval:
+    return Interval(*(None if None in pair else pair[0] + pair[1] for pair in zip(a, b, strict=True)))
+
+
+def _difference(a: Interval, b: Interval) -> Interval:
+    return Interval(
+        None if a.low is None or b.high is None else a.low - b.high,
+        # Where the upper end of b is unknown it may be NaN, and so may be the difference.
+        None if None in (a.high, b.low, b.high) else a.high - b.low,
+    )
+
+
+def _product(a: Interval, b: Interval) -> Interval:
+    if None in a or None in b:
+        return UNKNOWN
+    ends = [x * y for x in a for y in b]
+    return Interval(min(ends), max(ends))
+
+
+def _quotient(a: Interval, b: Interval) -> Interval:
+    if None in a or None in b or b.low <= 0 <= b.high:
+        return UNKNOWN
+    ends = [x / y for x in a for y in b]
+    return Interval(min(ends), max(ends))
+
+
+class _Operator(NamedTuple):
+    """How two fractions or doubles, arrays of exact numbers, and intervals are joined."""
+
+    plain: Callable[[Any, Any], Any]
+    exact: Callable[[Exact, Exact], Exact]
+    ends: Callable[[Interval, Interval], Interval]
+
+
+_ARITHMETIC = {
+    "+": _Operator(operator.add, exact_numbers.add, _sum),
+    "-": _Operator(operator.sub, exact_numbers.subtract, _difference),
+    "*": _Operator(operator.mul, exact_numbers.multiply, _product),
+    "/": _Operator(operator.truediv, lambda a, b: exact_numbers.divide(a, b)[0], _quotient),
+}
+
+
+# ---- tests
+
+
+class Computed(Bound):
+    """A test of computed values: true for a row where the test of its class is true, or with ``negated`` where that is
+    false."""
+
+    __slots__ = ("negated", "nodes")
+    of_entries = True
+    """Whether the answer for a row follows from its values, none of which is null."""
+
+    def __init__(self, values: Sequence[BoundValue], negated: bool) -> None:
+        self.negated = negated
+        self.nodes: tuple[Node, ...] = tuple({x.node.column: x.node for v in values for x in v.leaves()}.values())
+
+    def columns(self) -> set[int]:
+        return {node.column for node in self.nodes}
+
+    def computed(self) -> Sequence[Computed]:
+        return (self,)
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether bounds of the columns can prove more than that a column is null."""
+        return False
+
+    def entries_column(self, columns: Columns) -> int | None:
+        if len(self.nodes) != 1 or not self.of_entries:
+            return None
+        column = columns[self.nodes[0].column]
+        return None if column.type.dictionary is None or column.dictionary is None else self.nodes[0].column
+
+    def rows(self, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None) -> RowMask:
+        """The rows where the test is true, or false if it is negated. Rows where it is unknown are neither."""
+        number = self.entries_column(columns)
+        if number is None:
+            return self._of_values(columns)
+        return looked_up(columns[number], lambda entries: self._of_values({number: entries}), within)
+
+    def _of_values(self, columns: Mapping[int, Column]) -> RowMask:
+        count = columns[self.nodes[0].column].length
+        found, valid = self._tested(columns)
+        found = ~found if self.negated else found
+        return RowMask.of_bools(np.ascontiguousarray(np.broadcast_to(found if valid is None else found & valid, count)))
+
+    def _tested(self, columns: Mapping[int, Column]) -> tuple[Flags, Flags | None]:
+        """Where it is true, and where it is known (``None``: everywhere)."""
+        raise NotImplementedError
+
+    def can_pass(self, bounds: Mapping[Node, Bounds]) -> Flags:
+        """For each part that all the ``bounds`` describe, whether a row can pass."""
+        some = np.ones(len(bounds[self.nodes[0]]), np.bool_)
+        if self.of_entries:
+            for node in self.nodes:
+                if node.max_def:
+                    some &= ~bounds[node].all_null
+            self._narrow(some, bounds)
+        return some
+
+    def _narrow(self, some: Flags, bounds: Mapping[Node, Bounds]) -> None:
+        """Take out further parts."""
+
+    def __str__(self) -> str:
+        return f"not ({self._text()})" if self.negated else self._text()
+
+    def _text(self) -> str:
+        raise NotImplementedError
+
+
+class Comparison(Computed):
     """``left op right``."""
 
     __slots__ = ("left", "op", "right")
 
     def __init__(self, left: BoundValue, op: str, right: BoundValue) -> None:
+        super().__init__((left, right), False)
         self.left, self.op, self.right = left, op, right
 
     @property
-    def values(self) -> tuple[BoundValue, ...]:
-        return self.left, self.right
+    def has_bounds(self) -> bool:
+        return bool(self.nodes)
 
-    @printable
-    def __repr__(self) -> str:
+    def _tested(self, columns: Mapping[int, Column]) -> tuple[Flags, Flags | None]:
+        left, right = self.left.of_rows(columns), self.right.of_rows(columns)
+        less, same = _order(left.data, right.data)
+        passed = {"==": same, "<": less, "<=": less | same}
+        op = self.op if self.op in passed else OPERATORS[self.op].negated
+        return passed[op] if op == self.op else ~passed[op], _both(left.valid, right.valid)
+
+    def _narrow(self, some: Flags, bounds: Mapping[Node, Bounds]) -> None:
+        for k in np.flatnonzero(some).tolist():
+            some[k] = _possible(self.op, self.left.interval(bounds, k), self.right.interval(bounds, k))
+
+    def _text(self) -> str:
         return f"{self.left!r} {self.op} {self.right!r}"
 
 
-class Match:
-    """A text fits a pattern: see :class:`pyparq.filters.value_expressions.Matches`."""
+def _possible(op: str, left: Interval, right: Interval) -> bool:
+    if op in (">", ">="):
+        return _possible(OPERATORS[op].flipped, right, left)
+    if op == "!=":
+        return None in left or None in right or not left.low == left.high == right.low == right.high
+    if op == "==":
+        return _possible("<=", left, right) and _possible("<=", right, left)
+    if left.low is None or right.high is None:
+        return True
+    return bool(left.low < right.high if op == "<" else left.low <= right.high)
+
+
+def _order(a: Any, b: Any) -> tuple[Flags, Flags]:
+    """Where a is less, and where both are equal. NaN equals itself and lies above every number."""
+    if isinstance(a, Texts):
+        one, other = a.objects(), b.objects()
+        return np.asarray(one < other, bool), np.asarray(one == other, bool)
+    if isinstance(a, Exact):
+        return exact_numbers.order(a, b) if isinstance(b, Exact) else exact_numbers.order_with_floats(a, b)
+    if isinstance(b, Exact):
+        more, same = exact_numbers.order_with_floats(b, a)
+        return ~more & ~same, same
+    nan_a, nan_b = np.isnan(a), np.isnan(b)
+    return (a < b) | (~nan_a & nan_b), (a == b) | (nan_a & nan_b)
+
+
+class Match(Computed):
+    """A text fits a pattern: see :class:`pyparq.filters.expression.Matches`."""
 
     __slots__ = ("escape", "kind", "pattern", "value")
 
-    def __init__(self, value: BoundValue, kind: str, pattern: Any, escape: str) -> None:
+    def __init__(self, value: BoundValue, kind: str, pattern: Any, escape: str, negated: bool) -> None:
+        super().__init__((value,), negated)
         self.value, self.kind, self.pattern, self.escape = value, kind, pattern, escape
 
-    @property
-    def values(self) -> tuple[BoundValue, ...]:
-        return (self.value,)
+    def _tested(self, columns: Mapping[int, Column]) -> tuple[Flags, Flags | None]:
+        texts, valid = self.value.of_rows(columns)
+        ask = text_test(self.kind, self.pattern, self.escape, self.value.family != BINARY)
+        return texts.looked_up([ask(entry) for entry in texts.entries], bool), valid
 
-    @printable
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         return f"{self.value!r} {self.kind.replace('_', ' ')} {self.pattern!r}"
 
 
-class Missing:
+class Missing(Computed):
     """A value is null."""
 
     __slots__ = ("value",)
+    of_entries = False
 
-    def __init__(self, value: BoundValue) -> None:
+    def __init__(self, value: BoundValue, negated: bool) -> None:
+        super().__init__((value,), negated)
         self.value = value
 
-    @property
-    def values(self) -> tuple[BoundValue, ...]:
-        return (self.value,)
+    def _tested(self, columns: Mapping[int, Column]) -> tuple[Flags, Flags | None]:
+        valid = self.value.of_rows(columns).valid
+        return np.array(False) if valid is None else ~valid, None
 
-    @printable
-    def __repr__(self) -> str:
+    def _text(self) -> str:
         return f"{self.value!r} is null"
 
 
-class InVariant:
-    """A test of what Variants hold at a path. True for no Variant that is null itself.
-
-    ``value`` and ``metadata`` are the columns that hold them; the latter is needed for ``rest``, the names of fields
-    down to the value. ``kinds``: a predicate for each kind of value that may pass, on a column of that kind
-    (:mod:`pyparq.filters.variant_kinds`). Without them it is a null test. ``text``: it in words.
-    """
-
-    __slots__ = ("is_null", "kinds", "metadata", "rest", "text", "value")
-
-    def __init__(
-        self, text: str, value: Leaf, metadata: Leaf | None, rest: tuple[str, ...], kinds: Any, is_null: bool = False
-    ) -> None:
-        self.text, self.value, self.metadata, self.rest = text, value, metadata, rest
-        self.kinds, self.is_null = kinds, is_null
-
-    @property
-    def values(self) -> tuple[BoundValue, ...]:
-        return (self.value,) if self.metadata is None else (self.value, self.metadata)
-
-    @printable
-    def __repr__(self) -> str:
-        return f"{self.text} in {self.value!r}"
+can_pass = Computed.can_pass
 
 
-BoundTest: TypeAlias = Comparison | Match | Missing | InVariant
+# ---- patterns of text
 
 
-class Computed:
-    """A test of computed values: true for a row where ``test`` is true, or with ``negated`` where it is false."""
-
-    __slots__ = ("negated", "nodes", "test")
-
-    def __init__(self, test: BoundTest, negated: bool) -> None:
-        self.test = test
-        self.negated = negated
-        leaves = [leaf for value in test.values for leaf in leaves_of(value)]
-        self.nodes: tuple[Node, ...] = tuple({leaf.node.column: leaf.node for leaf in leaves}.values())
-
-    def tests(self) -> Iterator[Any]:
-        """Tests of single leaves: none."""
-        return iter(())
-
-    def computed(self) -> Iterator[Computed]:
-        yield self
-
-    @property
-    def is_of_entries(self) -> bool:
-        """Whether the answer for a row follows from the entry of the only column's dictionary. No null passes."""
-        return len(self.nodes) == 1 and not isinstance(self.test, Missing)
-
-    @property
-    def has_bounds(self) -> bool:
-        """Whether bounds of the columns can prove more than that a column is null."""
-        return isinstance(self.test, Comparison) and bool(self.nodes)
-
-    def columns(self) -> set[int]:
-        return {node.column for node in self.nodes}
-
-    def __str__(self) -> str:
-        return f"not ({self.test!r})" if self.negated else repr(self.test)
-
-    __repr__ = printable(__str__)
+def parts_of(pattern: str, escape: str) -> list[str | None]:
+    """The parts of a LIKE pattern: a piece of text stands for itself, ``None`` for any characters, ``""`` for any one
+    character. Raises :class:`FilterError` for a pattern that ends with its escape character."""
+    found: list[str | None] = []
+    text, at = "", 0
+    while at < len(pattern):
+        char = pattern[at]
+        if escape and char == escape:
+            at += 1
+            if at == len(pattern):
+                raise FilterError(f"the pattern {pattern!r} ends with its escape character")
+            char = pattern[at]
+        elif char in "%_":
+            found += [text] if text else []
+            text = ""
+            found.append(None if char == "%" else "")
+            at += 1
+            continue
+        text, at = text + char, at + 1
+    return found + ([text] if text else [])
 
 
-def leaves_of(value: BoundValue) -> list[Leaf]:
-    if isinstance(value, Operation):
-        return [leaf for operand in value.operands for leaf in leaves_of(operand)]
-    return [value] if isinstance(value, Leaf) else []
+def text_test(kind: str, pattern: str | bytes, escape: str, is_text: bool) -> Callable[[bytes], bool]:
+    """The test of one value. Regular expressions look at characters of a text and bytes of a binary value."""
+    if kind in ("starts_with", "ends_with", "contains"):
+        part = pattern if isinstance(pattern, bytes) else pattern.encode()
+        return {
+            "starts_with": lambda value: value.startswith(part),
+            "ends_with": lambda value: value.endswith(part),
+            "contains": lambda value: part in value,
+        }[kind]
+    assert isinstance(pattern, str)
+    flags = 0
+    if kind != "matches":
+        pieces = {None: ".*", "": "."}
+        pattern = "".join(pieces[part] if not part else re.escape(part) for part in parts_of(pattern, escape))
+        flags = re.DOTALL | (re.IGNORECASE if kind == "ilike" else 0)
+    find = re.search if kind == "matches" else re.fullmatch
+    if is_text:
+        text = re.compile(pattern, flags)
+        return lambda value: find(text, _decoded(value)) is not None
+    raw = re.compile(pattern.encode(), flags)
+    return lambda value: find(raw, value) is not None
+
+
+# ---- the values of decoded columns
+
+
+def _both(a: Flags | None, b: Flags | None) -> Flags | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return a & b
+
+
+def _values_of(column: Column, leaf: Leaf) -> Vector:
+    """The values of a column that is decoded as the leaf's type."""
+    if column.type.dictionary is not None and column.dictionary is not None:
+        return _looked_up(column, _values_of(column.dictionary, leaf))
+    valid = column.valid_mask()
+    if column.type.is_binary_like:
+        offsets, data = column.offsets().tolist(), memoryview(column.buffers[1])  # type: ignore[arg-type]
+        return Vector(_distinct([bytes(data[a:b]) for a, b in pairwise(offsets)], valid), valid)
+    if column.type.kind == "fixed":
+        return Vector(_distinct([bytes(row) for row in np.ascontiguousarray(column.values())], valid), valid)
+    numbers = _numbers(column)
+    if leaf.floats:
+        return Vector(numbers.astype(np.float64), valid)
+    if valid is not None:  # what stands in null slots must not look like a large number
+        numbers = np.where(valid, numbers, 0)
+    return Vector(Exact(numbers, whole(leaf.den)), valid)
+
+
+def _looked_up(column: Column, entries: Vector) -> Vector:
+    """The value of each row, from the values of the dictionary's entries."""
+    valid, data = column.valid_mask(), entries.data
+    codes = np.ascontiguousarray(column.values())
+    codes = codes if valid is None else np.where(valid, codes, 0)
+    if not column.dictionary:  # nothing but nulls
+        codes, valid = np.zeros(column.length, np.int64), np.zeros(column.length, bool)
+        if isinstance(data, Texts):
+            return Vector(Texts([], codes), valid)
+        return Vector(Exact(codes, data.den) if isinstance(data, Exact) else codes.astype(np.float64), valid)
+    if entries.valid is not None:
+        valid = _both(valid, entries.valid[codes])
+    if isinstance(data, Texts):
+        return Vector(Texts(data.entries, data.codes[codes]), valid)
+    return Vector(Exact(data.num[codes], data.den) if isinstance(data, Exact) else data[codes], valid)
+
+
+def _numbers(column: Column) -> npt.NDArray[Any]:
+    values = column.values()
+    if column.type.kind == "decimal":
+        return _limbs(values)
+    if values.dtype == np.uint64 and len(values) and int(values.max()) >= 1 << 63:
+        return values.astype(object)
+    return values.astype(np.int64) if values.dtype.kind in "iub" else values
+
+
+def _limbs(values: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+    """Little-endian two's complement numbers of any width, as int64 where they fit."""
+    count, width = values.shape
+    flat = np.ascontiguousarray(values).reshape(-1)
+    if width <= 8:
+        return flat.view(f"<i{width}").astype(np.int64)
+    words = flat.view("<i8").reshape(count, width // 8)
+    low = words[:, 0]
+    if (words[:, 1:] == (low >> 63)[:, None]).all():
+        return low.astype(np.int64)
+    found = np.empty(count, object)
+    raw = flat.tobytes()
+    found[:] = [int.from_bytes(raw[k : k + width], "little", signed=True) for k in range(0, count * width, width)]
+    return found
+
+
+def _distinct(values: list[bytes], valid: Flags | None) -> Texts:
+    """Null slots have any entry."""
+    if valid is not None:
+        values = [value if known else b"" for value, known in zip(values, valid.tolist(), strict=True)]
+    entries = list(dict.fromkeys(values))
+    places = {entry: k for k, entry in enumerate(entries)}
+    return Texts(entries, np.fromiter((places[value] for value in values), np.int64, len(values)))

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyparq.errors import ParquetError
-from pyparq.filters.bind import compare
-from pyparq.filters.literal import locate
-from pyparq.filters.predicate import AT_LEAST, And, Or, Predicate, Test, conjunction, disjunction, null_test
+from pyparq.filters.computed import Computed
+from pyparq.filters.leaf_binding import compare_literal
+from pyparq.filters.leaf_tests import AT_LEAST, Test
+from pyparq.filters.predicate import Predicate, conjunction, disjunction, null_test, rewritten
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 
@@ -74,15 +75,14 @@ def _bounds_x(given: Mapping[str, Any]) -> bool:
 
 def with_coverings(predicate: Predicate, coverings: Mapping[int, Covering]) -> Predicate:
     """The predicate with tests of the boxes beside each test of a geometry that has one."""
-    if isinstance(predicate, (And, Or)):
-        join = conjunction if isinstance(predicate, And) else disjunction
-        return join([with_coverings(child, coverings) for child in predicate.children])
-    if not isinstance(predicate, Test) or predicate.op != "intersects box":
-        return predicate
-    covering = coverings.get(predicate.node.column)
-    if covering is None or predicate.leaf.kind == "geography":
-        return predicate
-    return conjunction([predicate, *_tests(covering, *predicate.literal)])
+
+    def change(test: Test | Computed) -> Predicate:
+        if not isinstance(test, Test) or test.op != "intersects box" or test.leaf.kind == "geography":
+            return test
+        covering = coverings.get(test.column)
+        return test if covering is None else conjunction([test, *_tests(covering, *test.literal)])
+
+    return rewritten(predicate, change)
 
 
 def _tests(covering: Covering, xmin: float, ymin: float, xmax: float, ymax: float) -> Iterator[Predicate]:
@@ -98,7 +98,7 @@ def _test(leaf: Node, op: str, number: float) -> Predicate:
     if leaf.type.kind == "float":  # the box may have been rounded inwards
         with np.errstate(over="ignore"):
             number = float(np.nextafter(np.float32(number), np.float32(np.inf if op == "<=" else -np.inf)))
-    test = compare(leaf, op, locate(leaf.type, number, leaf.dotted))
+    test = compare_literal(leaf, op, number)
     if isinstance(test, Test) and op == ">=":  # an empty geometry may have a box of NaN
         return Test(leaf, AT_LEAST, test.literals)
     return test

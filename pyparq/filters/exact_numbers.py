@@ -1,4 +1,5 @@
-"""Exact arithmetic on arrays of numbers. Integers that may not fit 64 bits become Python's, so nothing ever wraps."""
+"""Exact arithmetic on arrays of numbers, and parts of dates. Integers that may not fit 64 bits become
+Python's, so nothing ever wraps."""
 
 from __future__ import annotations
 
@@ -50,10 +51,10 @@ def multiply(a: Exact, b: Exact) -> Exact:
 
 def divide(a: Exact, b: Exact) -> tuple[Exact, Flags]:
     """The quotient, and where it exists."""
-    there = np.asarray(b.num != 0, bool)
-    divisor = _array(np.where(there, b.num, 1))
+    exists = np.asarray(b.num != 0, bool)
+    divisor = _array(np.where(exists, b.num, 1))
     sign = np.where(np.asarray(divisor < 0, bool), -1, 1)
-    return Exact(times(times(a.num, b.den), sign), times(a.den, times(divisor, sign))), there
+    return Exact(times(times(a.num, b.den), sign), times(a.den, times(divisor, sign))), exists
 
 
 def order(a: Exact, b: Exact) -> tuple[Flags, Flags]:
@@ -136,3 +137,34 @@ def _fractions(a: Exact) -> Any:
     made = np.empty(nums.shape, object)
     made.reshape(-1)[:] = [Fraction(int(n), int(d)) for n, d in zip(nums.reshape(-1), dens.reshape(-1), strict=True)]
     return made
+
+
+# ---- parts of points in time and times of day, which come as exact numbers of days
+
+_OF_CLOCK = {"hour": 24, "minute": 24 * 60, "second": 24 * 3600}
+_WITHIN = {"hour": 24, "minute": 60, "second": 60}
+
+
+def part_of(name: str, moments: Exact) -> npt.NDArray[Any]:
+    """``year``, ``month`` and so on, in UTC, as int64."""
+    ticks, per_day = moments.num.astype(np.int64), int(moments.den)
+    days = ticks // per_day
+    if name in _OF_CLOCK:
+        return np.asarray((ticks - days * per_day) * _OF_CLOCK[name] // per_day % _WITHIN[name])
+    dates = days.astype("M8[D]")
+    if name == "year":
+        return dates.astype("M8[Y]").astype(np.int64) + 1970
+    months = dates.astype("M8[M]")
+    if name == "day":
+        return np.asarray((dates - months.astype("M8[D]")).astype(np.int64) + 1)
+    month = months.astype(np.int64) % 12
+    return np.asarray(month // 3 + 1 if name == "quarter" else month + 1)
+
+
+def year_of(ticks: int, per_day: int) -> int:
+    """The year of one point in time of any size, in the proleptic Gregorian calendar."""
+    days = ticks // per_day + 719_468  # since 0000-03-01
+    era, day = divmod(days, 146_097)
+    year = (day - day // 1460 + day // 36_524 - day // 146_096) // 365
+    in_year = day - (365 * year + year // 4 - year // 100)
+    return 400 * era + year + (in_year >= 306)

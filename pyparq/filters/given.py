@@ -1,4 +1,7 @@
-"""Filters in any form that a caller may give: expressions, tuples, SQL text, and expressions of pyarrow and polars."""
+"""Filters in any form that a caller may give: expressions, tuples, SQL text, and expressions of pyarrow and polars.
+
+pyarrow's tuples are ``[("a", "=", 1), ("b", ">", 2)]``, or lists of such lists for OR.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import FilterError
-from pyparq.filters.expression import Expression
-from pyparq.filters.tuple_filters import parse_filters
+from pyparq.filters.expression import OPERATORS, AllOf, AnyOf, Compare, Expression, IsIn, Not, as_condition, joined
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.runtime.lazy_import import Later
 from pyparq.runtime.messages import requirement
 
 if TYPE_CHECKING:
     from pyparq.arrow.table import Table
-    from pyparq.filters import polars_expressions, pyarrow_expressions
-    from pyparq.filters.sql import where
+    from pyparq.filters import polars_expressions, pyarrow_expressions, sql_text
 else:  # few filters need them
     polars_expressions = Later("pyparq.filters.polars_expressions")
     pyarrow_expressions = Later("pyparq.filters.pyarrow_expressions")
-    where = Later("pyparq.filters.sql.where")
+    sql_text = Later("pyparq.filters.sql_text")
+
+TUPLE_OPERATORS = ("=", *OPERATORS, "in", "not in")
+_FORM = 'filters are an expression over col(...), or tuples [("column", "op", value), ...]'
 
 
 def as_expression(
@@ -31,10 +35,15 @@ def as_expression(
     types that expressions of polars are read for. Raises :class:`FilterError` for what is no filter, or has a part that
     cannot be translated, and :class:`ColumnNotFoundError` for an unknown column of the first two.
     """
-    if filters is None or isinstance(filters, (Expression, list, tuple)):
-        return parse_filters(filters)
+    if isinstance(filters, Expression):
+        return filters._condition()
     if isinstance(filters, str):
-        return _of_sql(filters, tree())
+        try:
+            return sql_text.parse_where(filters, tree())
+        except ModuleNotFoundError as error:
+            raise FilterError(
+                f"filters as SQL text need {error.name}: pip install {requirement('cli', 'sqlglot')}"
+            ) from None
     library = type(filters).__module__.split(".")[0]
     if library == "pyarrow":
         return pyarrow_expressions.as_expression(filters, tree())
@@ -43,10 +52,51 @@ def as_expression(
     return parse_filters(filters)
 
 
-def _of_sql(text: str, tree: SchemaTree) -> Expression:
-    try:
-        return where.parse_where(text, tree)
-    except ModuleNotFoundError as error:
-        raise FilterError(
-            f"filters as SQL text need {error.name}: pip install {requirement('cli', 'sqlglot')}"
-        ) from None
+def parse_filters(filters: Any) -> Expression | None:
+    """An expression, or tuples, as an expression. ``None`` stays ``None``.
+
+    A flat list of tuples is their AND. A list of lists is the OR of each inner list's AND (pyarrow's disjunctive normal
+    form). Operators: ``= == != < <= > >= in`` and ``not in``. The meaning is that of expressions: a null never passes
+    ``not in``, ``!=`` or any other comparison. Raises :class:`FilterError` for anything else.
+    """
+    if filters is None:
+        return None
+    if isinstance(filters, Expression):
+        return filters._condition()
+    if isinstance(filters, tuple) and len(filters) == 3 and isinstance(filters[1], str):
+        return _single(filters)
+    if not isinstance(filters, (list, tuple)):
+        raise FilterError(f"{_FORM}; not {_shown(filters)}")
+    if not filters:
+        raise FilterError(f"the list of filters is empty: leave filters out, or give None; {_FORM}")
+    if all(isinstance(item, list) for item in filters):
+        return joined([_conjunction(item) for item in filters], AnyOf)
+    return _conjunction(filters)
+
+
+def _conjunction(items: Any) -> Expression:
+    if not items:
+        raise FilterError(f"filters contains an empty list; {_FORM}")
+    return joined([_single(item) for item in items], AllOf)
+
+
+def _single(item: Any) -> Expression:
+    if isinstance(item, Expression):
+        return as_condition(item)
+    if not isinstance(item, (tuple, list)) or len(item) != 3:
+        raise FilterError(f"{_shown(item)} is not a (column, op, value) tuple; {_FORM}")
+    name, op, value = item
+    path = tuple(name) if isinstance(name, (tuple, list)) else name
+    names = path if isinstance(path, tuple) else (path,)
+    if not names or not all(isinstance(n, str) for n in names):
+        raise FilterError(f"{_shown(name)} is not a column name; {_FORM}")
+    if op not in TUPLE_OPERATORS:
+        raise FilterError(f"unknown filter operator {op!r}: use one of {', '.join(TUPLE_OPERATORS)}", column=str(name))
+    if op in ("in", "not in"):
+        return IsIn(path, value) if op == "in" else Not(IsIn(path, value))
+    return Compare(path, "==" if op == "=" else op, value)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 80 else text[:77] + '...'}"

@@ -1,4 +1,4 @@
-"""Where a Python literal stands among the values that a leaf can hold.
+"""Where a Python literal stands among the values that a leaf can hold, and what a stored value looks like.
 
 Nothing is rounded: a literal that the leaf cannot hold (3.5 for an integer, 2**40 for an int32, 0.1 for a
 float) is located between its two neighbours, and the comparison is rewritten in terms of those.
@@ -18,15 +18,16 @@ from __future__ import annotations
 import math
 import numbers
 import uuid
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pyparq.errors import FilterError
-from pyparq.filters.arrow_times import exact_scalar
-from pyparq.filters.expression import NARROW_FLOATS
-from pyparq.filters.temporal import UNIT_NS, date_ns, duration_ns, time_ns, timestamp_ns
+from pyparq.filters.times import DAY_NS, UNIT_NS, date_ns, duration_ns, shown_clock, time_ns, timestamp_ns
+from pyparq.filters.value_array import plain
+from pyparq.format.hybrid_calendar import meant
 from pyparq.format.types import LeafType
 from pyparq.runtime.text import printable
 
@@ -48,17 +49,14 @@ class Place(NamedTuple):
         return self.below is not None and self.below is self.above
 
 
-class Settled:
-    """A literal that the types of a dataset have already interpreted: a number, bytes, or nanoseconds since 1970. The
+class Interpreted:
+    """A literal that the types of a dataset have given its meaning: a number, bytes, or nanoseconds since 1970. The
     types of a file do not interpret it again."""
 
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
         self.value = value
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Settled, (self.value,)
 
     @printable
     def __repr__(self) -> str:
@@ -97,26 +95,28 @@ def locate(leaf: LeafType, value: Any, column: str) -> Place:
 
     Raises :class:`FilterError` naming ``column`` when a value of that kind cannot be compared with the leaf.
     """
-    if type(value) is int and leaf.kind in ("int", "uint"):  # the common case first
-        return _in_range(value, value, leaf)
-    locator = _LOCATORS.get(leaf.kind, _locate_unordered)
+    kind = leaf.kind
+    if type(value) is int and kind in ("int", "uint"):  # the common case first
+        low = -(1 << leaf.bits - 1) if kind == "int" else 0
+        return Place(value, value) if low <= value < low + (1 << leaf.bits) else _in_range(value, value, leaf)
+    locator, advice = _KINDS.get(kind, (_locate_unordered, ""))
     try:
-        if isinstance(value, Settled):
-            return _SETTLED.get(leaf.kind, locator)(leaf, value.value)
+        if isinstance(value, Interpreted):
+            return _OF_INTERPRETED.get(kind, locator)(leaf, value.value)
         return locator(leaf, plain(value))
     except _Mismatch as mismatch:
-        hint = str(mismatch) or _HINTS[leaf.kind]
+        hint = str(mismatch) or advice
     except (ValueError, ArithmeticError) as error:
-        hint = f"{error}; {_HINTS[leaf.kind]}"
-    value = value.value if isinstance(value, Settled) else value
+        hint = f"{error}; {advice}"
+    value = value.value if isinstance(value, Interpreted) else value
     try:
         shown = repr(value)
     except Exception:  # pandas' Timestamps beyond Python's years have none
         shown = "without a repr"
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    kind = "number" if isinstance(value, WrittenNumber) else type(value).__name__
+    name = "number" if isinstance(value, WrittenNumber) else type(value).__name__
     raise FilterError(
-        f"cannot compare a column of type {describe(leaf)} with {kind} {shown}: {hint}",
+        f"cannot compare a column of type {describe(leaf)} with {name} {shown}: {hint}",
         column=column,
     )
 
@@ -137,48 +137,6 @@ def describe(leaf: LeafType) -> str:
 
 class _Mismatch(Exception):
     """The literal is of a kind that the leaf cannot be compared with."""
-
-
-def plain(value: Any) -> Any:
-    """A Python number for a numpy number, the content of a 0-d array or a pyarrow scalar. Anything else is returned
-    unchanged."""
-    if isinstance(value, np.generic):
-        if isinstance(value, (np.datetime64, np.timedelta64)):
-            return value
-        if isinstance(value, np.floating):
-            # float32's own shortest digits are kept for decimals; longdouble must not lose any.
-            exceeds = isinstance(value, np.longdouble) and not isinstance(value, float)
-            return value if exceeds else _float(value)
-        return value.item()
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return plain(value[()])
-    if hasattr(value, "as_py"):
-        exact = exact_scalar(value)
-        if exact is not None:
-            return exact
-        inside = value.as_py()
-        narrow = NARROW_FLOATS.get(str(value.type))
-        return inside if narrow is None or inside is None else _float(narrow(inside))
-    return value
-
-
-class _ShortFloat(float):
-    """A float that came from a narrower numpy type: prints with that type's digits."""
-
-    __slots__ = ("text",)
-    text: str
-
-    @printable
-    def __repr__(self) -> str:
-        return self.text
-
-
-def _float(value: Any) -> float:
-    if isinstance(value, float):
-        return float(value)
-    short = _ShortFloat(value)
-    short.text = str(value)
-    return short
 
 
 def _in_range(below: int, above: int, leaf: LeafType) -> Place:
@@ -208,7 +166,6 @@ def _rational(numerator: int, denominator: int, leaf: LeafType) -> Place:
     return _in_range(quotient, quotient + (rest != 0), leaf)
 
 
-_DAY_NS = 86_400_000_000_000
 BYTES_KINDS = ("string", "enum", "json", "bson", "binary", "fixed")
 """Kinds of leaves whose literals are bytes; text is its UTF-8."""
 
@@ -350,7 +307,7 @@ def _locate_date(leaf: LeafType, value: Any) -> Place:
     ns = date_ns(value)
     if ns is None:
         raise _Mismatch
-    return _rational(ns.numerator, ns.denominator * _DAY_NS, leaf)
+    return _rational(ns.numerator, ns.denominator * DAY_NS, leaf)
 
 
 def _locate_timestamp(leaf: LeafType, value: Any) -> Place:
@@ -383,57 +340,86 @@ def _locate_null(leaf: LeafType, value: Any) -> Place:
 # ---- literals that the types of a dataset have interpreted
 
 
-def settled(leaf: LeafType, value: Any, column: str) -> Settled:
+def interpreted(leaf: LeafType, value: Any, column: str) -> Interpreted:
     """The meaning of ``value`` to a dataset's leaf. Raises :class:`FilterError` as :func:`locate` does."""
     place = locate(leaf, value, column)
-    if isinstance(value, Settled):
+    if isinstance(value, Interpreted):
         return value
     kind, value = leaf.kind, plain(value)
     if isinstance(value, WrittenNumber):
-        return Settled(value.beside(kind))
+        return Interpreted(value.beside(kind))
     if kind in BYTES_KINDS:
-        return Settled(_bytes(value))
+        return Interpreted(_bytes(value))
     if kind == "uuid":
-        return Settled(place.below if place.exact else _bytes(value))
+        return Interpreted(place.below if place.exact else _bytes(value))
     if kind in ("timestamp", "int96", "date"):
         found = timestamp_ns(value)
         assert found is not None  # it is located already
-        return Settled(found[0])
+        return Interpreted(found[0])
     if kind == "decimal" and isinstance(value, float) and math.isfinite(value):
-        return Settled(Decimal(repr(value)))
-    return Settled(value)
+        return Interpreted(Decimal(repr(value)))
+    return Interpreted(value)
 
 
-def _settled_bool(leaf: LeafType, value: Any) -> Place:
+def _interpreted_bool(leaf: LeafType, value: Any) -> Place:
     """A number, compared with truth values that the dataset shows as 0 and 1."""
     ratio = as_ratio(value)
     return _above_all(leaf) if ratio is None else _rational(*ratio, leaf)
 
 
-def _settled_time(leaf: LeafType, ns: Any) -> Place:
-    unit = _DAY_NS if leaf.kind == "date" else UNIT_NS[leaf.unit or "ns"]
+def _interpreted_time(leaf: LeafType, ns: Any) -> Place:
+    unit = DAY_NS if leaf.kind == "date" else UNIT_NS[leaf.unit or "ns"]
     return _rational(ns.numerator, ns.denominator * unit, leaf)
 
 
-_SETTLED = {"bool": _settled_bool, **dict.fromkeys(("date", "timestamp", "int96"), _settled_time)}
+_OF_INTERPRETED = {"bool": _interpreted_bool, **dict.fromkeys(("date", "timestamp", "int96"), _interpreted_time)}
 
-_LOCATORS = {
-    "bool": _locate_bool, "int": _locate_int, "uint": _locate_int, "float16": _locate_float,
-    "float": _locate_float, "double": _locate_float, "string": _locate_binary, "enum": _locate_binary,
-    "json": _locate_binary, "bson": _locate_binary, "binary": _locate_binary, "fixed": _locate_fixed,
-    "uuid": _locate_uuid, "decimal": _locate_decimal, "date": _locate_date, "time": _locate_time,
-    "timestamp": _locate_timestamp, "int96": _locate_timestamp, "null": _locate_null,
-}  # fmt: skip
-
-_HINTS = {
-    "bool": "give True or False",
-    "date": "give a datetime.date, numpy.datetime64 or 'YYYY-MM-DD'",
-    "time": "give a datetime.time without a zone, a timedelta since midnight or 'HH:MM:SS'",
-    "timestamp": "give a datetime, date, numpy.datetime64 or an ISO 8601 string",
-    "int96": "give a datetime, date, numpy.datetime64 or an ISO 8601 string",
-    "uuid": "give a uuid.UUID, its text or its 16 bytes",
-    "decimal": "give a decimal.Decimal, int or float",
-    **dict.fromkeys(("int", "uint", "float16", "float", "double"), "give a number"),
-    **dict.fromkeys(("string", "enum", "json"), "give a str"),
-    **dict.fromkeys(("binary", "fixed", "bson"), "give bytes"),
+_NUMBER, _TEXT, _BYTES = "give a number", "give a str", "give bytes"
+_MOMENT = "give a datetime, date, numpy.datetime64 or an ISO 8601 string"
+_KINDS: dict[str, tuple[Callable[[LeafType, Any], Place], str]] = {
+    "bool": (_locate_bool, "give True or False"),
+    **dict.fromkeys(("int", "uint"), (_locate_int, _NUMBER)),
+    **dict.fromkeys(("float16", "float", "double"), (_locate_float, _NUMBER)),
+    "decimal": (_locate_decimal, "give a decimal.Decimal, int or float"),
+    **dict.fromkeys(("string", "enum", "json"), (_locate_binary, _TEXT)),
+    **dict.fromkeys(("binary", "bson"), (_locate_binary, _BYTES)),
+    "fixed": (_locate_fixed, _BYTES),
+    "uuid": (_locate_uuid, "give a uuid.UUID, its text or its 16 bytes"),
+    "date": (_locate_date, "give a datetime.date, numpy.datetime64 or 'YYYY-MM-DD'"),
+    "time": (_locate_time, "give a datetime.time without a zone, a timedelta since midnight or 'HH:MM:SS'"),
+    **dict.fromkeys(("timestamp", "int96"), (_locate_timestamp, _MOMENT)),
+    "null": (_locate_null, ""),
 }
+"""How literals of each kind of column are read, and what an error advises."""
+
+
+# ---- stored values as text
+
+
+def format_literal(leaf: LeafType, value: Any) -> str:
+    """A literal of the comparable domain as readable text."""
+    kind = leaf.kind
+    if isinstance(value, tuple):
+        return f"({', '.join(map(repr, value))})"
+    if leaf.hybrid:
+        value = meant(leaf, value)
+    if kind == "bool":
+        return "true" if value else "false"
+    if kind == "decimal":
+        return format(Decimal(f"{value}e-{leaf.scale}"), "f")
+    if kind == "date":
+        return str(np.datetime64(value, "D"))
+    if kind in ("timestamp", "int96"):
+        if value == np.iinfo(np.int64).min:  # numpy calls it NaT
+            return f"{value} {leaf.unit or 'ns'}"
+        return str(np.array(value, f"M8[{leaf.unit or 'ns'}]")) + ("Z" if leaf.utc else "")
+    if kind == "time":
+        return shown_clock(value * UNIT_NS[leaf.unit])
+    if isinstance(value, bytes):
+        if kind == "uuid" and len(value) == 16:
+            return str(uuid.UUID(bytes=value))
+        try:
+            return repr(value.decode()) if leaf.is_text else repr(value)
+        except UnicodeDecodeError:
+            return repr(value)
+    return str(value)

@@ -7,36 +7,26 @@ The expression is read from its serialized form. Unknown parts are left out wher
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyparq.arrow.table import Table
 from pyparq.arrow.to_polars import unknown_to_polars
 from pyparq.errors import FilterError
-from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Expression, IsNull, Known, Not
+from pyparq.filters.conditions import Attribute, Builder, Call, Condition, Literal, NoEqual, Other
+from pyparq.filters.expression import OPERATORS, AllOf, AnyOf, ColumnRef, Compare, Expression, IsNull, Known, Not
 from pyparq.filters.polars_nodes import Node, read_nodes
-from pyparq.filters.temporal import UNIT_NS, Instant
+from pyparq.filters.times import UNIT_NS, Instant
 
 if TYPE_CHECKING:
     import polars
 
-_Join: TypeAlias = type[AllOf] | type[AnyOf]
-
 LARGEST = 4 << 20
 """Serialized expressions above this size in bytes are not read. They hold a long list of values."""
 _MOST_SHOWN = 300
-
-
-@dataclass(frozen=True, slots=True)
-class _Filter:
-    """A filter that is true wherever the expression is. ``exact``: it is also false and unknown where the expression
-    is."""
-
-    expression: Expression
-    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +49,9 @@ def as_filters(predicate: polars.Expr, schema: polars.Schema) -> Expression | No
 
     try:
         data = predicate.meta.serialize()
-        found = _Reader(schema).read(read_nodes(data)) if len(data) <= LARGEST else None
+        return _Builder(schema, exact=False).condition(_tree(read_nodes(data))) if len(data) <= LARGEST else None
     except (Exception, pl.exceptions.PanicException):  # polars cannot serialize it (a Python function, say)
         return None
-    return None if found is None else found.expression
 
 
 def exact_filter(predicate: polars.Expr, table: Table) -> Expression:
@@ -82,13 +71,12 @@ def exact_filter(predicate: polars.Expr, table: Table) -> Expression:
         raise FilterError(f"polars refuses the filter {_shown(predicate)}: {error}") from None
     if whole is None:
         raise FilterError(f"{_shown(predicate)} does not look at each row alone, or is never true: no filter of a file")
-    found = _Reader(empty.schema).read(whole)
-    if found is None or not found.exact:
-        raise FilterError(
-            f"the polars expression cannot be translated: {_shown(_unknown_part(whole, empty.schema))}; write the "
-            "filter with pyparq.col()"
-        )
-    return found.expression
+    try:
+        found = _Builder(empty.schema, exact=True).condition(_tree(whole))
+    except RecursionError:
+        raise FilterError("the polars expression nests more levels deep than can be read") from None
+    assert found is not None
+    return found
 
 
 def _known_columns(predicate: polars.Expr, table: Table) -> polars.DataFrame:
@@ -130,200 +118,213 @@ def _whole(node: Any) -> Any:
     return whole if _truth(instead).value is False else None
 
 
-def _unknown_part(node: Any, schema: polars.Schema) -> Any:
-    """The innermost condition that is not understood."""
-    for part in _operands(node)[1]:
-        found = _Reader(schema).read(part)
-        if found is None or not found.exact:
-            return _unknown_part(part, schema)
-    return node
-
-
-def _operands(node: Any) -> tuple[_Join, list[Any]]:
-    """The conditions that a chain of ``&`` or ``|`` joins, however polars nests them. Of another node: none."""
-    join: _Join = _JOINS.get(_operator(node), AllOf)
-    waiting, found = [node], list[Any]()
-    while waiting:
-        part = waiting.pop()
-        if _JOINS.get(_operator(part)) is join:
-            inner = part["BinaryExpr"]
-            waiting += [inner["right"], inner["left"]]
-        elif part is not node:
-            found.append(part)
-    return join, found
-
-
-_JOINS: dict[str, _Join] = {"And": AllOf, "LogicalAnd": AllOf, "Or": AnyOf, "LogicalOr": AnyOf}
-
-
-def _operator(node: Any) -> str:
-    kind, inner = _named(node)
-    return str(inner["op"]) if kind == "BinaryExpr" else ""
-
-
 def _shown(part: Any) -> str:
     text = str(part.expression() if isinstance(part, Node) else part)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
-class _Reader:
-    def __init__(self, schema: polars.Schema) -> None:
+# ---- nodes as a tree. Constants stay nodes: they are read beside their column.
+
+_JOINS = {"And": "and", "LogicalAnd": "and", "Or": "or", "LogicalOr": "or"}
+_COMPARE = {"Eq": "==", "NotEq": "!=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
+_BOOLEAN = {"Not": "not", "IsNull": "is_null", "IsNan": "is_nan", "IsBetween": "between", "IsIn": "in"}
+
+
+def _tree(node: Any) -> Condition:
+    kind, inner = _named(node)
+    try:
+        if kind == "BinaryExpr":
+            return _binary(node, inner)
+        if kind == "Function":
+            return _function(node, inner)
+        if kind == "Ternary":
+            parts = (_tree(inner["predicate"]), Literal(inner["truthy"]), Literal(inner["falsy"]))
+            return Call("when", parts, node)
+        if kind == "Alias":
+            return _tree(inner[0])
+        if kind == "Column":
+            return Attribute((inner,))
+        if _is_constant(node):
+            return Literal(node)
+        if kind == "Cast":
+            return Call("cast", (_tree(inner["expr"]), Literal(_named(inner["dtype"])[1])), node)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass
+    return Other("", source=node)
+
+
+def _binary(node: Any, inner: Any) -> Condition:
+    op = inner["op"]
+    if op in _JOINS:
+        return Call(_JOINS[op], tuple(map(_tree, _operands(node, _JOINS[op]))), node)
+    sides = _tree(inner["left"]), _tree(inner["right"])
+    if not op.endswith("Validity"):
+        return Call(_COMPARE[op], sides, node)
+    same = Call("<=>", sides, node)
+    return {"Eq": same, "NotEq": Call("not", (same,), node)}[op.removesuffix("Validity")]
+
+
+def _operands(node: Any, join: str) -> list[Any]:
+    """The conditions that a chain of ``&`` or ``|`` joins, however polars nests them."""
+    waiting, found = [node], list[Any]()
+    while waiting:
+        part = waiting.pop()
+        kind, inner = _named(part)
+        if kind == "BinaryExpr" and _JOINS.get(inner["op"]) == join:
+            waiting += [inner["right"], inner["left"]]
+        else:
+            found.append(part)
+    return found
+
+
+def _function(node: Any, inner: Any) -> Condition:
+    inputs, (family, function) = inner["input"], _named(inner["function"])
+    if family == "StringExpr" and function == "StartsWith":
+        return Call("starts_with", (_tree(inputs[0]), _tree(inputs[1])), node)
+    name, options = _named(function)
+    if family == "StructExpr" and name == "FieldByName":
+        outer = _tree(inputs[0])
+        return Attribute((*outer.path, options)) if isinstance(outer, Attribute) else Other("", source=node)
+    if family != "Boolean":
+        return Other("", source=node)
+    if name in ("IsNotNull", "IsNotNan"):
+        return Call("not", (Call(_BOOLEAN[name.replace("Not", "")], (_tree(inputs[0]),), node),), node)
+    given = [_tree(part) for part in inputs]
+    if name == "IsIn":
+        given = [given[0], Literal(inputs[1]), Literal(options["nulls_equal"])]
+    elif name == "IsBetween":
+        given.append(Literal(options["closed"]))
+    return Call(_BOOLEAN[name], tuple(given), node)
+
+
+class _Builder(Builder):
+    """What polars means. ``exact``: every part has to have an equal."""
+
+    def __init__(self, schema: polars.Schema, exact: bool) -> None:
+        super().__init__({
+            **{op: partial(self._comparison, op) for op in OPERATORS}, "<=>": self._same, "when": self._when,
+            "starts_with": self._starts_with, "is_null": self._is_null, "is_nan": self._is_nan,
+            "between": self._between, "in": self._is_in,
+        })  # fmt: skip
         self._schema = schema
+        self._exact = exact
 
-    def read(self, node: Any) -> _Filter | None:
-        """The filter of a node. ``None`` for nodes that are not understood."""
-        kind, inner = _named(node)
+    def without_equal(self, node: Condition, error: NoEqual, negate: bool) -> Expression | None:
+        if not self._exact:
+            return None
+        source = getattr(node, "source", None)
+        raise FilterError(
+            f"the polars expression cannot be translated: {_shown(node if source is None else source)}; write the "
+            "filter with pyparq.col()"
+        ) from None
+
+    def test(self, node: Condition) -> Expression:
         try:
-            if kind == "BinaryExpr":
-                return self._binary(node, inner)
-            if kind == "Function":
-                return self._function(inner)
-            if kind == "Ternary":
-                return self._ternary(inner)
-            if kind == "Alias":
-                return self.read(inner[0])
-            if kind == "Column":
-                leaf = self._leaf(node)
-                return None if leaf is None or str(leaf.dtype) != "Boolean" else _Filter(leaf.column == True)  # noqa: E712
-            if _is_constant(node):
-                return _Filter(_truth(node))
-        except (FilterError, KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
-            return None
-        return None
+            return super().test(node)
+        except (FilterError, KeyError, TypeError, ValueError, AttributeError, OverflowError, StopIteration):
+            raise NoEqual("") from None
 
-    # ---- logic
+    def constant(self, value: Any) -> Expression:
+        return _truth(value)
 
-    def _binary(self, node: Any, inner: Any) -> _Filter | None:
-        op = inner["op"]
-        if op in _JOINS:
-            return self._junction(*_operands(node))
-        missing = op.endswith("Validity")
-        op = op.removesuffix("Validity")
-        if op not in _COMPARE:
-            return None
-        leaf, value = self._operand(inner["left"]), inner["right"]
-        if leaf is None:
-            leaf, value, op = self._operand(inner["right"]), inner["left"], _TURNED[op]
-        literal = None if leaf is None else self._literal(value, leaf, op in ("Eq", "NotEq"))
-        if leaf is None or literal is None:
-            return None
-        if not missing:
-            return _Filter(_COMPARE[op](leaf.column, literal))
-        same = AllOf((leaf.column == literal, Not(IsNull(leaf.column.path))))  # eq_missing is never unknown
-        return _Filter(same if op == "Eq" else Not(same))
+    def truth(self, node: Condition) -> Expression:
+        leaf = self._leaf(node)
+        if str(leaf.dtype) != "Boolean":
+            raise NoEqual("")
+        return Compare(leaf.column, "==", True)
 
-    def _junction(self, join: _Join, operands: list[Any]) -> _Filter | None:
-        parts = [self.read(part) for part in operands]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts) and (join is AnyOf or not known):
-            return None
-        expression = join(tuple(part.expression for part in known))
-        return _Filter(expression, len(known) == len(parts) and all(part.exact for part in known))
+    # ---- tests
 
-    def _ternary(self, inner: Any) -> _Filter | None:
+    def _comparison(self, op: str, left: Condition, right: Condition) -> Expression:
+        if isinstance(left, Literal):
+            left, right, op = right, left, OPERATORS[op].flipped
+        leaf = self._leaf(left)
+        return Compare(leaf.column, op, _literal(right, leaf, op in ("==", "!=")))
+
+    def _same(self, left: Condition, right: Condition) -> Expression:
+        """``eq_missing``, which is never unknown."""
+        test = self._comparison("==", left, right)
+        assert isinstance(test, Compare)
+        return AllOf((test, Not(IsNull(test.value))))
+
+    def _when(self, test: Condition, then: Condition, otherwise: Condition) -> Expression:
         """``when(x.is_not_null()).then(…).otherwise(…)`` of truth values, which polars makes of some comparisons."""
-        test = self.read(inner["predicate"])
-        if test is None or not isinstance(getattr(test.expression, "child", test.expression), IsNull):
-            return None  # other tests may be unknown
-        then, otherwise = _truth(inner["truthy"]), _truth(inner["falsy"])
-        return _Filter(AnyOf((AllOf((test.expression, then)), AllOf((Not(test.expression), otherwise)))))
+        found = self.condition(test)
+        if not isinstance(getattr(found, "child", found), IsNull):
+            raise NoEqual("")  # other tests may be unknown
+        assert found is not None
+        first, second = (_truth(part.value) for part in (then, otherwise))  # type: ignore[union-attr]
+        return AnyOf((AllOf((found, first)), AllOf((Not(found), second))))
 
-    def _function(self, inner: Any) -> _Filter | None:
-        inputs, (family, function) = inner["input"], _named(inner["function"])
-        if family == "StringExpr" and function == "StartsWith":
-            leaf = self._leaf(inputs[0])
-            prefix = None if leaf is None else self._literal(inputs[1], leaf, True)
-            if leaf is None or str(leaf.dtype) != "String" or not isinstance(prefix, str):
-                return None
-            return _Filter(leaf.column.starts_with(prefix))
-        if family != "Boolean":
-            return None
-        name, options = _named(function)
-        if name == "Not":
-            found = self.read(inputs[0])
-            return _Filter(Not(found.expression)) if found is not None and found.exact else None
-        leaf = self._operand(inputs[0])
-        if leaf is None:
-            return None
-        if name in ("IsNull", "IsNotNull") and not _is_nested(leaf.dtype):
-            return _Filter(leaf.column.is_null() if name == "IsNull" else leaf.column.is_not_null())
-        if name in ("IsNan", "IsNotNan") and str(leaf.dtype).startswith("Float"):
-            return _Filter(leaf.column.is_nan() if name == "IsNan" else Not(leaf.column.is_nan()))
-        if name == "IsBetween":
-            return self._between(leaf, inputs, options["closed"])
-        return self._is_in(leaf, inputs[1], options["nulls_equal"]) if name == "IsIn" else None
+    def _starts_with(self, tested: Condition, prefix: Condition) -> Expression:
+        leaf = self._leaf(tested)
+        if str(leaf.dtype) != "String":
+            raise NoEqual("")
+        return leaf.column.starts_with(_literal(prefix, leaf, True))
 
-    def _between(self, leaf: _Leaf, inputs: Any, closed: str) -> _Filter | None:
-        low, high = (self._literal(node, leaf, False) for node in inputs[1:3])
-        if low is None or high is None:
-            return None
-        above = leaf.column >= low if closed in ("Both", "Left") else leaf.column > low
-        below = leaf.column <= high if closed in ("Both", "Right") else leaf.column < high
-        return _Filter(AllOf((above, below)))
+    def _is_null(self, tested: Condition) -> Expression:
+        leaf = self._leaf(tested)
+        if str(leaf.dtype).startswith(("List", "Array", "Struct")):
+            raise NoEqual("")
+        return leaf.column.is_null()
 
-    def _is_in(self, leaf: _Leaf, node: Any, nulls_equal: bool) -> _Filter | None:
-        lists = _evaluated(node)
+    def _is_nan(self, tested: Condition) -> Expression:
+        leaf = self._leaf(tested)
+        if not str(leaf.dtype).startswith("Float"):
+            raise NoEqual("")
+        return leaf.column.is_nan()
+
+    def _between(self, tested: Condition, low: Condition, high: Condition, closed: Condition) -> Expression:
+        ends, leaf = closed.value, self._leaf(tested)  # type: ignore[union-attr]
+        above = ">=" if ends in ("Both", "Left") else ">"
+        below = "<=" if ends in ("Both", "Right") else "<"
+        return AllOf((Compare(leaf.column, above, _literal(low, leaf, False)),
+                      Compare(leaf.column, below, _literal(high, leaf, False))))  # fmt: skip
+
+    def _is_in(self, tested: Condition, given: Condition, equal: Condition) -> Expression:
+        leaf, nulls_equal = self._leaf(tested), equal.value  # type: ignore[union-attr]
+        lists = _evaluated(given.value)  # type: ignore[union-attr]
         if len(lists) != 1 or not str(lists.dtype).startswith(("List", "Array")):
-            return None
+            raise NoEqual("")
         has_null, series = lists[0].null_count() > 0, lists[0].drop_nulls()
         if len(series) and not _comparable(leaf.dtype, series.dtype, True):
-            return None
+            raise NoEqual("")
         values = [_python(value, series.dtype) for value in _physical(series)]
         if not all(map(leaf.takes, values)):
-            return None
-        is_null = IsNull(leaf.column.path)
+            raise NoEqual("")
+        is_null = IsNull(leaf.column)
         # A null in the list changes nothing, unless nulls are equal.
         found = leaf.column.isin(values) if values else AllOf((Known(None), is_null))
         if nulls_equal:
             found = AnyOf((found, is_null)) if has_null else AllOf((found, Not(is_null)))
-        return _Filter(found)
+        return found
 
-    # ---- columns and literals
-
-    def _operand(self, node: Any) -> _Leaf | None:
+    def _leaf(self, node: Condition) -> _Leaf:
         """A column that is compared directly, or cast to a type that holds all its values."""
-        kind, inner = _named(node)
-        if kind != "Cast":
-            return self._leaf(node)
-        leaf = self._leaf(inner["expr"])
-        return None if leaf is None else _widened(leaf, _named(inner["dtype"])[1])
-
-    def _leaf(self, node: Any) -> _Leaf | None:
-        path: list[str] = []
-        while True:
-            kind, inner = _named(node)
-            if kind == "Column":
-                path.append(inner)
-                break
-            family, function = _named(inner.get("function")) if kind == "Function" else ("", None)
-            if family != "StructExpr" or _named(function)[0] != "FieldByName":
-                return None
-            path.append(_named(function)[1])
-            node = inner["input"][0]
-        path.reverse()
-        dtype = self._schema[path[0]]
-        for name in path[1:]:
+        if isinstance(node, Call) and node.name == "cast":
+            inner, target = node.arguments
+            return _widened(self._leaf(inner), target.value)  # type: ignore[union-attr]
+        if not isinstance(node, Attribute):
+            raise NoEqual("")
+        dtype = self._schema[node.path[0]]
+        for name in node.path[1:]:
             dtype = next(field.dtype for field in dtype.fields if field.name == name)
-        return _Leaf(ColumnRef(tuple(path)), dtype)
-
-    @staticmethod
-    def _literal(node: Any, leaf: _Leaf, equality: bool) -> Any:
-        """The value that ``leaf`` is compared with. ``None`` where pyparq might compare otherwise than polars."""
-        if not _is_constant(node):
-            return None
-        series = _evaluated(node)
-        if len(series) != 1 or series.null_count() or not _comparable(leaf.dtype, series.dtype, equality):
-            return None
-        value = _python(_physical(series)[0], series.dtype)
-        return value if leaf.takes(value) else None
+        return _Leaf(ColumnRef(node.path), dtype)
 
 
-_COMPARE: dict[str, Callable[[ColumnRef, Any], Expression]] = {
-    "Eq": lambda c, v: c == v, "NotEq": lambda c, v: c != v, "Lt": lambda c, v: c < v, "LtEq": lambda c, v: c <= v,
-    "Gt": lambda c, v: c > v, "GtEq": lambda c, v: c >= v, "EqValidity": lambda c, v: c == v,
-}  # fmt: skip
-_TURNED = {"Eq": "Eq", "NotEq": "NotEq", "EqValidity": "EqValidity", "Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt",
-           "GtEq": "LtEq"}  # fmt: skip
+# ---- literals
+
+
+def _literal(node: Condition, leaf: _Leaf, equality: bool) -> Any:
+    """The value that ``leaf`` is compared with. Raises :class:`NoEqual` where pyparq might compare otherwise than
+    polars."""
+    series = _evaluated(node.value) if isinstance(node, Literal) else []
+    if len(series) != 1 or series.null_count() or not _comparable(leaf.dtype, series.dtype, equality):  # type: ignore[union-attr]
+        raise NoEqual("")
+    value = _python(_physical(series)[0], series.dtype)  # type: ignore[union-attr]
+    if not leaf.takes(value):
+        raise NoEqual("")
+    return value
 
 
 def _named(node: Any) -> tuple[str, Any]:
@@ -355,8 +356,8 @@ def _truth(node: Any) -> Known:
     return Known(found[0])
 
 
-def _widened(leaf: _Leaf, target: Any) -> _Leaf | None:
-    """The column, compared as another type that holds all its values. ``None`` where it may not hold one."""
+def _widened(leaf: _Leaf, target: Any) -> _Leaf:
+    """The column, compared as another type that holds all its values."""
     import polars as pl
 
     if leaf.dtype == pl.Date and target == {"Datetime": ["Microseconds", None]}:
@@ -364,13 +365,13 @@ def _widened(leaf: _Leaf, target: Any) -> _Leaf | None:
     narrow = str(leaf.dtype)
     if target == "String" and narrow.startswith(("Categorical", "Enum")):
         return _Leaf(leaf.column, pl.String())
-    if narrow not in _DIGITS or target not in _DIGITS:
-        return None
     fits, floats = _DIGITS[narrow] <= _DIGITS[target], (narrow.startswith("F"), target.startswith("F"))
     if floats == (False, True):
         return _Leaf(leaf.column, getattr(pl, target)(), math.inf if fits else float(1 << _DIGITS[target]))
     loses_sign = target.startswith("U") and not narrow.startswith("U")
-    return _Leaf(leaf.column, getattr(pl, target)()) if fits and floats[0] == floats[1] and not loses_sign else None
+    if not fits or floats[0] != floats[1] or loses_sign:
+        raise NoEqual("")
+    return _Leaf(leaf.column, getattr(pl, target)())
 
 
 _DIGITS = {
@@ -378,10 +379,6 @@ _DIGITS = {
     "Float16": 11, "Float32": 24, "Float64": 53,
 }  # fmt: skip
 """How many binary digits of an integer the types hold."""
-
-
-def _is_nested(dtype: Any) -> bool:
-    return str(dtype).startswith(("List", "Array", "Struct"))
 
 
 _ALIKE = ("Int", "UInt", "String", "Binary", "Boolean", "Float", "Date", "Time", "Duration")

@@ -1,55 +1,32 @@
-"""Bound predicates: tests on leaves, joined by AND and OR, without NOT.
+"""Bound predicates: tests on leaves and on computed values, joined by AND and OR, without NOT.
 
 The negation of every test is a test, so only "true" has to be computed. A row is kept where the tree of tests is true,
 and a test that meets a null is not true. (``is_null`` is the one exception.) Literals are in the leaf's comparable
 domain, see :mod:`pyparq.format.order`. Everything here can be pickled.
+
+:func:`folded` and :func:`rewritten` are the two ways to walk a predicate.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterable, Iterator
-from decimal import Decimal
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.filters.computed import Computed
-from pyparq.format.hybrid_calendar import meant
-from pyparq.format.order import bound_dtype
+from pyparq.filters.leaf_tests import Bound, Columns, Levels, Literals, Test, looked_up
 from pyparq.format.schema_node import Node
-from pyparq.format.types import LeafType
-from pyparq.kernels import NumberSet
-from pyparq.runtime.text import printable
+from pyparq.index.row_mask import RowMask, Words
 
-VALUE_OPS = (
-    "==",
-    "!=",
-    "<",
-    "<=",
-    ">",
-    ">=",
-    "in",
-    "not in",
-    "starts_with",
-    "not starts_with",
-    "intersects box",
-    "not intersects box",
-)
-"""Operators that look at a value and carry literals."""
+if TYPE_CHECKING:
+    pass
 
-AT_LEAST = "number >="
-"""As ``>=``, but NaN does not pass. Only indexes are asked about it."""
-BOX_OPS = ("intersects box", "not intersects box")
-"""Those of geometries. Their literal is xmin, ymin, xmax, ymax."""
+_Found = TypeVar("_Found")
 
 
-Literals: TypeAlias = Any
-"""A tuple of Python values, or many numbers as one array."""
-
-
-class Constant:
+class Constant(Bound):
     """True or false for every row."""
 
     __slots__ = ("value",)
@@ -57,170 +34,128 @@ class Constant:
     def __init__(self, value: bool) -> None:
         self.value = value
 
-    def columns(self) -> set[int]:
-        return set()
-
-    def tests(self) -> Iterator[Test]:
-        return iter(())
-
-    def computed(self) -> Iterator[Computed]:
-        return iter(())
+    def rows(self, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None) -> RowMask:
+        if num_rows < 0:
+            raise ValueError("a constant predicate needs num_rows")
+        return RowMask.all(num_rows) if self.value else RowMask.none(num_rows)
 
     def __str__(self) -> str:
         return "true" if self.value else "false"
 
-    __repr__ = printable(__str__)
 
-
-class Test:
-    """One test on one leaf.
-
-    ``op`` is one of :data:`VALUE_OPS` or ``is_null is_not_null is_nan is_not_nan null_items``; a null satisfies
-    ``is_null`` and nothing else. ``literals`` holds one value, sorted distinct ones for ``in`` and ``not in`` (an array
-    of the domain's dtype where they are many numbers), none for the ``is_…`` tests; NaN never stands there (binding
-    turns it into ``is_nan`` tests). For ``null_items`` they are the definition levels that mean a null item of a list.
-
-    Null tests ask for the definition level: something is there from ``level`` on (``node.max_def`` for the leaf
-    itself, less for a struct or list around it, which ``name`` then names).
-
-    A test of values on a leaf inside of lists is true for a row where any item passes; with ``none``, where no item
-    does and the outermost list is not null (its values are there from ``level`` on).
-    """
-
-    __slots__ = ("_array", "_sets", "level", "literals", "name", "node", "none", "op")
-    __test__ = False  # pytest: this is no test class
-
-    def __init__(
-        self,
-        node: Node,
-        op: str,
-        literals: Literals = (),
-        *,
-        level: int | None = None,
-        none: bool = False,
-        name: str | None = None,
-    ) -> None:
-        self.node = node
-        self.op = op
-        self.literals = literals
-        self.level = node.max_def if level is None else level
-        self.none = none
-        self.name = name
-        self._array: npt.NDArray[Any] | None = None
-        self._sets: dict[np.dtype[Any], NumberSet] = {}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _test_of, (self.node, self.op, self.literals, self.level, self.none, self.name)
-
-    @property
-    def leaf(self) -> LeafType:
-        return self.node.type
-
-    @property
-    def column(self) -> int:
-        """Ordinal of the leaf."""
-        return self.node.column
-
-    @property
-    def asks_levels(self) -> bool:
-        """Whether levels answer the test, and not values: a null test of a struct or list around the leaf, or of
-        items."""
-        return self.op == "null_items" or (self.level < self.node.max_def and self.op in ("is_null", "is_not_null"))
-
-    @property
-    def literal(self) -> Any:
-        """The value of a test that has one."""
-        return self.literals[0]
-
-    def literal_array(self) -> npt.NDArray[Any]:
-        """The literals as an array of the comparable domain's dtype, made once."""
-        if self._array is None:
-            self._array = domain_array(self.leaf, self.literals)
-        return self._array
-
-    def number_set(self, dtype: np.dtype[Any]) -> NumberSet:
-        """The literals as a set to look up values of this dtype in, made once."""
-        found = self._sets.get(dtype)
-        if found is None:
-            found = self._sets[dtype] = NumberSet(np.asarray(self.literal_array(), dtype))
-        return found
-
-    def columns(self) -> set[int]:
-        return {self.node.column}
-
-    def tests(self) -> Iterator[Test]:
-        yield self
-
-    def computed(self) -> Iterator[Computed]:
-        return iter(())
-
-    def __str__(self) -> str:
-        name = self.name or self.node.dotted
-        if self.op == "null_items":
-            return f"{name} {'not ' if self.none else ''}contains null"
-        if self.node.max_rep and not self.asks_levels:
-            item = format_literal(self.leaf, self.literal) if len(self.literals) else "nan"
-            return f"{name} {'not ' if self.none else ''}contains {item}"
-        if not len(self.literals):
-            return f"{name} {self.op.replace('_', ' ')}"
-        if self.op in ("in", "not in"):
-            shown = [format_literal(self.leaf, v) for v in self.literals[:5]]
-            more = f", … {len(self.literals)} values" if len(self.literals) > 5 else ""
-            return f"{name} {self.op} ({', '.join(shown)}{more})"
-        return f"{name} {self.op.replace('_', ' ')} {format_literal(self.leaf, self.literal)}"
-
-    __repr__ = printable(__str__)
-
-
-def _test_of(node: Node, op: str, literals: Any, level: int, none: bool, name: str | None) -> Test:
-    return Test(node, op, literals, level=level, none=none, name=name)
-
-
-class _Junction:
+class _Junction(Bound):
     __slots__ = ("children",)
+    _word = ""
 
     def __init__(self, children: tuple[Predicate, ...]) -> None:
         self.children = children
 
     def columns(self) -> set[int]:
-        """Ordinals of the leaves that the tests look at."""
-        return {column for child in self.children for column in child.columns()}
+        return set[int]().union(*[child.columns() for child in self.children])
 
-    def tests(self) -> Iterator[Test]:
-        for child in self.children:
-            yield from child.tests()
+    def tests(self) -> Sequence[Test]:
+        return [test for child in self.children for test in child.tests()]
 
-    def computed(self) -> Iterator[Computed]:
-        """The tests of computed values, which :meth:`tests` leaves out: no index of a single leaf answers them."""
-        for child in self.children:
-            yield from child.computed()
+    def computed(self) -> Sequence[Computed]:
+        return [test for child in self.children for test in child.computed()]
+
+    def entries_column(self, columns: Columns) -> int | None:
+        found = {child.entries_column(columns) for child in self.children}
+        return found.pop() if len(found) == 1 else None
+
+    def rows(self, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None) -> RowMask:
+        first, *others = self._grouped(columns)
+        if not others:
+            number = first.entries_column(columns)
+            assert number is not None
+            return looked_up(columns[number], lambda entries: self.rows({number: entries}), within)
+        mask = first.rows(columns, num_rows, levels, within)
+        for child in others:
+            if isinstance(self, And):
+                if not mask:
+                    break
+                mask &= child.rows(columns, num_rows, levels, mask.words)
+            else:
+                open_rows = ~mask.words if within is None else within & ~mask.words
+                mask |= child.rows(columns, num_rows, levels, open_rows)
+        return mask
+
+    def _grouped(self, columns: Columns) -> Sequence[Predicate]:
+        """The children. Those on values of one dictionary-encoded column are grouped together."""
+        groups: dict[Any, list[Predicate]] = {}
+        for k, child in enumerate(self.children):
+            column = child.entries_column(columns)
+            groups.setdefault(("none", k) if column is None else column, []).append(child)
+        if len(groups) == len(self.children):
+            return self.children
+        return [each[0] if len(each) == 1 else type(self)(tuple(each)) for each in groups.values()]  # type: ignore[misc]
+
+    def __str__(self) -> str:
+        return self._word.join(f"({c})" if isinstance(c, (And, Or)) else str(c) for c in self.children)
 
 
 class And(_Junction):
     """True where every child is; at least two children, none of them an ``And`` or a ``Constant``."""
 
     __slots__ = ()
-
-    def __str__(self) -> str:
-        return " and ".join(f"({c})" if isinstance(c, Or) else str(c) for c in self.children)
-
-    __repr__ = printable(__str__)
+    _word = " and "
 
 
 class Or(_Junction):
     """True where any child is; at least two children, none of them an ``Or`` or a ``Constant``."""
 
     __slots__ = ()
-
-    def __str__(self) -> str:
-        return " or ".join(f"({c})" if isinstance(c, And) else str(c) for c in self.children)
-
-    __repr__ = printable(__str__)
+    _word = " or "
 
 
-Predicate = And | Or | Test | Constant | Computed
+Predicate: TypeAlias = And | Or | Test | Constant | Computed
 
 TRUE, FALSE = Constant(True), Constant(False)
+
+
+# ---- walking a predicate
+
+
+def matching_rows(
+    predicate: Predicate, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None
+) -> RowMask:
+    """The rows where ``predicate`` is true (neither false nor unknown).
+
+    ``columns`` holds by leaf ordinal at least ``predicate.columns()``, all of one length, in the leaves'
+    Arrow types (``Node.arrow_type``; dictionary-encoded and large ones too). A leaf inside structs must be
+    null where any of them is. A leaf in a list has one element per item. ``levels`` are needed for leaves in lists and
+    for null tests of groups, ``num_rows`` only for a :class:`Constant`. Rows outside of ``within`` may come out either
+    way: so the later terms of AND and OR look only at rows that those before leave open.
+    """
+    return predicate.rows(columns, num_rows, levels, within)
+
+
+def evaluate_rows(
+    predicate: Predicate, columns: Columns, num_rows: int = -1, levels: Levels = None
+) -> npt.NDArray[np.bool_]:
+    """As :func:`matching_rows`, one bool per row."""
+    return predicate.rows(columns, num_rows, levels).bools()
+
+
+def folded(
+    predicate: Predicate,
+    of_test: Callable[[Any], _Found],
+    all_of: Callable[[list[_Found]], _Found],
+    any_of: Callable[[list[_Found]], _Found],
+) -> _Found:
+    """What the tests and constants are worth, joined: ``of_test`` is asked about each of them."""
+    if not isinstance(predicate, _Junction):
+        return of_test(predicate)
+    parts = [folded(child, of_test, all_of, any_of) for child in predicate.children]
+    return (all_of if isinstance(predicate, And) else any_of)(parts)
+
+
+def rewritten(predicate: Predicate, change: Callable[[Test | Computed], Predicate]) -> Predicate:
+    """The predicate with every test replaced by what ``change`` makes of it."""
+    return folded(predicate, lambda t: t if isinstance(t, Constant) else change(t), conjunction, disjunction)
+
+
+# ---- making a predicate
 
 
 def null_test(node: Node, is_null: bool) -> Predicate:
@@ -230,53 +165,52 @@ def null_test(node: Node, is_null: bool) -> Predicate:
     return Test(node, "is_null" if is_null else "is_not_null")
 
 
+def interval(node: Node, low: Any, high: Any) -> Predicate:
+    """The values from ``low`` to ``high``; ``None`` for an end that is open."""
+    tests: list[Predicate] = [] if low is None else [Test(node, ">=", (low,))]
+    if high is not None:
+        tests.append(Test(node, "<=", (high,)))
+    return conjunction(tests) if tests else null_test(node, False)
+
+
 def disjunction(children: Iterable[Predicate]) -> Predicate:
     """The OR of ``children``, flattened and without constants."""
-    kept: list[Predicate] = []
-    for child in children:
-        if isinstance(child, Constant):
-            if child.value:
-                return TRUE
-        else:
-            kept.extend(child.children if isinstance(child, Or) else (child,))
-    kept = _merged(kept, "==", "in")
-    return Or(tuple(kept)) if len(kept) > 1 else kept[0] if kept else FALSE
+    return _junction(children, Or)
 
 
 def conjunction(children: Iterable[Predicate]) -> Predicate:
     """The AND of ``children``, flattened, without constants; FALSE if ranges on one leaf are disjoint."""
+    return _junction(children, And)
+
+
+def _junction(children: Iterable[Predicate], kind: type[And] | type[Or]) -> Predicate:
+    decisive = kind is Or  # the constant that decides the whole
     kept: list[Predicate] = []
     for child in children:
-        if isinstance(child, Constant):
-            if not child.value:
-                return FALSE
-        else:
-            kept.extend(child.children if isinstance(child, And) else (child,))
-    kept = _merged(kept, "!=", "not in")
+        if not isinstance(child, Constant):
+            kept.extend(child.children if isinstance(child, kind) else (child,))
+        elif child.value is decisive:
+            return TRUE if decisive else FALSE
+    if len(kept) > 1:
+        kept = _merged(kept, *(("==", "in") if decisive else ("!=", "not in")))
     if len(kept) < 2:
-        return kept[0] if kept else TRUE
-    return FALSE if _contradictory(kept) else And(tuple(kept))
+        return kept[0] if kept else FALSE if decisive else TRUE
+    return FALSE if not decisive and _contradictory(kept) else kind(tuple(kept))
 
 
 def _merged(children: list[Predicate], one: str, many: str) -> list[Predicate]:
     """Equality tests of one leaf as one test with all their literals: ``x == 1 or x == 2`` becomes ``x in (1, 2)``.
     Tests of list items are left alone."""
-    groups: dict[int, list[Test]] = {}
-    for child in children:
-        if isinstance(child, Test) and child.op in (one, many) and child.node.max_rep == 0:
-            groups.setdefault(child.node.column, []).append(child)
-    groups = {column: tests for column, tests in groups.items() if len(tests) > 1}
-    if not groups:
-        return children
-    kept: list[Predicate] = []
-    for child in children:
-        found = groups.get(child.node.column) if isinstance(child, Test) and child.op in (one, many) else None
-        if found is None:
-            kept.append(child)
-        elif child is found[0]:
-            literals = sorted({v for test in found for v in _plain(test.literals)})
-            kept.append(Test(found[0].node, many if len(literals) > 1 else one, tuple(literals)))
-    return kept
+    groups: dict[Any, list[Predicate]] = {}
+    for k, child in enumerate(children):
+        equal = isinstance(child, Test) and child.op in (one, many) and child.node.max_rep == 0
+        groups.setdefault(child.column if equal else ("other", k), []).append(child)  # type: ignore[union-attr]
+    return [each[0] if len(each) == 1 else _one_test(each, one, many) for each in groups.values()]
+
+
+def _one_test(tests: Sequence[Any], one: str, many: str) -> Test:
+    literals = sorted({v for test in tests for v in _plain(test.literals)})
+    return Test(tests[0].node, many if len(literals) > 1 else one, tuple(literals))
 
 
 def _plain(literals: Literals) -> Literals:
@@ -290,14 +224,13 @@ def _contradictory(children: list[Predicate]) -> bool:
     """Whether no value passes all range tests on some leaf (``x > 3 and x < 4`` on integers)."""
     tests: dict[int, list[Test]] = {}
     for child in children:
-        if not isinstance(child, Test) or child.node.max_rep > 0:
-            continue  # different items of a list may pass different tests
-        if child.op in _LOWER or child.op in _UPPER:
-            tests.setdefault(child.node.column, []).append(child)
+        # Different items of a list may pass different tests.
+        if isinstance(child, Test) and child.node.max_rep == 0 and child.op in _LOWER | _UPPER:
+            tests.setdefault(child.column, []).append(child)
     for found in tests.values():
-        lows = [_edge(t, 1) for t in found if t.op in _LOWER]
-        highs = [_edge(t, -1) for t in found if t.op in _UPPER]
-        if not lows or not highs:
+        lows = [_edge(t, 1) for t in found if t.op in _LOWER] if len(found) > 1 else []
+        highs = [_edge(t, -1) for t in found if t.op in _UPPER] if lows else []
+        if not highs:
             continue
         # Among equal lower edges the open one is the higher, so its flag (1) sorts behind a closed one's (0).
         low, high = max(lows), min(highs)
@@ -308,63 +241,7 @@ def _contradictory(children: list[Predicate]) -> bool:
 
 def _edge(test: Test, inwards: int) -> tuple[Any, int]:
     """(value, 0 if it is inside the range; ±1 if not, ordering open edges inwards)."""
-    value = test.literal
+    value = test.literals[0]
     if test.op not in ("<", ">"):
         return value, 0
     return (value + inwards, 0) if isinstance(value, int) else (value, inwards)
-
-
-def domain_array(leaf: LeafType, literals: Iterable[Any]) -> npt.NDArray[Any]:
-    """Values of the comparable domain as int64, uint64, float64 or object array."""
-    dtype = domain_dtype(leaf)
-    if isinstance(literals, np.ndarray) and literals.dtype == dtype:
-        return literals
-    values = list(literals)
-    if dtype != np.dtype(object):
-        return np.array(values, dtype)
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
-
-
-def domain_dtype(leaf: LeafType) -> np.dtype[Any]:
-    """dtype of the comparable domain. INT96 has no order in files, so it is compared as nanoseconds, as in memory."""
-    return np.dtype(np.int64) if leaf.kind == "int96" else bound_dtype(leaf)
-
-
-_UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
-
-
-def format_literal(leaf: LeafType, value: Any) -> str:
-    """A literal of the comparable domain as readable text."""
-    kind = leaf.kind
-    if isinstance(value, tuple):
-        return f"({', '.join(map(repr, value))})"
-    if leaf.hybrid:
-        value = meant(leaf, value)
-    if kind == "bool":
-        return "true" if value else "false"
-    if kind == "decimal":
-        return format(Decimal(f"{value}e-{leaf.scale}"), "f")
-    if kind == "date":
-        return str(np.datetime64(value, "D"))
-    if kind in ("timestamp", "int96"):
-        if value == np.iinfo(np.int64).min:  # numpy calls it NaT
-            return f"{value} {leaf.unit or 'ns'}"
-        return str(np.array(value, f"M8[{leaf.unit or 'ns'}]")) + ("Z" if leaf.utc else "")
-    if kind == "time":
-        return _format_time(value * _UNIT_NS[leaf.unit])
-    if isinstance(value, bytes):
-        if kind == "uuid" and len(value) == 16:
-            return str(uuid.UUID(bytes=value))
-        try:
-            return repr(value.decode()) if leaf.is_text else repr(value)
-        except UnicodeDecodeError:
-            return repr(value)
-    return str(value)
-
-
-def _format_time(ns: int) -> str:
-    seconds, fraction = divmod(abs(ns), 1_000_000_000)
-    shown = f"{'-' if ns < 0 else ''}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-    return f"{shown}.{fraction:09d}".rstrip("0") if fraction else shown

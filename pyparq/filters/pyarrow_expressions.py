@@ -12,34 +12,51 @@ filters made here say so.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from pyparq.arrow.schema.ipc_read import HintError, HintSchema
 from pyparq.errors import FilterError, ParquetError
-from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, IsIn, IsNan, IsNull, Known, Not, as_condition
+from pyparq.filters.conditions import Attribute, Builder, Call, Condition, Literal, NoEqual
+from pyparq.filters.expression import (
+    OPERATORS,
+    PARTS,
+    AllOf,
+    AnyOf,
+    Arithmetic,
+    ColumnRef,
+    Compare,
+    Expression,
+    IsIn,
+    IsNan,
+    IsNull,
+    Known,
+    Matches,
+    Not,
+    Value,
+)
+from pyparq.filters.expression import Call as Function
 from pyparq.filters.literal import FLOAT_TYPES
-from pyparq.filters.logic import Expression, is_null_literal
-from pyparq.filters.value_expressions import Arithmetic, Call, CompareValues, Literal, Matches, Value
-from pyparq.format.order import FLOAT_KINDS
+from pyparq.filters.value_array import is_null_literal
 from pyparq.format.schema_tree import SchemaTree
 
-_COMPARE = {
-    "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
+_NAMES = {
+    "and_kleene": "and", "or_kleene": "or", "invert": "not", "equal": "==", "not_equal": "!=", "less": "<",
+    "less_equal": "<=", "greater": ">", "greater_equal": ">=", "add_checked": "+", "subtract_checked": "-",
+    "multiply_checked": "*", "utf8_length": "length",
 }  # fmt: skip
-_ARITHMETIC = {"add_checked": "+", "subtract_checked": "-", "multiply_checked": "*"}
-"""The checked ones, which pyarrow's operators are: the others wrap."""
-_PARTS = ("year", "quarter", "month", "day", "hour", "minute", "second")
+"""Of arithmetic the checked functions, which pyarrow's operators are: the others wrap."""
 _TEXT = {"starts_with": "starts_with", "ends_with": "ends_with", "match_substring": "contains", "match_like": "like"}
+_CUT_OFF = "pyarrow cuts quotients of integers off: write col(…) / …, which keeps the remainder"
 _INSTEAD = {
     "match_substring_regex": "RE2 and Python differ: write col(…).matches(…)",
     "utf8_lower": "pyarrow and Python differ in some letters: write col(…).lower()",
     "utf8_upper": "pyarrow and Python differ in some letters: write col(…).upper()",
-    "divide_checked": "pyarrow cuts quotients of integers off: write col(…) / …, which keeps the remainder",
-    "divide": "pyarrow cuts quotients of integers off: write col(…) / …, which keeps the remainder",
+    "divide_checked": _CUT_OFF,
+    "divide": _CUT_OFF,
     "cast": "columns are compared as they are: leave the cast out",
 }
 
@@ -48,15 +65,19 @@ def as_expression(expression: Any, tree: SchemaTree) -> Expression:
     """The filter that is true, false and unknown where ``expression`` is. Raises :class:`FilterError` with the part
     that has no such filter."""
     try:
-        reader = _Reader(*_stored(expression), tree)
-        found = reader.read()
+        condition = _tree(*_stored(expression))
+        computes = isinstance(condition, Call) and condition.name in (*_ARITHMETIC, *_FUNCTIONS)
+        if computes or (isinstance(condition, Literal) and not isinstance(condition.value, bool | None)):
+            raise FilterError(f"the expression {expression} of pyarrow is no condition: compare it with a value")
+        found = _Builder(tree).condition(condition)
     except ParquetError:
         raise
+    except RecursionError:
+        raise FilterError("the expression of pyarrow nests more than 200 computations or conditions") from None
     except (HintError, ValueError, IndexError, KeyError, AttributeError) as error:
         raise FilterError(f"the expression of pyarrow cannot be read: {error}; write it with col()") from None
-    if not isinstance(found, ColumnRef) and isinstance(found, Value):
-        raise FilterError(f"the expression {expression} of pyarrow is no condition: compare it with a value")
-    return as_condition(found)
+    assert found is not None
+    return found
 
 
 def _stored(expression: Any) -> tuple[list[tuple[str, str]], list[Any]]:
@@ -73,110 +94,96 @@ def _stored(expression: Any) -> tuple[list[tuple[str, str]], list[Any]]:
     return tokens, [column[0] for column in file.get_batch(0).columns]
 
 
-class _Call(NamedTuple):
-    """A call, and its arguments as far as they are read."""
-
-    name: str
-    arguments: list[Expression]
-    options: dict[str, Any]
-
-
-class _Reader:
-    """Reads the tokens from the front."""
-
-    def __init__(self, tokens: list[tuple[str, str]], literals: list[Any], tree: SchemaTree) -> None:
-        self.rest = tokens[::-1]
-        self._literals = literals
-        self._tree = tree
-
-    def read(self) -> Expression:
-        # Not recursive: a chain of conditions is as deep as it is long.
-        calls: list[_Call] = []
-        while True:
-            found = self._next(calls)
-            if found is None:
-                continue
-            if not calls:
-                return found
-            calls[-1].arguments.append(found)
-
-    def _next(self, calls: list[_Call]) -> Expression | None:
-        """The value of the next token. ``None`` if there is more to read of the innermost call."""
-        kind, name = self.rest.pop()
-        if kind == "field_ref":
-            return ColumnRef((name,))
-        if kind == "nested_field_ref":
-            return ColumnRef(tuple(self.rest.pop()[1] for _ in range(int(name))))
-        if kind == "literal":
-            return _literal(self._literals[int(name)])
-        if kind == "end":
-            return self._call(*calls.pop())
+def _tree(tokens: list[tuple[str, str]], literals: list[Any]) -> Condition:
+    """The tokens as a tree. Options are the last argument of a call. Not recursive: a chain of conditions is as deep as
+    it is long."""
+    rest, calls = tokens[::-1], list[tuple[str, list[Condition], list[Condition]]]()
+    while True:
+        kind, name = rest.pop()
+        found: Condition
         if kind == "call":
-            calls.append(_Call(name, [], {}))
-        elif kind == "options":
-            calls[-1].options.update(self._literals[int(name)].as_py())
+            calls.append((_NAMES.get(name, name), [], []))
+            continue
+        if kind == "options":
+            calls[-1][2].append(Literal(literals[int(name)].as_py()))
+            continue
+        if kind == "field_ref":
+            found = Attribute((name,))
+        elif kind == "nested_field_ref":
+            found = Attribute(tuple(rest.pop()[1] for _ in range(int(name))))
+        elif kind == "literal":
+            scalar = literals[int(name)]
+            found = Literal(scalar.as_py() if str(scalar.type) in ("bool", "null") else scalar)
+        elif kind == "end":
+            function, arguments, options = calls.pop()
+            found = _joined(function, (*arguments, *options))
         else:
             raise ValueError(f"{kind} is not known")
-        return None
+        if not calls:
+            return found
+        calls[-1][1].append(found)
 
-    def _call(self, name: str, arguments: list[Any], options: dict[str, Any]) -> Expression:
-        if name in ("and_kleene", "or_kleene"):
-            left, right = map(as_condition, arguments)
-            return left & right if name == "and_kleene" else left | right
-        if name == "invert":
-            return Not(as_condition(arguments[0]))
-        if name in _COMPARE:
-            return self._comparison(_COMPARE[name], *arguments)
-        if name in _ARITHMETIC or name == "negate_checked":
-            left, right = arguments if name in _ARITHMETIC else (arguments[0], Literal(-1))
-            self._refuse_floats(name, left, right)
-            if any(isinstance(side, Literal) and _is_decimal(side.value) for side in (left, right)):
-                raise FilterError(f"{name} of decimals may be rounded in pyarrow: write it with col()")
-            return Arithmetic(_ARITHMETIC.get(name, "*"), left, right, strict=True)
-        if name in _PARTS:
-            return Call(name, arguments[0], strict=True)
-        if name == "utf8_length":
-            return Call("length", arguments[0])
-        if name in _TEXT:
-            return _text_test(name, arguments[0], options)
-        maker = _OF_COLUMN.get(name)
-        if maker is not None and isinstance(arguments[0], ColumnRef):
-            return maker(arguments[0], options, self._kind(arguments[0].path))
-        why = _INSTEAD.get(name, "write it with col()")
-        raise FilterError(f"{name}({', '.join(map(repr, arguments))}) of pyarrow cannot be translated: {why}")
 
-    def _comparison(self, op: str, left: Any, right: Any) -> Expression:
-        """In pyarrow NaN is neither equal to anything nor above it, and a comparison with null is null."""
-        if isinstance(left, Known) or isinstance(right, Known):
-            return self._with_truth(op, left, right)
-        for side in (left, right):
-            if isinstance(side, Literal) and is_null_literal(side.value):
-                return Known(None)
-        if isinstance(left, Literal) and not isinstance(right, Literal):
-            left, right, op = right, left, _FLIPPED[op]
-        if not isinstance(right, Literal):
-            self._refuse_floats(op, left, right)
-            return CompareValues(left, op, right)
-        if _is_nan(right.value):  # nothing equals NaN, and nothing is above or below it
-            both = left == 0.0, left != 0.0
-            return AnyOf(both) if op == "!=" else AllOf(both)
-        if not isinstance(left, ColumnRef):
-            return CompareValues(left, op, right.value)
-        if self._has_floats(left) and _is_decimal(right.value):
-            right = Literal(float(right.value.as_py()))
-        found: Expression = Compare(left.path, op, right.value)
-        if self._has_floats(left) and op in (">", ">="):
-            return AllOf((found, Not(IsNan(left.path))))
-        return found
+def _joined(name: str, arguments: tuple[Condition, ...]) -> Call:
+    """A call. Chains of AND and OR are kept flat."""
+    if name in ("and", "or"):
+        inner = (a.arguments if isinstance(a, Call) and a.name == name else (a,) for a in arguments)
+        arguments = tuple(part for parts in inner for part in parts)
+    return Call(name, arguments)
 
-    def _with_truth(self, op: str, left: Any, right: Any) -> Expression:
-        """``flag == true``: literals that are conditions are read as such."""
-        column, literal = (left, right) if isinstance(right, Known) else (right, left)
-        if literal.value is None:
-            return Known(None)
-        if isinstance(column, ColumnRef) and op in ("==", "!="):
-            return Compare(column.path, op, literal.value)
-        raise FilterError(f"{column!r} {op} {literal!r} of pyarrow cannot be translated: write it with col()")
+
+_ARITHMETIC = ("+", "-", "*", "negate_checked")
+_FUNCTIONS = (*PARTS, "length")
+
+
+class _Builder(Builder):
+    """What pyarrow means."""
+
+    def __init__(self, tree: SchemaTree) -> None:
+        super().__init__({
+            **{op: partial(self._comparison, op) for op in OPERATORS},
+            **{name: partial(self._text, name) for name in _TEXT}, "is_in": self._is_in, "is_null": self._is_null,
+            "is_valid": lambda tested: Not(IsNull(self._column(tested))),
+            "is_nan": lambda tested: IsNan(self._column(tested)),
+        })  # fmt: skip
+        self._tree = tree
+
+    def without_equal(self, node: Condition, error: NoEqual, negate: bool) -> Expression | None:
+        part = node if error.node is None else error.node
+        name = part.name if isinstance(part, Call) else str(part)
+        why = str(error) or _INSTEAD.get(name, "write it with col()")
+        raise FilterError(f"{_shown(part)} of pyarrow cannot be translated: {why}") from None
+
+    def constant(self, value: Any) -> Expression:
+        if value is None or isinstance(value, bool):
+            return Known(value)
+        raise NoEqual("a condition must compare a column with a value")
+
+    def truth(self, node: Condition) -> Expression:
+        return Compare(self.value(node), "==", True)
+
+    # ---- values
+
+    def value(self, node: Condition) -> Any:
+        """A column or what is computed from some; the value of a literal."""
+        if isinstance(node, Literal):
+            return node.value
+        if isinstance(node, Attribute):
+            return ColumnRef(node.path)
+        if isinstance(node, Call) and node.name in _ARITHMETIC:
+            left, right = (self.value(argument) for argument in (*node.arguments[:2], Literal(-1))[:2])
+            self._refuse_floats(node.name, left, right)
+            if _is_decimal(left) or _is_decimal(right):
+                raise FilterError(f"{node.name} of decimals may be rounded in pyarrow: write it with col()")
+            return Arithmetic("*" if node.name == "negate_checked" else node.name, left, right, strict=True)
+        if isinstance(node, Call) and node.name in _FUNCTIONS:
+            return Function(node.name, self.value(node.arguments[0]), strict=node.name != "length")
+        raise NoEqual("", node)
+
+    def _column(self, node: Condition) -> ColumnRef:
+        if not isinstance(node, Attribute):
+            raise NoEqual("write it with col()")
+        return ColumnRef(node.path)
 
     def _refuse_floats(self, what: str, *sides: Any) -> None:
         for side in sides:
@@ -186,21 +193,75 @@ class _Reader:
                 )
 
     def _has_floats(self, value: Value) -> bool:
-        return any(self._kind(path) in FLOAT_KINDS for path in value._columns())
+        return any(self._kind(path) in FLOAT_TYPES for path in value._columns())
 
     def _kind(self, path: Any) -> str:
         node = self._tree.find(path)
         return node.type.kind if node.is_leaf else ""
 
+    # ---- tests
 
-_FLIPPED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+    def _comparison(self, op: str, first: Condition, second: Condition) -> Expression:
+        """In pyarrow NaN is neither equal to anything nor above it, and a comparison with null is null."""
+        left, right = self.value(first), self.value(second)
+        if not isinstance(left, Value):
+            left, right, op = right, left, OPERATORS[op].flipped
+        if is_null_literal(left) or is_null_literal(right):
+            return Known(None)
+        if isinstance(right, bool) and (not isinstance(left, ColumnRef) or op not in ("==", "!=")):
+            raise NoEqual("write it with col()")
+        if isinstance(right, Value) or not isinstance(left, Value):
+            self._refuse_floats(op, left, right)
+            return Compare(left, op, right)
+        if _is_nan(right):  # nothing equals NaN, and nothing is above or below it
+            both = left == 0.0, left != 0.0
+            return AnyOf(both) if op == "!=" else AllOf(both)
+        if not isinstance(left, ColumnRef):
+            return Compare(left, op, right)
+        if self._has_floats(left) and _is_decimal(right):
+            right = float(right.as_py())
+        found: Expression = Compare(left, op, right)
+        if self._has_floats(left) and op in (">", ">="):
+            return AllOf((found, Not(IsNan(left))))
+        return found
+
+    def _text(self, name: str, tested: Condition, given: Condition) -> Expression:
+        options = given.value  # type: ignore[union-attr]
+        if options.get("ignore_case"):
+            raise FilterError(f"{name} with ignore_case of pyarrow cannot be translated: write col(…).ilike(…)")
+        return Matches(self.value(tested), _TEXT[name], options["pattern"], "\\" if name == "match_like" else "")
+
+    def _is_in(self, tested: Condition, given: Condition) -> Expression:
+        """``null_matching_behavior``: a null is found among nulls, or it is nowhere, or the answer is null."""
+        column, options = self._column(tested), given.value  # type: ignore[union-attr]
+        values, nulls, kind = list(options["value_set"]), options["null_matching_behavior"], self._kind(column.path)
+        if kind in FLOAT_TYPES:  # pyarrow rounds floats and decimals to the type of the column
+            with np.errstate(over="ignore"):
+                values = [FLOAT_TYPES[kind](v) if isinstance(v, (float, Decimal)) else v for v in values]
+        known = [value for value in values if value is not None]
+        if kind == "date" and any(isinstance(v, dt.datetime) and v.time() != dt.time() for v in known):
+            raise FilterError("is_in of pyarrow cuts points in time to dates: give dates")
+        if any(map(_is_nan, known)):
+            raise FilterError("is_in of pyarrow with NaN cannot be translated: write col(…).is_nan()")
+        if nulls == 3:
+            return IsIn(column, values)
+        found = IsIn(column, known)
+        if nulls == 2:
+            return AllOf((found, AnyOf((Known(None), Not(IsNull(column)))))) if not known else found
+        present: Expression = AllOf((found, Not(IsNull(column))))
+        return AnyOf((present, IsNull(column))) if nulls == 0 and None in values else present
+
+    def _is_null(self, tested: Condition, given: Condition) -> Expression:
+        column, options = self._column(tested), given.value  # type: ignore[union-attr]
+        if options.get("nan_is_null") and self._kind(column.path) in FLOAT_TYPES:
+            return AnyOf((IsNull(column), AllOf((Not(IsNull(column)), IsNan(column)))))
+        return IsNull(column)
 
 
-def _literal(scalar: Any) -> Expression:
-    value = scalar.as_py() if str(scalar.type) in ("bool", "null") else scalar
-    if value is None or isinstance(value, bool):
-        return Known(value)
-    return Literal(value)
+def _shown(node: Condition) -> str:
+    if isinstance(node, Call):
+        return f"{node.name}({', '.join(map(_shown, node.arguments))})"
+    return repr(ColumnRef(node.path)) if isinstance(node, Attribute) else repr(getattr(node, "value", node))
 
 
 def _is_nan(value: Any) -> bool:
@@ -209,44 +270,5 @@ def _is_nan(value: Any) -> bool:
     return bool(value != value)
 
 
-def _text_test(name: str, value: Any, options: dict[str, Any]) -> Expression:
-    if options.get("ignore_case"):
-        raise FilterError(f"{name} with ignore_case of pyarrow cannot be translated: write col(…).ilike(…)")
-    pattern = options["pattern"]
-    return Matches(value, _TEXT[name], pattern, "\\" if name == "match_like" else "")
-
-
 def _is_decimal(value: Any) -> bool:
     return hasattr(value, "as_py") and str(value.type).startswith("decimal")
-
-
-def _is_in(column: ColumnRef, options: dict[str, Any], kind: str) -> Expression:
-    """``null_matching_behavior``: a null is found among nulls, or it is nowhere, or the answer is null."""
-    values, nulls = list(options["value_set"]), options["null_matching_behavior"]
-    if kind in FLOAT_TYPES:  # pyarrow rounds floats and decimals to the type of the column
-        with np.errstate(over="ignore"):
-            values = [FLOAT_TYPES[kind](v) if isinstance(v, (float, Decimal)) else v for v in values]
-    known = [value for value in values if value is not None]
-    if kind == "date" and any(isinstance(v, dt.datetime) and v.time() != dt.time() for v in known):
-        raise FilterError("is_in of pyarrow cuts points in time to dates: give dates")
-    if any(map(_is_nan, known)):
-        raise FilterError("is_in of pyarrow with NaN cannot be translated: write col(…).is_nan()")
-    if nulls == 3:
-        return IsIn(column.path, values)
-    found = IsIn(column.path, known)
-    if nulls == 2:
-        return AllOf((found, AnyOf((Known(None), Not(IsNull(column.path)))))) if not known else found
-    there: Expression = AllOf((found, Not(IsNull(column.path))))
-    return AnyOf((there, IsNull(column.path))) if nulls == 0 and None in values else there
-
-
-def _is_null(column: ColumnRef, options: dict[str, Any], kind: str) -> Expression:
-    if options.get("nan_is_null") and kind in FLOAT_KINDS:
-        return AnyOf((IsNull(column.path), AllOf((Not(IsNull(column.path)), IsNan(column.path)))))
-    return IsNull(column.path)
-
-
-_OF_COLUMN: dict[str, Callable[[ColumnRef, dict[str, Any], str], Expression]] = {
-    "is_in": _is_in, "is_null": _is_null, "is_valid": lambda column, *_: Not(IsNull(column.path)),
-    "is_nan": lambda column, *_: IsNan(column.path),
-}  # fmt: skip

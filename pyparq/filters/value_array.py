@@ -1,4 +1,8 @@
-"""Many literals as one array of numbers: one Python object per literal would take longer than the search."""
+"""Literals that users give, as Python values: scalars and arrays of numpy, pandas, pyarrow and polars.
+
+Points in time stay exact: as Python objects they would lose nanoseconds, or need pandas. Many numbers stay one array:
+one Python object per literal would take longer than the search.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,149 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.exchange import arrays_from_arrow, column_from_nanoarrow, field_from_nanoarrow
-from pyparq.format.types import LeafType
+from pyparq.filters.times import UNIT_NS, Instant
+from pyparq.format.types import DataType, LeafType
+from pyparq.runtime.text import printable
 
 MANY = 256
 """Fewer values than this may as well be Python objects."""
 
 Numbers = npt.NDArray[Any]
+
+NARROW_FLOATS: dict[str, Any] = {
+    "float16": np.float16, "halffloat": np.float16, "float32": np.float32, "float": np.float32,
+    "Float32": np.float32, "float[pyarrow]": np.float32, "halffloat[pyarrow]": np.float16,
+}  # fmt: skip
+"""Float types narrower than Python's, by the names of numpy, pyarrow, pandas and polars."""
+
+_TIMES = ("timestamp[", "time64[", "date64[", "duration[", "Datetime(", "Duration(", "Time")
+"""Prefixes of the names of exact times in pyarrow, pandas (over pyarrow) and polars."""
+
+
+_NULL_TYPES = frozenset(("NoneType", "NAType", "NaTType"))
+
+
+# ---- one value
+
+
+def is_null_literal(value: object) -> bool:
+    """None, ``pandas.NA``, ``NaT`` of pandas or numpy, a null of pyarrow (told by type name: neither is imported)."""
+    name = type(value).__name__
+    if name in _NULL_TYPES:
+        return True
+    if name in ("datetime64", "timedelta64"):
+        return bool(value != value)
+    return name.endswith("Scalar") and not getattr(value, "is_valid", True)
+
+
+def plain(value: Any) -> Any:
+    """A Python number for a numpy number, the content of a 0-d array or a pyarrow scalar. Anything else is returned
+    unchanged."""
+    if isinstance(value, np.generic):
+        if isinstance(value, (np.datetime64, np.timedelta64)):
+            return value
+        if isinstance(value, np.floating):
+            # float32's own shortest digits are kept for decimals; longdouble must not lose any.
+            exceeds = isinstance(value, np.longdouble) and not isinstance(value, float)
+            return value if exceeds else _float(value)
+        return value.item()
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return plain(value[()])
+    if hasattr(value, "as_py"):
+        exact = _exact_scalar(value)
+        if exact is not None:
+            return exact
+        inside = value.as_py()
+        narrow = NARROW_FLOATS.get(str(value.type))
+        return inside if narrow is None or inside is None else _float(narrow(inside))
+    return value
+
+
+class _ShortFloat(float):
+    """A float that came from a narrower numpy type: prints with that type's digits."""
+
+    __slots__ = ("text",)
+    text: str
+
+    @printable
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, float):
+        return float(value)
+    short = _ShortFloat(value)
+    short.text = str(value)
+    return short
+
+
+def _exact_scalar(scalar: Any) -> Any:
+    """The value of a pyarrow scalar. ``None`` if it is null or no point in time."""
+    name, ticks = str(scalar.type), getattr(scalar, "value", None)
+    if not name.startswith(_TIMES) or ticks is None:
+        return None
+    unit = name[name.index("[") + 1 :].split("]")[0].split(",")[0]
+    return _exact(name.split("[")[0], unit, "tz=" in name, ticks)
+
+
+def _exact(kind: str, unit: str, aware: bool, ticks: int) -> Any:
+    if kind == "timestamp":
+        return Instant(ticks * UNIT_NS[unit], aware)
+    if kind == "date64":
+        return Instant(ticks * UNIT_NS["ms"], False)
+    return np.array(ticks, "M8[D]" if kind == "date" else f"m8[{unit}]")[()]
+
+
+# ---- collections
+
+
+def list_of_values(values: Any) -> tuple[Any, ...] | ValueArray:
+    """The values of a collection: Python's, or one array of many numbers. The scalars of pyarrow and numpy are slower,
+    and masked ones are no longer None."""
+    many = _many_numbers(values)
+    if many is not None:
+        return many
+    name = str(getattr(values, "type", getattr(values, "dtype", "")))
+    narrow = NARROW_FLOATS.get(name)
+    if narrow is not None:  # keep their own digits, which Python's floats would lose
+        known = values.to_pylist() if hasattr(values, "to_pylist") else values.tolist() if _counts(values) else values
+        return tuple(None if is_null_literal(value) else narrow(value) for value in known)
+    exact = _exact_values(values) if name.startswith(_TIMES) else None
+    if exact is not None:
+        return exact
+    if hasattr(values, "to_pylist"):
+        return tuple(values.to_pylist())
+    if _counts(values) and getattr(values.dtype, "itemsize", 8) <= 8:
+        return tuple(values.tolist())
+    return tuple(values)
+
+
+def _counts(values: Any) -> bool:
+    return hasattr(values, "dtype") and getattr(values.dtype, "kind", "") in ("b", "i", "u", "f", "U", "S")
+
+
+def _exact_values(values: Any) -> tuple[Any, ...] | None:
+    """The values of an array or series of exact times, ``None`` for nulls. ``None`` for one that is no Arrow array."""
+    if not (hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")):
+        return None
+    schema, arrays = arrays_from_arrow(values)
+    type_ = field_from_nanoarrow(schema).type
+    if type_.dictionary is not None or type_.kind not in ("timestamp", "time", "date", "duration"):
+        return None
+    found: list[Any] = []
+    for array in arrays:
+        column = column_from_nanoarrow(array, type_)
+        valid = column.valid_mask()
+        ticks = column.values().tolist()
+        known = [True] * len(ticks) if valid is None else valid.tolist()
+        found += [_of_type(type_, tick) if is_valid else None for tick, is_valid in zip(ticks, known, strict=True)]
+    return tuple(found)
+
+
+def _of_type(type_: DataType, ticks: int) -> Any:
+    kind = type_.kind if type_.format != "tdm" else "date64"
+    return _exact(kind, type_.unit or "D", bool(type_.timezone), ticks)
 
 
 class ValueArray:
@@ -55,7 +196,7 @@ class ValueArray:
         return self._found[key]
 
 
-def value_array(values: Any) -> ValueArray | None:
+def _many_numbers(values: Any) -> ValueArray | None:
     """The values of a numpy array, a pandas Series over one, an Arrow array or column, or a list or set of Python
     numbers of one type, if they are many numbers. ``None`` for anything else."""
     try:

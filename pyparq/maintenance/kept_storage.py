@@ -21,10 +21,9 @@ from pyparq.arrow.table import Table
 from pyparq.datasets.common_schema import DECIMAL_STORAGE, tree_of
 from pyparq.datasets.dataset import Dataset, dataset_of, files_of
 from pyparq.errors import ColumnNotFoundError, SchemaError
-from pyparq.filters.constant_folding import simplified
-from pyparq.filters.expression import Expression, tested_paths
+from pyparq.filters.expression import Expression, simplified, tested_paths
 from pyparq.filters.given import as_expression
-from pyparq.filters.variant_paths import named_node
+from pyparq.filters.variants import named_node
 from pyparq.format import hybrid_calendar
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.nesting import Shape, shape_of

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.errors import ParquetError, SchemaError
-from pyparq.filters.literal import describe
-from pyparq.filters.predicate import format_literal
+from pyparq.filters.literal import describe, format_literal
 from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node

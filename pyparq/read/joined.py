@@ -18,8 +18,8 @@ import numpy as np
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import keep
 from pyparq.errors import ChecksumError, CorruptFileError, DataError, LimitError, ParquetError
-from pyparq.filters.predicate import Constant, Predicate
-from pyparq.filters.row_tests import EntryLevels, matching_rows
+from pyparq.filters.leaf_tests import EntryLevels
+from pyparq.filters.predicate import Constant, Predicate, matching_rows
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask, Words

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
-from pyparq.filters.tuple_filters import OPERATORS
-from pyparq.filters.variant_paths import variant_path
+from pyparq.filters.given import TUPLE_OPERATORS
+from pyparq.filters.variants import variant_path
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -151,7 +151,7 @@ def _is_filter(given: Any) -> bool:
     if isinstance(given, Expression):
         return True
     tests = [item for item in given if isinstance(item, tuple)] if isinstance(given, (list, tuple)) else []
-    return any(len(test) == 3 and test[1] in OPERATORS for test in tests)
+    return any(len(test) == 3 and test[1] in TUPLE_OPERATORS for test in tests)
 
 
 def _output(node: Node, columns: set[int] | None, fields: FileFields) -> Output:

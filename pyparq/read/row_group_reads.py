@@ -8,8 +8,8 @@ from dataclasses import replace
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.table import Batch
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, ParquetError, located, reading
-from pyparq.filters.predicate import Constant, Predicate
-from pyparq.filters.row_tests import EntryLevels, matching_rows
+from pyparq.filters.leaf_tests import EntryLevels
+from pyparq.filters.predicate import Constant, Predicate, matching_rows
 from pyparq.format.schema_node import Node
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges

@@ -1,4 +1,4 @@
-"""Converts a PySpark ``Column`` to a tree of :mod:`pyparq.spark.conditions`.
+"""Converts a PySpark ``Column`` to a tree of :mod:`pyparq.filters.conditions`.
 
 A classic session keeps it as a tree in the JVM, Spark Connect as a message. Neither is read as printed text.
 """
@@ -10,10 +10,10 @@ from contextlib import suppress
 from typing import Any
 
 from pyparq.errors import FilterError
-from pyparq.spark.conditions import Attribute, Call, Condition, Literal, Other
-from pyparq.spark.sql_conditions import parsed
+from pyparq.filters.conditions import Attribute, Call, Condition, Literal, Other
+from pyparq.spark.translate import parsed
 
-_SAME = {"==": "=", "not": "!", "isnotnull": "isnotnull", "date": "to_date"}
+_SAME = {"=": "==", "!": "not"}
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 

@@ -1,9 +1,19 @@
-"""Literals of Spark as the values that a column is compared with, by Spark's rules for types that differ."""
+"""Literals of Spark: the values that a column is compared with, by Spark's rules for types that differ, and clocks.
+
+Time zones go by Spark's names, and clock times in them are the instants that ``java.time`` computes: a clock time that
+is skipped (when daylight saving begins) is moved later by the skipped time. A clock time that occurs twice is the first
+of the two. Old times have the zone's local mean time.
+
+In filters of pyparq's own, literals without a zone get one. Text, dates, numpy's ``datetime64`` and Arrow's values are
+clock times in the session's zone (``spark.sql.session.timeZone``). A ``datetime`` without a zone is in the zone of this
+Python process, as everywhere in PySpark.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -11,11 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.filters.temporal import timestamp_ns
+from pyparq.errors import FilterError, OptionError
+from pyparq.filters.conditions import Literal, NoEqual
+from pyparq.filters.expression import Expression, ValueTest
+from pyparq.filters.times import Instant, timestamp_ns
+from pyparq.filters.value_array import plain
+from pyparq.format.hybrid_calendar import java_zone
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
-from pyparq.spark.conditions import Literal
-from pyparq.spark.zones import as_datetime64, instant_us, wall_us, zone_of
 
 _EXACT = 1 << 53
 """Integers up to here are all doubles."""
@@ -28,10 +41,6 @@ _MOST_DIGITS = 38
 _CLOCK = re.compile(
     r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2})(:\d{2}(?:\.\d{1,6})?)?\d*)?(Z|[+-]\d{2}:\d{2})?", re.ASCII
 )
-
-
-class NoEqual(Exception):
-    """Part of a condition that pyparq has nothing for; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -245,3 +254,126 @@ _MAKERS: dict[str, Callable[[Any, LeafType], Any]] = {
     **dict.fromkeys(("binary", "fixed", "bson", "uuid"), _bytes), "date": _date,
     "timestamp": _moment, "int96": _moment,
 }  # fmt: skip
+
+
+# ---- points in time in filters of our own
+
+_MOMENTS = (str, dt.date, np.datetime64, Instant)
+
+
+def in_zone(expression: Expression, leaf: LeafType, zone: str) -> Expression:
+    """The test with its literals as UTC where the column, a ``leaf`` of this type, holds instants, and as clocks of the
+    session's ``zone`` where it holds dates or times without a zone. ``zone`` is ``""`` where it is not known.
+
+    Raises :class:`FilterError` for a literal that needs a zone that is not known.
+    """
+    if leaf.kind not in ("timestamp", "int96", "date"):
+        return expression
+    change = _to_instant if leaf.kind == "int96" or leaf.utc else _to_wall
+    if not isinstance(expression, ValueTest):
+        return expression
+    return expression.with_literals(lambda value: _changed(value, change, zone))
+
+
+def _changed(value: Any, change: Callable[[Any, str], Any], zone: str) -> Any:
+    if hasattr(value, "as_py") and hasattr(value, "type"):  # pyarrow's scalars
+        value = plain(value)
+    return change(value, zone) if isinstance(value, _MOMENTS) and value == value else value
+
+
+def _to_instant(value: Any, zone: str) -> Any:
+    """A point in time as UTC."""
+    if isinstance(value, dt.datetime) and not hasattr(value, "asm8") and value.tzinfo is None:
+        return as_datetime64(_local_us(value))
+    try:
+        found = timestamp_ns(value)
+    except ValueError:
+        return value  # the comparison raises the error
+    if found is None or found[1]:
+        return value
+    us, rest = divmod(found[0], 1000)
+    instant = instant_us(int(us), zone_of(_known(zone, value)))
+    exact = isinstance(rest, int) and rest and abs(instant) < 9_000_000_000_000_000
+    return np.datetime64(1000 * instant + int(rest), "ns") if exact else as_datetime64(instant)
+
+
+def _local_us(value: dt.datetime) -> int:
+    """A clock of this process's zone, as PySpark reads it."""
+    return int(time.mktime(value.timetuple())) * 1_000_000 + value.microsecond
+
+
+def _to_wall(value: Any, zone: str) -> Any:
+    """An instant as the session's clocks show it; what has no zone stays as it is."""
+    if not isinstance(value, (dt.datetime, Instant)):
+        return value
+    found = timestamp_ns(value)
+    if found is None or not found[1]:
+        return value
+    return as_datetime64(wall_us(int(found[0] // 1000), zone_of(_known(zone, value))))
+
+
+def _known(zone: str, value: Any) -> str:
+    if not zone:
+        raise FilterError(
+            f"{value!s} has no time zone, and a data source is not told that of the session: give the option "
+            "time_zone, such as 'Europe/Berlin', or write the zone, as in '2024-01-31 12:00:00+01:00'"
+        )
+    return zone
+
+
+# ---- zones and clocks
+
+_CYCLE_SECONDS = 146_097 * 86_400
+"""The Gregorian calendar repeats after so long."""
+_FIRST, _LAST = -62_135_596_800, 253_402_300_799
+"""Seconds of the years 1 to 9999, which are all that Python's dates have."""
+
+
+def zone_of(name: str) -> dt.tzinfo:
+    """The zone with Java's name: a region, an offset or a short name.
+
+    Raises :class:`OptionError` for a name that this machine has no zone for.
+    """
+    found = java_zone(name)
+    if found is None:
+        raise OptionError(
+            f"the time zone {name!r} is not known to this machine's Python: give spark.sql.session.timeZone a region "
+            "like 'Europe/Berlin' or an offset like '+02:00' (pip install tzdata brings the regions)"
+        )
+    return found
+
+
+def offset_at(wall: int, zone: dt.tzinfo) -> int:
+    """Seconds by which a clock of the zone is ahead of UTC while it shows ``wall`` (seconds since 1970)."""
+    cycles = 0
+    if not _FIRST <= wall <= _LAST:  # as in the first and in the last four centuries that Python knows
+        year_one = wall < _FIRST
+        start = _FIRST if year_one else _LAST + 1 - _CYCLE_SECONDS
+        cycles = (wall - start) // _CYCLE_SECONDS
+    shown = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=wall - cycles * _CYCLE_SECONDS)
+    offset = zone.utcoffset(shown) if isinstance(zone, dt.timezone) else shown.replace(tzinfo=zone).utcoffset()
+    assert offset is not None  # zones have offsets at all times
+    return offset.days * 86_400 + offset.seconds
+
+
+def instant_us(wall: int, zone: dt.tzinfo) -> int:
+    """Microseconds since 1970 in UTC when a clock of the zone shows ``wall``, microseconds since 1970."""
+    return wall - 1_000_000 * offset_at(wall // 1_000_000, zone)
+
+
+def wall_us(instant: int, zone: dt.tzinfo) -> int:
+    """What a clock of the zone shows at ``instant``; both microseconds since 1970."""
+    seconds = instant // 1_000_000
+    cycles = 0
+    if not _FIRST + 86_400 <= seconds <= _LAST - 86_400:
+        start = _FIRST + 86_400 if seconds < 0 else _LAST - 86_400 - _CYCLE_SECONDS
+        cycles = (seconds - start) // _CYCLE_SECONDS
+    moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=seconds - cycles * _CYCLE_SECONDS)
+    offset = moment.astimezone(zone).utcoffset()
+    assert offset is not None
+    return instant + 1_000_000 * (offset.days * 86_400 + offset.seconds)
+
+
+def as_datetime64(us: int) -> Any:
+    """Microseconds since 1970 as numpy's ``datetime64``."""
+    return np.datetime64(us, "us")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 from pyparq.column_names import ColumnName
 from pyparq.datasets.dataset import Dataset
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
-from pyparq.filters.bind import items_leaf
 from pyparq.filters.expression import (
     AllOf,
     AnyOf,
@@ -22,16 +20,16 @@ from pyparq.filters.expression import (
     ValueTest,
     moved,
     tested_paths,
-    with_literals,
 )
-from pyparq.filters.literal import settled
-from pyparq.filters.shown_values import meaning
-from pyparq.filters.tuple_filters import parse_filters
+from pyparq.filters.given import parse_filters
+from pyparq.filters.leaf_binding import items_leaf
+from pyparq.filters.literal import interpreted
+from pyparq.filters.shown import meaning
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.shown_types import shown_field
-from pyparq.spark.collations import collated_columns
-from pyparq.spark.moments import in_zone
+from pyparq.spark.literals import in_zone
+from pyparq.spark.stored import collated_columns
 
 
 class Names:
@@ -68,25 +66,23 @@ class Names:
 
     def _changed(self, expression: Expression, negated: bool = False) -> Expression:
         """``negated``: under an odd number of NOT."""
-        changed = copy(expression)
         if isinstance(expression, (AllOf, AnyOf)):
-            changed.children = tuple(self._changed(c, negated) for c in expression.children)  # type: ignore[attr-defined]
-        elif isinstance(expression, Not):
-            changed.child = self._changed(expression.child, not negated)  # type: ignore[attr-defined]
-        elif isinstance(expression, ValueTest):
-            changed = moved(expression, self._spelled)
-            for path in tested_paths(expression):
+            return type(expression)(tuple(self._changed(child, negated) for child in expression.children))
+        if isinstance(expression, Not):
+            return Not(self._changed(expression.child, not negated))
+        if not isinstance(expression, ValueTest):
+            return expression
+        changed: ValueTest = moved(expression, self._spelled)
+        if changed.path is None or not isinstance(changed, IsNull):
+            for path in tested_paths(changed):
                 self._check_plain(path)
-        elif hasattr(expression, "path"):
-            changed.path = self._spelled(expression.path)  # type: ignore[attr-defined]
-            if not isinstance(changed, IsNull):
-                self._check_plain(changed.path)  # type: ignore[attr-defined]
-            changed = self._as_text(self._in_zone(changed, changed.path))  # type: ignore[attr-defined]
-        if isinstance(changed, Contains) and negated and changed.value is not None:
+        if changed.path is not None:
+            changed = self._as_text(self._in_zone(changed, changed.path))
+        if isinstance(changed, Contains) and negated and changed.item is not None:
             # In Spark it is unknown whether a list with nulls has what is not found in it.
-            return AnyOf((changed, Contains(changed.path, None)))
+            return AnyOf((changed, Contains(changed.value, None)))
         if isinstance(changed, IsNan):
-            return AllOf((changed, Not(IsNull(changed.path))))  # isnan(null) is false in Spark, elsewhere unknown
+            return AllOf((changed, Not(IsNull(changed.value))))  # isnan(null) is false in Spark, elsewhere unknown
         return changed
 
     def _check_plain(self, path: Any) -> None:
@@ -103,7 +99,7 @@ class Names:
                 column=name,
             )
 
-    def _in_zone(self, test: Expression, path: Any) -> Expression:
+    def _in_zone(self, test: Any, path: Any) -> Any:
         """The test with points in time that need no zone."""
         if self._zone is None or not isinstance(test, (Compare, Contains, IsIn)):
             return test
@@ -111,7 +107,7 @@ class Names:
         node = items_leaf(tree, path) if isinstance(test, Contains) else tree.find(path)
         return in_zone(test, node.type, self._zone) if node.is_leaf else test
 
-    def _as_text(self, test: Expression) -> Expression:
+    def _as_text(self, test: Any) -> Any:
         """The test, for categories with an order: Spark has none and shows their text, so that is compared."""
         if not isinstance(test, Compare):
             return test
@@ -119,7 +115,7 @@ class Names:
         leaf = tree.find(test.path)
         if meaning(shown_field(leaf, tree.root.children, self._dataset.schema.fields)) != "ordered":
             return test
-        return with_literals(test, settled(leaf.type, test.value, leaf.dotted))
+        return test.with_literals(lambda value: interpreted(leaf.type, value, leaf.dotted))
 
     def _spelled(self, name: Any) -> Any:
         """The column called ``name``; where none is, the only one whose name differs by case alone."""

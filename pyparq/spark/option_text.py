@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyparq.errors import OptionError
-from pyparq.filters.tuple_filters import parse_filters
+from pyparq.filters.given import parse_filters
 from pyparq.options import ReadOptions, WriteOptions
 from pyparq.spark.paths import local
 

@@ -18,8 +18,8 @@ from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.datasets.partitions import HiveFolders
 from pyparq.datasets.write.partition_split import moment_text
 from pyparq.format.types import DataType
+from pyparq.spark.literals import instant_us, wall_us, zone_of
 from pyparq.spark.session import infers_partitions, time_zone
-from pyparq.spark.zones import instant_us, wall_us, zone_of
 
 _WHOLE = re.compile(r"[+-]?\d+")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)

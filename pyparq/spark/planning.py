@@ -25,11 +25,11 @@ from pyparq.spark.question import (
     Listing,
     Question,
     Reply,
+    dataset_scan,
     is_small,
     planned_or_listed,
     replied,
     reply_to,
-    scan_of,
 )
 from pyparq.spark.question import as_stored as variants_as_stored
 from pyparq.spark.session import is_connect, parallelism
@@ -83,11 +83,11 @@ def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
     shares = shares_of(here, _tasks(spark, question, here))
     replies = _asked(spark, question, shares)
     if question.schema is not None:
-        scan = scan_of(question, dataset_of(here))
+        scan = dataset_scan(question, dataset_of(here))
     else:
         surveyed = _surveyed(replies)
         here = here.with_survey(surveyed)
-        scan = scan_of(question, dataset_of(here))
+        scan = dataset_scan(question, dataset_of(here))
         again = [
             k
             for k, share in enumerate(shares)
@@ -124,7 +124,7 @@ def _rows(spark: Any, question: Question, listing: Listing) -> int:
     here = here.with_survey(surveyed)
     for number, error in sorted(surveyed.failed.items()):
         here.leave_out(number, error)
-    scan_of(question, dataset_of(here))  # raises where the files have no common schema
+    dataset_scan(question, dataset_of(here))  # raises where the files have no common schema
     return int(surveyed.rows.sum())
 
 

@@ -13,7 +13,7 @@ from pyparq.datasets.shares import Share, survey
 from pyparq.errors import CorruptIndexWarning, ParquetError
 from pyparq.format.types import Schema
 from pyparq.spark.keys import keys_of
-from pyparq.spark.question import Question, by_of, read_options, scan_of, schema_given
+from pyparq.spark.question import Question, by_of, dataset_scan, read_options, schema_given
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ def share_reply(share: Share, question: Question, schema: Schema | None, counts:
         if not counts:
             try:
                 plans = [
-                    (share.first + k, plan) for k, plan in planner_of(scan_of(question, dataset_of(files))).plan_files()
+                    (share.first + k, plan)
+                    for k, plan in planner_of(dataset_scan(question, dataset_of(files))).plan_files()
                 ]
             except ParquetError:
                 if schema is not None:

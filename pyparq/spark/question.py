@@ -19,19 +19,18 @@ from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
 from pyparq.errors import FilterError, OptionError
+from pyparq.filters.conditions import Condition
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.io.table_formats import format_of
 from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
-from pyparq.spark.conditions import Condition
 from pyparq.spark.keys import keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
 from pyparq.spark.skipped import LeftOut, left_out
-from pyparq.spark.sql_conditions import parsed
-from pyparq.spark.translate import columns_needed, filter_of
+from pyparq.spark.translate import columns_needed, filter_of, parsed
 from pyparq.spark.types import SparkTypes
 
 SMALL = 8 << 20
@@ -88,7 +87,7 @@ class Question:
     """``spark.sql.ansi.enabled``: which types Spark brings values of different types to."""
 
     def __post_init__(self) -> None:
-        # It stays with the files when the names in the question are settled.
+        # It stays with the files when the names in the question are spelled.
         object.__setattr__(self, "options", {"case_sensitive": self.case_sensitive, **self.options})
 
     def settings(self) -> dict[str, Any]:
@@ -169,38 +168,38 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
     Raises what :func:`pyparq.dataset` and its scans raise, and :class:`UnsupportedError` for a column that Spark has no
     type for.
     """
-    with left_out() as said:
+    with left_out() as skipped:
         ds = _dataset(question)
         if _is_for_tasks(ds, question):
             return Listing.of(ds)
         if question.counts and question.filters is None:
-            return Reply(None, ds.count(), (), tuple(said()))
-        plan = scan_of(question, ds).plan()
-        return reply_to(plan, question, slots, said)
+            return Reply(None, ds.count(), (), tuple(skipped()))
+        plan = dataset_scan(question, ds).plan()
+        return reply_to(plan, question, slots, skipped)
 
 
 def planned_or_listed(question: Question) -> DatasetPlan | Listing:
     """The plan of a read; or, where there are many files, which they are."""
     ds = _dataset(question)
-    return Listing.of(ds) if _is_for_tasks(ds, question) else scan_of(question, ds).plan()
+    return Listing.of(ds) if _is_for_tasks(ds, question) else dataset_scan(question, ds).plan()
 
 
 def reply_to(
-    plan: DatasetPlan, question: Question, slots: Callable[[], int], said: Callable[[], list[LeftOut]] = list
+    plan: DatasetPlan, question: Question, slots: Callable[[], int], skipped: Callable[[], list[LeftOut]] = list
 ) -> Reply:
-    """Read what is small, and cut up what is not. ``said``: files that have been left out."""
+    """Read what is small, and cut up what is not. ``skipped``: files that have been left out."""
     answer: bytes | int | None
     if question.counts:
         answer = _number(plan, question)
     else:
         answer = _answer(plan, SparkTypes(plan.schema, truncate=question.truncate), question)
     parts = () if answer is not None else pickled(plan.split(question.parts or parts_of(plan.num_bytes, slots())))
-    return Reply(None if question.counts else plan.schema, answer, tuple(parts), tuple(said()))
+    return Reply(None if question.counts else plan.schema, answer, tuple(parts), tuple(skipped()))
 
 
 def planned(question: Question, also: Expression | None = None) -> DatasetPlan:
     """The plan of the read, made here; ``also``: a filter besides the question's, which Spark applies itself too."""
-    return scan_of(question, _dataset(question), also).plan()
+    return dataset_scan(question, _dataset(question), also).plan()
 
 
 def _is_for_tasks(ds: Dataset, question: Question) -> bool:
@@ -213,7 +212,7 @@ def _is_for_tasks(ds: Dataset, question: Question) -> bool:
         return True
     if question.counts and question.filters is None:
         return False
-    return len(planner_of(scan_of(question, ds)).numbers) > question.many
+    return len(planner_of(dataset_scan(question, ds)).numbers) > question.many
 
 
 def as_stored(question: Question) -> Question:
@@ -252,7 +251,7 @@ def _dataset(question: Question) -> Dataset:
     return ds
 
 
-def scan_of(question: Question, ds: Dataset, also: Expression | None = None) -> DatasetScan:
+def dataset_scan(question: Question, ds: Dataset, also: Expression | None = None) -> DatasetScan:
     """The scan of the dataset that answers the question, with names as the dataset spells them."""
     names = Names(ds, question.case_sensitive, question.zone)
     given, columns = question.filters, names.columns(question.columns)

@@ -27,7 +27,7 @@ from pyparq.spark import tasks
 from pyparq.spark.arrivals import Arrival, Arrivals, Offset, arrived
 from pyparq.spark.keys import keys_of
 from pyparq.spark.partition_types import SparkFolders
-from pyparq.spark.question import Question, by_of, parts_of, pickled, read_options, scan_of, schema_given
+from pyparq.spark.question import Question, by_of, dataset_scan, parts_of, pickled, read_options, schema_given
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -65,7 +65,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if not batch:
             return []
         of_batch = replace(found, files=tuple(arrival.file for arrival in batch), is_one_file=False)
-        plan = scan_of(self._question, self._dataset(found, of_batch)).plan()
+        plan = dataset_scan(self._question, self._dataset(found, of_batch)).plan()
         if not plan.files:
             return []
         parts = plan.split(self._question.parts or parts_of(plan.num_bytes, os.cpu_count() or 1))

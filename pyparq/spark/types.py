@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.format.types import Schema
-from pyparq.spark.collations import with_collations
-from pyparq.spark.variants import conformed, has_variant, is_variant, spark_variant
+from pyparq.spark.stored import conformed, has_variant, is_variant, spark_variant, with_collations
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,9 +18,9 @@ from pyparq.spark.paths import absolute
 from pyparq.spark.progress import Progress, Watch
 from pyparq.spark.session import check_session, is_connect, time_zone
 from pyparq.spark.settings import obeyed, of_session, stored_as_set
+from pyparq.spark.stored import as_stored
 from pyparq.spark.tables import unmarked
 from pyparq.spark.types import SparkTypes, in_microseconds
-from pyparq.spark.variants import as_stored
 from pyparq.spark.work import ask, over_batches, replies_of
 from pyparq.spark.write_tasks import AnyStaging, TaskReply, WriteJob, committed, sources_of, started
 

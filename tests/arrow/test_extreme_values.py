@@ -138,7 +138,7 @@ def test_text_of_cells() -> None:
 
 def test_text_of_bounds(tmp_path: Path) -> None:
     """Bounds and literals, as ``explain`` and the command line show them."""
-    from pyparq.filters.predicate import format_literal
+    from pyparq.filters.literal import format_literal
 
     def leaf(type_: pa.DataType) -> Any:
         with pyparq.ParquetFile(stored(tmp_path, of_numbers(type_, 1))) as file:

@@ -17,7 +17,6 @@ import pytest
 import pyparq
 from pyparq import FilterError, col
 from pyparq.filters import expression as ex
-from pyparq.filters import value_expressions as vx
 
 
 def expected(where: Any) -> list[int]:
@@ -178,7 +177,7 @@ def test_repr_is_what_was_written() -> None:
     where = (col("a") * 2 + 1 > col("b")) & col("s").lower().like("x%", escape="!") & ~col("t").year().isin([2020])
     names = {"col": col}
     assert repr(eval(repr(where), names)) == repr(where)
-    assert isinstance(ex.compared(col("a"), "<", col("b")), vx.CompareValues)
+    assert isinstance(col("a") < col("b"), ex.Compare)
 
 
 def test_time_of_day_and_zone() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.filters.sql.where import parse_where
+from pyparq.filters.sql_text import parse_where
 
 WHOLE = (Path(__file__).parents[2] / "docs" / "filters.md").read_text()
 TEXT, COMPUTED = WHOLE.split("## Other forms")[0].split("## Computed values")

@@ -15,10 +15,14 @@ from hypothesis import strategies as st
 from test_filter_rows import conditions
 
 from pyparq.filters import Expression, Or, Test, bind, col
-from pyparq.filters.bloom_hashes import probe_hashes
-from pyparq.filters.bounds_tests import evaluate_bounds, found_at_bounds
-from pyparq.filters.dictionary_tests import dictionary_mask, evaluate_dictionary
-from pyparq.filters.predicate import And, domain_array
+from pyparq.filters.leaf_tests import (
+    domain_array,
+    evaluate_bounds,
+    evaluate_dictionary,
+    found_at_bounds,
+    probe_hashes,
+)
+from pyparq.filters.predicate import And
 from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import bound_dtype, encode_bound, has_order
 from pyparq.format.types import LeafType, Physical
@@ -238,7 +242,7 @@ def test_dictionary(spec: Spec) -> None:
             continue
         tried += 1
         wanted = [passes(expression, spec, v) for v in spec.pool]
-        mask = dictionary_mask(test, values, spec.leaf)
+        mask = test.entries(values, spec.leaf)
         assert mask is not None
         assert mask.bools().tolist() == wanted, expression
         assert evaluate_dictionary(test, values, spec.leaf) == any(wanted)

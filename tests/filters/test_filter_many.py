@@ -22,8 +22,8 @@ import pyparq
 from pyparq.errors import FilterError
 from pyparq.filters import bind, col
 from pyparq.filters.expression import IsIn
-from pyparq.filters.predicate import Test
-from pyparq.filters.row_tests import evaluate_rows
+from pyparq.filters.leaf_tests import Test
+from pyparq.filters.predicate import evaluate_rows
 from pyparq.filters.value_array import MANY, ValueArray
 from pyparq.read.row_group_reads import MATCHED_FROM
 

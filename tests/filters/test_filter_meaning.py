@@ -27,7 +27,7 @@ from filter_meaning import passes, rank_literal, rank_shown
 
 import pyparq
 from pyparq import col
-from pyparq.filters.sql.where import parse_where
+from pyparq.filters.sql_text import parse_where
 from pyparq.polars import scan as polars_scan
 
 OPS: dict[str, Callable[[Any, Any], Any]] = {

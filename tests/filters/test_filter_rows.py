@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyparq.errors import FilterError
 from pyparq.filters import Constant, Expression, bind, col
 from pyparq.filters.compare import match_numbers
-from pyparq.filters.row_tests import evaluate_rows
+from pyparq.filters.predicate import evaluate_rows
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import LeafType, Physical
 

@@ -21,7 +21,7 @@ import pyparq
 import pyparq.parquet
 from pyparq import col
 from pyparq.errors import DataError, FilterError
-from pyparq.filters.sql.where import parse_where
+from pyparq.filters.sql_text import parse_where
 from pyparq.format import ttypes as tt
 
 GEOMETRY, GEOGRAPHY = {"g": "geometry?"}, {"g": "geography?"}

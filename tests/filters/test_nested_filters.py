@@ -293,7 +293,7 @@ ANY_SQL = col("s").is_null() | (col("ll").contains("w004") & ~col("l").is_null()
     ids=str,
 )
 def test_in_sql(text: str, expression: Expression) -> None:
-    where = pytest.importorskip("pyparq.filters.sql.where")
+    where = pytest.importorskip("pyparq.filters.sql_text")
     data = FILES["ours"]()
     with pyparq.ParquetFile(data) as file:
         found = file.read(["id"], where.parse_where(text, file.schema)).to_pydict()

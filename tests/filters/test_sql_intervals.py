@@ -13,7 +13,7 @@ import pytest
 from cli_files import ok, refused
 
 import pyparq
-from pyparq.filters.sql.where import parse_where
+from pyparq.filters.sql_text import parse_where
 
 TEXTS = [
     "INTERVAL '1 day'", "INTERVAL '1' DAY", "INTERVAL 3 HOUR", "INTERVAL '1 day 2 hours'",
@@ -42,7 +42,7 @@ def spans(tmp_path: Path) -> pyparq.Dataset:
 
 
 def literal(text: str, data: pyparq.Dataset) -> Any:
-    value = parse_where(f"x = {text}", data.tree).value  # type: ignore[attr-defined]
+    value = parse_where(f"x = {text}", data.tree).other  # type: ignore[attr-defined]
     return value.astype("m8[us]").item() if isinstance(value, np.timedelta64) else value
 
 
@@ -62,7 +62,7 @@ def test_spans_and_units_behind_the_text(spans: pyparq.Dataset, text: str) -> No
 
 def test_nanoseconds_and_long_durations(spans: pyparq.Dataset) -> None:
     for text, ns in (("INTERVAL '1.000000001 seconds'", 1_000_000_001), ("INTERVAL '3 nanoseconds'", 3)):
-        assert parse_where(f"x = {text}", spans.tree).value == np.timedelta64(ns, "ns")  # type: ignore[attr-defined]
+        assert parse_where(f"x = {text}", spans.tree).other == np.timedelta64(ns, "ns")  # type: ignore[attr-defined]
     assert literal("INTERVAL '900000 days'", spans) == dt.timedelta(days=900_000)
 
 

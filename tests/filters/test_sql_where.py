@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from cli_files import ok, refused, write_sample
 
-from pyparq.filters.sql.where import parse_where
+from pyparq.filters.sql_text import parse_where
 from pyparq.read.file import ParquetFile
 
 

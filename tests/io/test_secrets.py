@@ -101,7 +101,7 @@ def dataset(url: str, options: dict[str, Any]) -> None:
 
 def command(*words: str) -> Callable[[str, dict[str, Any]], None]:
     def call(url: str, options: dict[str, Any]) -> None:
-        from pyparq.cli.app import main
+        from pyparq.cli import main
 
         given = [f"--storage={name}={value}" for name, value in options.items() if isinstance(value, str)]
         try:

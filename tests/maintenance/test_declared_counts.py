@@ -18,8 +18,8 @@ from pyparq.errors import CorruptFileError, LimitError, UnsupportedError
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import serialize
 from pyparq.limits import Limits
-from pyparq.read import page_statistics
 from pyparq.maintenance.verify import chunk_check
+from pyparq.read import page_statistics
 
 MEMORY = 96 << 20
 """Less than a byte for each of 2**27 levels. A builder takes 64 MiB at once."""

@@ -21,7 +21,7 @@ from written import written
 import pyparq
 from pyparq import col
 from pyparq.errors import ColumnNotFoundError, OptionError, ParquetError
-from pyparq.filters.bloom_hashes import MOST_LITERALS
+from pyparq.filters.leaf_tests import MOST_LITERALS
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 

@@ -22,7 +22,6 @@ import pyarrow.parquet as pq
 import pyparq
 from pyparq import col
 from pyparq.filters import expression as ex
-from pyparq.filters import value_expressions as vx
 
 ROWS, GROUP, PAGE = 240, 60, 10
 NUMBERS = ("i", "k", "u", "p", "f", "g", "big")
@@ -108,7 +107,7 @@ def number(rng: random.Random, depth: int = 2) -> Any:
     left, literal = number(rng, depth - 1), rng.choice((-2, 0, 1, 3, 10, Decimal("0.5"), 0.25, -1.5, 2**40))
     right = literal if kind == 4 else number(rng, depth - 1)
     left, right = (left, right) if rng.random() < 0.8 else (right, left)
-    if not isinstance(left, vx.Value) and not isinstance(right, vx.Value):
+    if not isinstance(left, ex.Value) and not isinstance(right, ex.Value):
         right = col("i")
     return {"+": lambda: left + right, "-": lambda: left - right, "*": lambda: left * right, "/": lambda: left / right}[
         rng.choice("+-*/")
@@ -126,12 +125,12 @@ def condition(rng: random.Random) -> Any:
     if kind < 3:
         left = number(rng)
         right = rng.choice((-3, 0, 1, 2020, 0.75, Decimal("1.25"), 2**63, math.inf)) if kind else number(rng, 1)
-        return ex.compared(left, op, right) if isinstance(left, ex.ColumnRef) else ex.CompareValues(left, op, right)
+        return ex.Compare(left, op, right)
     if kind == 3:
-        return ex.CompareValues(text(rng), op, rng.choice((text(rng), "abc", "red")))
+        return ex.Compare(text(rng), op, rng.choice((text(rng), "abc", "red")))
     if kind == 4:
         family = rng.choice((("t", "d"), ("z",)))
-        return ex.CompareValues(col(rng.choice(family)), op, col(rng.choice(family)))
+        return ex.Compare(col(rng.choice(family)), op, col(rng.choice(family)))
     if kind == 5:
         return number(rng).is_null()
     if kind == 6:
@@ -171,25 +170,21 @@ def evaluate(node: Any, row: dict[str, Any]) -> bool | None:
         decisive = isinstance(node, ex.AnyOf)
         found = [evaluate(child, row) for child in node.children]
         return decisive if decisive in found else None if None in found else not decisive
-    if isinstance(node, vx.NullValue):
-        return value_of(node.value, row, is_decimal(node.value)) is None
-    if isinstance(node, ex.Compare):
-        return compare(node.op, value_of(ex.ColumnRef(node.path), row, False), literal(node.value, node.path == "p"))
     if isinstance(node, ex.IsNull):
-        return row[node.path] is None
+        return value_of(node.value, row, is_decimal(node.value)) is None
     if isinstance(node, ex.IsIn):
-        tests = [ex.Known(None) if v is None else ex.Compare(node.path, "==", v) for v in node.values]
+        tests = [ex.Known(None) if v is None else ex.Compare(node.value, "==", v) for v in node.values]
         return evaluate(ex.AnyOf(tuple(tests)), row)
-    if isinstance(node, vx.Matches):
+    if isinstance(node, ex.Matches):
         return matches(node.kind, value_of(node.value, row, False), node.pattern, node.escape)
-    if isinstance(node, (ex.StartsWith, ex.Contains)):
-        kind = "starts_with" if isinstance(node, ex.StartsWith) else "contains"
-        return matches(kind, row[node.path], node.prefix if kind == "starts_with" else node.value, "")
+    if isinstance(node, ex.Contains):
+        return matches("contains", row[node.path], node.item, "")
+    left, right = node.value, ex.as_value(node.other)
     sides = [
         literal(side.value, is_decimal(other))
-        if isinstance(side, vx.Literal)
+        if isinstance(side, ex.Literal)
         else value_of(side, row, is_decimal(side))
-        for side, other in ((node.left, node.right), (node.right, node.left))
+        for side, other in ((left, right), (right, left))
     ]
     return compare(node.op, *sides)
 
@@ -206,12 +201,12 @@ def literal(value: Any, decimal: bool) -> Any:
 
 
 def value_of(value: Any, row: dict[str, Any], decimal: bool) -> Any:
-    if isinstance(value, vx.Literal):
+    if isinstance(value, ex.Literal):
         return literal(value.value, decimal)
     if isinstance(value, ex.ColumnRef):
         found = row[value.path]
         return Fraction(found) if isinstance(found, (int, Decimal)) else found
-    if isinstance(value, vx.Call):
+    if isinstance(value, ex.Call):
         found = value_of(value.value, row, False)
         if found is None:
             return None
@@ -232,9 +227,9 @@ def value_of(value: Any, row: dict[str, Any], decimal: bool) -> Any:
 
 def has_floats(value: Any, decimal: bool) -> bool:
     """Whether arithmetic is that of doubles: a column or a literal is a float (beside decimals, literals are exact)."""
-    if isinstance(value, vx.Arithmetic):
+    if isinstance(value, ex.Arithmetic):
         return has_floats(value.left, decimal) or has_floats(value.right, decimal)
-    if isinstance(value, vx.Literal):
+    if isinstance(value, ex.Literal):
         return isinstance(value.value, float) and not decimal
     return isinstance(value, ex.ColumnRef) and value.path in ("f", "g")
 

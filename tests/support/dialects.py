@@ -297,8 +297,11 @@ def _has_zero_in_list(question: Question) -> bool:
 
 
 def _has_doubles_beside_narrow(question: Question) -> bool:
-    """Literals that DuckDB reads as doubles, among those of a float32 column."""
+    """Literals that DuckDB reads as doubles, among those of a float32 column or beside wide integers."""
     for part in parts(question):
+        values = literals(part) if part[0] == "in" else []
+        if any(isinstance(v, float) for v in values) and any(isinstance(v, int) and abs(v) > 1 << 53 for v in values):
+            return True
         if part[0] in ("cmp", "in", "between") and columns(part) & set(FLOATS) == {"g"}:
             texts = [Sql().float(value) for value in literals(part) if isinstance(value, float)]
             if any("e" in text or "as" in text for text in texts):

@@ -156,10 +156,11 @@ def evaluate(expression: Any, specs: dict[str, Spec], row: dict[str, Any]) -> bo
         return None
     if isinstance(expression, ex.IsNan):
         return value != value
-    if isinstance(expression, ex.StartsWith):
-        prefix = expression.prefix
+    if isinstance(expression, ex.Matches):
+        assert expression.kind == "starts_with"
+        prefix = expression.pattern
         return value.startswith(prefix.encode() if isinstance(prefix, str) else prefix)
-    ours, theirs = spec.rank(value), rank_literal(spec.leaf, expression.value)
+    ours, theirs = spec.rank(value), rank_literal(spec.leaf, expression.other)
     return {
         "==": ours == theirs, "!=": ours != theirs, "<": ours < theirs, "<=": ours <= theirs,
         ">": ours > theirs, ">=": ours >= theirs,

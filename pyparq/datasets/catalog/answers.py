@@ -22,9 +22,8 @@ from pyparq.datasets.query import Query
 from pyparq.datasets.tables import units_left
 from pyparq.errors import ParquetError
 from pyparq.filters.bind import bind
-from pyparq.filters.bloom_hashes import probe_hashes
-from pyparq.filters.bounds_tests import evaluate_bounds
 from pyparq.filters.expression import Expression, Known
+from pyparq.filters.leaf_tests import evaluate_bounds, probe_hashes
 from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
 
 Units: TypeAlias = UInt64Array | None

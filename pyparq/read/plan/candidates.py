@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.filters.computed import Computed, InVariant
-from pyparq.filters.predicate import FALSE, And, Constant, Or, Predicate, Test, conjunction, disjunction
+from pyparq.filters.computed import Computed
+from pyparq.filters.predicate import FALSE, And, Constant, Predicate, Test, rewritten
+from pyparq.filters.variants import InVariant
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 def asks_variants(predicate: Predicate) -> bool:
     """Whether a test asks for a path of a Variant."""
-    return any(isinstance(computed.test, InVariant) for computed in predicate.computed())
+    return any(isinstance(computed, InVariant) for computed in predicate.computed())
 
 
 class NeededColumns:
@@ -55,20 +56,15 @@ class NeededColumns:
         return found
 
     def _without(self, predicate: Predicate, row_group: int) -> Predicate:
-        if isinstance(predicate, (And, Or)):
-            join = conjunction if isinstance(predicate, And) else disjunction
-            return join([self._without(child, row_group) for child in predicate.children])
-        if isinstance(predicate, Constant):
-            return predicate
-        if isinstance(predicate, Test):
-            is_value = predicate.leaf.kind == "variant" and predicate.op in ("is_null", "is_not_null")
-            if is_value and not predicate.asks_levels and self._is_all_null(predicate.node, row_group):
-                return Constant(predicate.op == "is_null")
-            return predicate
-        test = predicate.test
-        if isinstance(test, InVariant) and self._is_all_null(test.value.node, row_group):
-            return FALSE
-        return predicate
+        def change(test: Test | Computed) -> Predicate:
+            if isinstance(test, Test):
+                is_value = test.leaf.kind == "variant" and test.op in ("is_null", "is_not_null")
+                if is_value and not test.asks_levels and self._is_all_null(test.node, row_group):
+                    return Constant(test.op == "is_null")
+                return test
+            return FALSE if isinstance(test, InVariant) and self._is_all_null(test.value.node, row_group) else test
+
+        return rewritten(predicate, change)
 
     def _is_all_null(self, node: Node, row_group: int) -> bool:
         meta = self._file.chunk(row_group, node).meta

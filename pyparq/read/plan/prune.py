@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from pyparq.errors import ParquetError
 from pyparq.filters.coverings import Covering, coverings_of, with_coverings
-from pyparq.filters.geospatial_tests import is_box_test
+from pyparq.filters.leaf_tests import is_box_test
 from pyparq.filters.predicate import Predicate
 from pyparq.format.schema_node import Node
 from pyparq.index.row_ranges import RowRanges

@@ -8,13 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.filters.bloom_hashes import probe_hashes
-from pyparq.filters.bounds_tests import evaluate_bounds, found_at_bounds
-from pyparq.filters.computed import Computed
-from pyparq.filters.computed_bounds import can_pass
-from pyparq.filters.dictionary_tests import evaluate_dictionary
-from pyparq.filters.geospatial_tests import is_box_test, may_intersect
-from pyparq.filters.predicate import VALUE_OPS, Test
+from pyparq.filters.computed import Computed, can_pass
+from pyparq.filters.leaf_tests import (
+    VALUE_OPS,
+    evaluate_bounds,
+    evaluate_dictionary,
+    found_at_bounds,
+    is_box_test,
+    may_intersect,
+    probe_hashes,
+)
+from pyparq.filters.predicate import Test
 from pyparq.format.chunk_numbers import ALL_DICTIONARY
 from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node

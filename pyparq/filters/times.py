@@ -16,15 +16,16 @@ import numpy as np
 from pyparq.runtime.text import printable
 
 _EPOCH_ORDINAL = 719_163  # date(1970, 1, 1).toordinal()
-_DAY_NS = 86_400_000_000_000
+SECOND_NS = 1_000_000_000
+DAY_NS = 86_400 * SECOND_NS
 
 _STEPS: dict[str, int | Fraction] = {
-    "W": 7 * _DAY_NS, "D": _DAY_NS, "h": 3_600_000_000_000, "m": 60_000_000_000, "s": 1_000_000_000,
+    "W": 7 * DAY_NS, "D": DAY_NS, "h": 3600 * SECOND_NS, "m": 60 * SECOND_NS, "s": SECOND_NS,
     "ms": 1_000_000, "us": 1000, "ns": 1, "ps": Fraction(1, 10**3), "fs": Fraction(1, 10**6),
     "as": Fraction(1, 10**9),
 }  # fmt: skip
 
-UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1000, "ns": 1}
+UNIT_NS = {unit: int(_STEPS[unit]) for unit in ("s", "ms", "us", "ns")}
 """Nanoseconds of the units that columns have."""
 
 _ARROW = {f"duration[{unit}]": unit for unit in UNIT_NS}
@@ -48,9 +49,6 @@ class Instant:
     def __init__(self, ns: int, aware: bool) -> None:
         self.ns, self.aware = ns, aware
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Instant, (self.ns, self.aware)
-
     @printable
     def __repr__(self) -> str:
         fits = abs(self.ns) < 1 << 63
@@ -70,11 +68,11 @@ def timestamp_ns(value: Any) -> tuple[int | Fraction, bool] | None:
         if own is not None:  # a pandas Timestamp, which also reaches beyond Python's years
             return _numpy_ns(own), value.tzinfo is not None
         clock = (value.hour * 3600 + value.minute * 60 + value.second) * 1_000_000 + value.microsecond
-        ns = (value.toordinal() - _EPOCH_ORDINAL) * _DAY_NS + clock * 1000
+        ns = (value.toordinal() - _EPOCH_ORDINAL) * DAY_NS + clock * 1000
         offset = value.utcoffset()
         return (ns, False) if offset is None else (ns - _timedelta_ns(offset), True)
     if isinstance(value, dt.date):
-        return (value.toordinal() - _EPOCH_ORDINAL) * _DAY_NS, False
+        return (value.toordinal() - _EPOCH_ORDINAL) * DAY_NS, False
     if isinstance(value, np.datetime64):
         return _numpy_ns(value), False
     if isinstance(value, str):
@@ -140,7 +138,7 @@ def _parse(text: str) -> tuple[int | Fraction, bool]:
     match = _match(text)
     if match is None or not match["date"] or (match["time"] and not match["gap"]):
         raise ValueError("this is not a date or timestamp like '2024-01-31' or '2024-01-31T12:34:56.789Z'")
-    ns: int | Fraction = (dt.date.fromisoformat(match["date"]).toordinal() - _EPOCH_ORDINAL) * _DAY_NS
+    ns: int | Fraction = (dt.date.fromisoformat(match["date"]).toordinal() - _EPOCH_ORDINAL) * DAY_NS
     if match["time"]:
         ns += _clock_ns(match)
     zone = match["zone"]
@@ -161,3 +159,109 @@ def _clock_ns(match: re.Match[str]) -> int | Fraction:
         fraction = Fraction(int(digits) * 1_000_000_000, 10 ** len(digits))
         ns += fraction.numerator if fraction.denominator == 1 else fraction
     return ns
+
+
+def shown_clock(ns: int) -> str:
+    """A time of day as text."""
+    seconds, fraction = divmod(abs(ns), 1_000_000_000)
+    shown = f"{'-' if ns < 0 else ''}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{shown}.{fraction:09d}".rstrip("0") if fraction else shown
+
+
+# ---- durations as text: ``1 day 02:30:00``, ``90 seconds``, ``-00:00:01.5``, to the nanosecond
+
+_LONG = {
+    "week": "W", "day": "D", "hour": "h", "minute": "m", "second": "s", "millisecond": "ms", "microsecond": "us",
+    "nanosecond": "ns",
+}  # fmt: skip
+_SHORT = {
+    "w": "week", "d": "day", "h": "hour", "hr": "hour", "min": "minute", "s": "second", "sec": "second",
+    "ms": "millisecond", "msec": "millisecond", "us": "microsecond", "usec": "microsecond", "ns": "nanosecond",
+}  # fmt: skip
+_UNFIXED = r"(mon|month|quarter|year|yr|y|decade|century|centurie|millennium)s?"
+NUMBER = r"[+-]?\d{1,18}(?:\.\d{0,9}\d*)?"
+_PART = rf"\s*(?:(?P<clock>[+-]?\d{{1,9}}:\d\d(?::\d\d(?:\.\d+)?)?)(?=\s|$)|(?P<count>{NUMBER})\s*(?P<unit>[a-z]+))"
+_SPANS = {
+    ("DAY", "HOUR"): r"(?P<d>\d+) (?P<h>\d+)", ("DAY", "MINUTE"): r"(?P<d>\d+) (?P<h>\d+):(?P<m>\d+)",
+    ("DAY", "SECOND"): r"(?P<d>\d+) (?P<h>\d+):(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)",
+    ("HOUR", "MINUTE"): r"(?P<h>\d+):(?P<m>\d+)", ("HOUR", "SECOND"): r"(?P<h>\d+):(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)",
+    ("MINUTE", "SECOND"): r"(?P<m>\d+):(?P<s>\d+(?:\.\d+)?)",
+}  # fmt: skip
+_LETTERS = {"d": "D", "h": "h", "m": "m", "s": "s"}
+
+
+def duration_of(text: str) -> dt.timedelta | np.timedelta64:
+    """The duration that ``text`` means. Raises :class:`ValueError` with the reason."""
+    return _as_duration(_of_text(text))
+
+
+def of_span(text: str, first: str, last: str) -> dt.timedelta | np.timedelta64:
+    """``1 02:03:04.5`` of SQL's ``DAY TO SECOND``. Raises :class:`ValueError`."""
+    return _as_duration(_of_span(text, first, last))
+
+
+def of_unit(text: str, unit: str) -> dt.timedelta | np.timedelta64:
+    """``90`` of a unit. Raises :class:`ValueError`."""
+    return _as_duration(Fraction(text) * _nanoseconds(unit.lower()))
+
+
+def _nanoseconds(unit: str) -> int:
+    if re.fullmatch(_UNFIXED, unit):
+        raise ValueError("months and years have no fixed length: give days")
+    name = _SHORT.get(unit, _SHORT.get(unit.removesuffix("s"), unit.removesuffix("s")))
+    if name not in _LONG:
+        raise ValueError(f"{unit!r} is no unit of a duration: use {', '.join(_LONG)}")
+    return int(_STEPS[_LONG[name]])
+
+
+def _of_text(text: str) -> Fraction:
+    """``1 day 2 hours``, ``1 day -02:00:00.5``, ``02:00``: each part has its own sign."""
+    rest, total, any_part = text.strip().lower(), Fraction(0), False
+    while rest:
+        part = re.match(_PART, rest)
+        if part is None:
+            raise ValueError(f"{text[:40]!r} is no duration like '1 day 02:00:00' or '90 seconds'")
+        total += _clock(part["clock"]) if part["clock"] else Fraction(part["count"]) * _nanoseconds(part["unit"])
+        rest, any_part = rest[part.end() :].lstrip(), True
+    if not any_part:
+        raise ValueError("the text is empty")
+    return total
+
+
+def _clock(text: str) -> Fraction:
+    hours, minutes, *seconds = text.lstrip("+-").split(":")
+    second = Fraction(seconds[0]) if seconds else Fraction(0)
+    _check_clock(int(minutes), second)
+    found = (int(hours) * 3600 + int(minutes) * 60 + second) * SECOND_NS
+    return -found if text.startswith("-") else found
+
+
+def _check_clock(minutes: int, seconds: Fraction) -> None:
+    if minutes > 59 or seconds >= 60:
+        raise ValueError("minutes and seconds of a clock are below 60")
+
+
+def _of_span(text: str, first: str, last: str) -> Fraction:
+    if re.fullmatch(_UNFIXED, first.lower()):
+        _nanoseconds(first.lower())
+    if text.startswith(("+", "-")):
+        raise ValueError("put the sign before the word INTERVAL")
+    form = _SPANS.get((first, last))
+    found = None if form is None else re.fullmatch(form, text, re.ASCII)
+    if found is None:
+        raise ValueError(f"{text[:40]!r} is not of the form {first} TO {last}")
+    parts = found.groupdict()
+    if "h" in parts or "d" in parts:
+        _check_clock(int(parts.get("m") or 0), Fraction(parts.get("s") or 0))
+    return sum((Fraction(parts[key]) * int(_STEPS[_LETTERS[key]]) for key in parts), Fraction(0))
+
+
+def _as_duration(ns: Fraction) -> dt.timedelta | np.timedelta64:
+    if ns.denominator != 1:
+        raise ValueError("it is finer than a nanosecond")
+    if abs(ns) < 1 << 63:
+        return np.timedelta64(ns.numerator, "ns")
+    try:
+        return dt.timedelta(microseconds=ns.numerator // 1000)
+    except OverflowError:
+        raise ValueError("it is longer than any duration") from None

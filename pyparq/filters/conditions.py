@@ -1,0 +1,447 @@
+"""Conditions of SQL and of Spark as one small tree, and the builder that makes filters of it.
+
+:mod:`pyparq.filters.sql_text` makes the tree from text, :mod:`pyparq.spark.columns` from a ``Column`` of Spark.
+Literals are read in the type of the column they are compared with. What a dialect means otherwise is a method of its
+builder.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import signature
+from typing import Any, ClassVar
+
+import numpy as np
+
+from pyparq.errors import ColumnNotFoundError, FilterError
+from pyparq.filters.expression import (
+    OPERATORS,
+    PARTS,
+    AllOf,
+    AnyOf,
+    Arithmetic,
+    ColumnRef,
+    Compare,
+    Contains,
+    Expression,
+    IsIn,
+    IsNan,
+    IsNull,
+    Matches,
+    Not,
+    Path,
+    Value,
+    dotted,
+    joined,
+)
+from pyparq.filters.expression import Call as Function
+from pyparq.filters.expression import Literal as Fixed
+from pyparq.filters.leaf_binding import items_leaf
+from pyparq.filters.literal import WrittenNumber, describe
+from pyparq.filters.shown import meaning
+from pyparq.filters.times import duration_of, time_ns, timestamp_ns
+from pyparq.filters.variants import named_node
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
+from pyparq.format.types import Field
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column, by the names from the top down, or by one name that dots may separate."""
+
+    path: Path
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A value: ``None``, a bool, a number, text, bytes, a date or a duration. ``kind``: what text was written as, such
+    as ``timestamp``, or ``hex``."""
+
+    value: Any
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function or an operator, by its name in small letters. ``source``: the other library's own expression."""
+
+    name: str
+    arguments: tuple[Condition, ...]
+    source: Any = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Other:
+    """An expression without an equal in pyparq. ``columns``: those in it; ``None`` if they are not known. ``why``: what
+    is wrong with it, if that can be said."""
+
+    text: str
+    columns: tuple[Attribute, ...] | None = None
+    why: str = ""
+    source: Any = field(default=None, compare=False)
+
+
+Condition = Attribute | Literal | Call | Other
+
+_ARITHMETIC = ("+", "-", "*", "/")
+_FUNCTIONS = (*PARTS, "lower", "upper", "length")
+_OPERATORS = (*OPERATORS, "<=>", "and", "or", *_ARITHMETIC, "like", "ilike")
+
+
+def columns_of(condition: Condition) -> Iterator[Attribute | None]:
+    """All columns that the condition looks at; ``None`` among them where there may be others."""
+    if isinstance(condition, Attribute):
+        yield condition
+    elif isinstance(condition, Call):
+        for argument in condition.arguments:
+            yield from columns_of(argument)
+    elif isinstance(condition, Other):
+        yield from (None,) if condition.columns is None else condition.columns
+
+
+def shown(condition: Condition) -> str:
+    """The condition as SQL, for errors."""
+    if isinstance(condition, Attribute):
+        names = condition.path if isinstance(condition.path, tuple) else condition.path.split(".")
+        return ".".join(name if name.isidentifier() else f"`{name}`" for name in names)
+    if isinstance(condition, Literal):
+        return _shown_literal(condition)
+    if isinstance(condition, Other):
+        return condition.text
+    parts = [shown(argument) for argument in condition.arguments]
+    if condition.name in _OPERATORS and len(parts) > 1:
+        sign = {"==": "=", "!=": "<>"}.get(condition.name, condition.name.upper())
+        return "(" + f" {sign} ".join(parts) + ")"
+    if condition.name == "[]":
+        return f"{parts[0]}[{parts[1]}]"
+    if condition.name == "in":
+        return f"{parts[0]} IN ({', '.join(parts[1:6])}{', …' if len(parts) > 6 else ''})"
+    return f"{condition.name}({', '.join(parts)})"
+
+
+def _shown_literal(literal: Literal) -> str:
+    value = literal.value
+    if value is None or isinstance(value, bool):
+        return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, (dt.timedelta, np.timedelta64)):
+        return f"INTERVAL '{value}'"
+    if not isinstance(value, str):
+        return str(value)
+    text = "'" + value.replace("'", "\\'") + "'"
+    return f"{literal.kind.upper()} {text}" if literal.kind else text
+
+
+class NoEqual(Exception):
+    """Part of a condition that pyparq has nothing for; the text says why. ``node``: the part, if it is not the whole
+    test."""
+
+    def __init__(self, why: str, node: Condition | None = None) -> None:
+        super().__init__(why)
+        self.node = node
+
+
+class Builder:
+    """Makes filters of conditions: ``tests`` does so for a call of each name. What a test means is for each dialect to
+    say."""
+
+    def __init__(self, tests: dict[str, Callable[..., Expression]]) -> None:
+        self.tests = tests
+
+    def condition(self, node: Condition, negate: bool = False) -> Expression | None:
+        """The condition, or its negation. ``None`` where the dialect can do without it."""
+        if isinstance(node, Call) and node.name == "not" and len(node.arguments) == 1:
+            return self.condition(node.arguments[0], not negate)
+        if isinstance(node, Call) and node.name in ("and", "or"):
+            parts = [self.condition(argument, negate) for argument in node.arguments]
+            known = [part for part in parts if part is not None]
+            if (node.name == "and") is not negate:
+                return joined(known, AllOf) if known else None
+            return joined(known, AnyOf) if len(known) == len(parts) else None
+        try:
+            found = self.test(node)
+        except NoEqual as error:
+            return self.without_equal(node, error, negate)
+        return Not(found) if negate else found
+
+    def without_equal(self, node: Condition, error: NoEqual, negate: bool) -> Expression | None:
+        """What is done about a test that has no equal filter."""
+        raise NotImplementedError
+
+    def test(self, node: Condition) -> Expression:
+        """A condition without AND, OR and NOT. Raises :class:`NoEqual`."""
+        if isinstance(node, Literal):
+            return self.constant(node.value)
+        if isinstance(node, Other):
+            raise NoEqual(node.why)
+        if self.is_column(node):
+            return self.truth(node)
+        assert isinstance(node, Call)
+        for argument in node.arguments:
+            if isinstance(argument, Other) and argument.why:
+                raise NoEqual(argument.why, argument)
+        try:
+            test = self.tests[node.name]
+            signature(test).bind(*node.arguments)
+        except (KeyError, TypeError):  # TypeError: for another number of arguments
+            raise NoEqual(self.unknown(node.name)) from None
+        return test(*node.arguments)
+
+    def unknown(self, name: str) -> str:
+        """What is said of a function that is not known."""
+        return ""
+
+    def constant(self, value: Any) -> Expression:
+        """A condition that looks at no column."""
+        raise NoEqual("")
+
+    def is_column(self, node: Condition) -> bool:
+        return isinstance(node, Attribute)
+
+    def truth(self, node: Condition) -> Expression:
+        """A column alone."""
+        raise NoEqual("")
+
+
+class SqlBuilder(Builder):
+    """Makes a filter of a condition on the columns of ``tree``: as SQL on the command line means it."""
+
+    names: ClassVar[dict[str, str]] = {
+        "starts_with": "starts_with", "ends_with": "ends_with", "contains": "contains", "rlike": "matches",
+        "regexp_matches": "matches", "suffix": "ends_with", "prefix": "starts_with",
+    }  # fmt: skip
+    """Tests of a text by a pattern, by the names of their functions."""
+
+    def __init__(self, tree: SchemaTree) -> None:
+        self.tree = tree
+        super().__init__({
+            **{op: partial(self.comparison, op) for op in OPERATORS},
+            **{name: partial(self.matches, kind) for name, kind in self.names.items()},
+            "in": self.is_in, "between": self.between, "is_null": self.is_null, "is_nan": self.is_nan,
+            "is_true": partial(self.is_truth, True), "is_false": partial(self.is_truth, False),
+            "like": partial(self.like, "like"), "ilike": partial(self.like, "ilike"),
+            "array_contains": self.array_contains, "list_contains": self.array_contains,
+            "st_intersects_extent": self.intersects_box,
+        })  # fmt: skip
+
+    def without_equal(self, node: Condition, error: NoEqual, negate: bool) -> Expression | None:
+        part = node if error.node is None else error.node
+        text = shown(part).removeprefix("(").removesuffix(")") if isinstance(part, Call) else shown(part)
+        why = str(error) or "'pyparq query --help' lists what it supports"
+        raise FilterError(
+            f"the condition does not support {text if len(text) <= 80 else text[:79] + '…'}: {why}"
+        ) from None
+
+    def constant(self, value: Any) -> Expression:
+        if isinstance(value, str):
+            raise NoEqual("the whole condition is in quotes: remove them")
+        raise NoEqual("a condition must compare a column with a value")
+
+    # ---- columns and values
+
+    def place(self, node: Condition) -> tuple[Path, Node]:
+        """A column or group, by its path, and what it is. A Variant, for a path into it."""
+        if not isinstance(node, Attribute):
+            raise NoEqual("a column is needed here. Functions, casts and arithmetic are not supported", node)
+        return node.path, named_node(self.tree, node.path)
+
+    def column(self, node: Condition) -> tuple[Path, Node]:
+        """A column that is compared with literals."""
+        return self.place(node)
+
+    def computes(self, node: Condition) -> bool:
+        """Whether a node computes something from a column."""
+        known = isinstance(node, Call) and (node.name in _ARITHMETIC or node.name in _FUNCTIONS)
+        return known and any(column is not None for column in columns_of(node))
+
+    def value(self, node: Condition) -> Value:
+        """A column, what is computed from columns, or a number (exact) or text beside it."""
+        if self.is_column(node):
+            return ColumnRef(self.place(node)[0])
+        if isinstance(node, Call) and node.name in _ARITHMETIC and len(node.arguments) == 2:
+            left, right = map(self.value, node.arguments)
+            return Arithmetic(node.name, left, right)
+        if isinstance(node, Call) and node.name in _ARITHMETIC:
+            return -self.value(node.arguments[0])
+        if isinstance(node, Call) and node.name in _FUNCTIONS and len(node.arguments) == 1:
+            return Function(node.name, self.value(node.arguments[0]))
+        plain = isinstance(node, Literal) and not node.kind and isinstance(node.value, (str, int, float, WrittenNumber))
+        if not plain or isinstance(node.value, bool):  # type: ignore[union-attr]
+            why = node.why if isinstance(node, Other) else ""
+            raise NoEqual(why or "beside a computed value, a number or a 'text' is needed", node)
+        return Fixed(node.value)  # type: ignore[union-attr]
+
+    def literal(self, node: Condition, column: Node) -> Any:
+        """The value of a literal, in the type of the column. ``None`` for NULL."""
+        if isinstance(node, Attribute):
+            name = node.path[-1] if isinstance(node.path, tuple) else node.path.split(".")[-1]
+            raise NoEqual(f"a value is needed here, not another column. Write text as '{name}'", node)
+        if not isinstance(node, Literal):
+            raise NoEqual(
+                "a value is needed here: a number, 'text', TRUE, DATE '…', TIMESTAMP '…', INTERVAL '…', X'00ff'", node
+            )
+        kind = column.type.kind if column.is_leaf else ""
+        try:
+            return typed(node, kind)
+        except ValueError as error:
+            raise NoEqual(str(error), node) from None
+
+    def of_null(self, what: str) -> Expression:
+        """A test of a value that is NULL."""
+        raise NoEqual(what)
+
+    # ---- tests
+
+    def truth(self, node: Condition) -> Expression:
+        """A column alone."""
+        return Compare(self.column(node)[0], "==", True)
+
+    def comparison(self, op: str, left: Condition, right: Condition) -> Expression:
+        if not self.is_column(left) and not self.computes(left) and not isinstance(right, Literal):
+            left, right, op = right, left, OPERATORS[op].flipped
+        never = "a comparison with NULL is never true; write IS NULL or IS NOT NULL"
+        if self.computes(left) or self.computes(right):
+            if Literal(None) in (left, right):
+                return self.of_null(never)
+            return Compare(self.value(left), op, self.value(right))
+        if not self.is_column(left):
+            raise NoEqual("one side must be a column and the other a value")
+        if self.is_column(right):
+            return self.columns_compared(op, left, right)
+        path, column = self.column(left)
+        value = self.literal(right, column)
+        return self.of_null(never) if value is None else Compare(path, op, value)
+
+    def columns_compared(self, op: str, left: Condition, right: Condition) -> Expression:
+        """Raises an error for ``city = "Lima"``: double quotes mean a column name, and there is none with this name."""
+        for value, other in ((right, left), (left, right)):
+            if not self._has(value) and self._has(other):
+                name = dotted(value.path)  # type: ignore[union-attr]
+                text = name.replace("'", "''")
+                raise NoEqual(f"no column is called {name}. Write the text as '{text}'")
+        return Compare(self.value(left), op, self.value(right))
+
+    def _has(self, node: Condition) -> bool:
+        try:
+            self.place(node)
+        except ColumnNotFoundError:
+            return False
+        return True
+
+    def is_in(self, tested: Condition, *items: Condition) -> Expression:
+        if self.computes(tested):
+            null = Literal(None)
+            return IsIn(self.value(tested), [None if item == null else self.value(item).value for item in items])  # type: ignore[attr-defined]
+        path, column = self.column(tested)
+        return IsIn(path, [self.literal(item, column) for item in items])
+
+    def between(self, tested: Condition, low: Condition, high: Condition) -> Expression:
+        if any(self.computes(part) for part in (tested, low, high)) or self.is_column(low) or self.is_column(high):
+            return self.value(tested).between(self.value(low), self.value(high))
+        path, column = self.column(tested)
+        ends = [self.literal(end, column) for end in (low, high)]
+        return self.of_null("BETWEEN takes two values, not NULL") if None in ends else ColumnRef(path).between(*ends)
+
+    def is_null(self, tested: Condition) -> Expression:
+        return IsNull(self.value(tested) if self.computes(tested) else self.place(tested)[0])
+
+    def is_truth(self, truth: bool, tested: Condition) -> Expression:
+        """``IS TRUE`` is never unknown."""
+        path, _ = self.column(tested)
+        return AllOf((Compare(path, "==", truth), Not(IsNull(path))))
+
+    def is_nan(self, tested: Condition) -> Expression:
+        return IsNan(self.column(tested)[0])
+
+    def matches(self, kind: str, tested: Condition, pattern: Condition) -> Expression:
+        return Matches(self.value(tested), kind, self.text(pattern))
+
+    def like(self, kind: str, tested: Condition, pattern: Condition, escape: Condition) -> Expression:
+        text, sign = self.text(pattern), self.text(escape)
+        if not sign and ("\\%" in text or "\\_" in text):
+            raise NoEqual("the backslash needs an ESCAPE clause: LIKE '…' ESCAPE '\\'")
+        return Matches(self.value(tested), kind, text, sign)
+
+    def text(self, node: Condition) -> str:
+        if isinstance(node, Literal) and isinstance(node.value, str) and not node.kind:
+            return node.value
+        raise NoEqual("a 'text' in single quotes is needed")
+
+    def array_contains(self, tested: Condition, item: Condition) -> Expression:
+        """Whether an item of a list equals a value, or a field of the structs in a list (``'a' = ANY(ls.y)``)."""
+        path, _ = self.place(tested)
+        value = self.literal(item, items_leaf(self.tree, path))
+        return self.of_null("NULL equals nothing, so no list contains it") if value is None else Contains(path, value)
+
+    def intersects_box(self, tested: Condition, envelope: Condition) -> Expression:
+        numbers = envelope.arguments if isinstance(envelope, Call) and envelope.name == "st_makeenvelope" else ()
+        box = [float(number.value) for number in numbers if isinstance(number, Literal)]
+        if len(box) != 4:
+            raise NoEqual("write ST_Intersects_Extent(column, ST_MakeEnvelope(xmin, ymin, xmax, ymax))")
+        return ColumnRef(self.place(tested)[0]).intersects_box(*box)
+
+
+# ---- literals
+
+
+def number(text: str) -> int | WrittenNumber:
+    """A number as text. Raises ``ValueError``."""
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII):
+        return int(text)
+    try:
+        return WrittenNumber(text)
+    except ArithmeticError:
+        raise ValueError(f"{text!r} is not a number") from None
+
+
+def typed(literal: Literal, kind: str) -> Any:
+    """A literal that was written with a type, for a column of ``kind``. DATE, TIME and TIMESTAMP are checked and stay
+    text, which keeps nanoseconds and the zone. Raises ``ValueError``."""
+    value = literal.value
+    if literal.kind == "hex":
+        if kind in ("int", "uint"):
+            return int(value, 16)
+        try:
+            return bytes.fromhex(value)
+        except ValueError:
+            raise ValueError("X'…' needs pairs of hexadecimal digits") from None
+    if literal.kind == "date":
+        dt.date.fromisoformat(value.strip())
+    elif literal.kind == "time":
+        time_ns(value)
+    elif literal.kind:
+        timestamp_ns(value)
+    if literal.kind and kind not in ("", "date", "time", "timestamp", "int96", "null"):
+        raise ValueError(f"the column is of type {kind}")  # beside a string column it must not be compared as a string
+    return value
+
+
+def probe_value(text: str, node: Node, shown: Field | None = None) -> Any:
+    """A value from the command line, for a column that is shown as ``shown``.
+
+    Durations are given as text, also in the form in which they are printed: ``1 day, 2:30:00``. On binary columns,
+    ``0x00ff`` and ``X'00ff'`` are bytes. Raises :class:`FilterError` if the column cannot hold the value.
+    """
+    kind = node.type.kind
+    if meaning(shown) == "duration":
+        try:
+            return duration_of(text.replace(",", " "))
+        except ValueError as error:
+            raise FilterError(f"the column is shown as durations: {error}", column=node.dotted) from None
+    try:
+        if kind in ("int", "uint", "decimal", "float16", "float", "double"):
+            return float(text) if text.lower().lstrip("+-") in ("nan", "inf", "infinity") else number(text)
+        if kind == "bool":
+            return {"true": True, "false": False}[text.lower()]
+        if kind in ("binary", "fixed", "bson"):
+            found = re.fullmatch(r"(?:0x([0-9a-f]*)|x'([0-9a-f]*)')", text, re.IGNORECASE)
+            return bytes.fromhex(found[1] or found[2] or "") if found else text.encode()
+    except (ValueError, KeyError):
+        raise FilterError(f"{text!r} is not a value of type {describe(node.type)}", column=node.dotted) from None
+    return text

@@ -1,1 +1,0 @@
-"""Conditions in SQL text (the part behind ``WHERE``) as filter expressions. Needs sqlglot (the extra ``cli``)."""
