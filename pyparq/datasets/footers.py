@@ -153,6 +153,11 @@ OVERHEAD = 512
 SETTLED_NS = 2_000_000_000
 """A file that was changed within this time before it was read may change again without a new time or size."""
 
+MOST_LISTINGS = 4
+"""Listings whose kinds of footers are remembered, the last ones."""
+
+_Kinds = tuple[dict[int, StoredFooter], list[int]]
+_kinds: OrderedDict[tuple[bytes, bytes, int, int], _Kinds] = OrderedDict()
 _Key = tuple[str, int | None, int | None, int | None, int]
 _kept: OrderedDict[_Key, StoredFooter] = OrderedDict()
 _size = 0
@@ -166,6 +171,7 @@ def forget_footers() -> None:
     _lock = threading.Lock()
     _size = 0
     _kept.clear()
+    _kinds.clear()
 
 
 def _keep(read: Iterable[tuple[_Key, StoredFooter]]) -> None:
@@ -286,8 +292,23 @@ class Footers:
         listing = _listing(self._files) if self._options.decryption is None else None
         if listing is None or kernels.footer_kinds is None:
             return None
-        (paths, statuses), read = listing, kernels.footer_kinds
-        tail, most, starts = self._local_tail(), self._options.limits.max_footer, range(0, len(paths), AT_A_TIME)
+        firsts, odd = self._kinds_of(*listing)
+        new = {k: footer for k, footer in firsts.items() if k not in self._stored}
+        self._stored |= new
+        self._compare(list(new))
+        one_of_each = {frame: k for k, frame in reversed([(k, int(self.frames[k])) for k in firsts])}
+        return sorted([*one_of_each.values(), *odd])
+
+    def _kinds_of(self, paths: list[bytes], statuses: Int64Array) -> _Kinds:
+        """Some footers that all kinds are among, and the files whose kind cannot be told."""
+        tail, most = self._local_tail(), self._options.limits.max_footer
+        key = b"\0".join(paths), statuses.tobytes(), tail, most
+        with _lock:
+            known = _kinds.get(key)
+        if known is not None:
+            return known
+        assert kernels.footer_kinds is not None
+        now, read, starts = time.time_ns(), kernels.footer_kinds, range(0, len(paths), AT_A_TIME)
         parts = map_tasks(
             lambda k: read(paths[k : k + AT_A_TIME], statuses[k : k + AT_A_TIME].reshape(-1), tail, most),
             starts, self._options.use_threads,
@@ -296,11 +317,12 @@ class Footers:
         for start, (places, ends, strange) in zip(starts, parts, strict=True):
             firsts |= zip((places + start).tolist(), map(_stored_local, ends), strict=True)
             odd += (strange + start).tolist()
-        new = {k: footer for k, footer in firsts.items() if k not in self._stored}
-        self._stored |= new
-        self._compare(list(new))
-        one_of_each = {frame: k for k, frame in reversed([(k, int(self.frames[k])) for k in firsts])}
-        return sorted([*one_of_each.values(), *odd])
+        if now - int(statuses[:, 1].max(initial=0)) >= SETTLED_NS and all(path[:1] == b"/" for path in paths):
+            with _lock:
+                _kinds[key] = firsts, odd
+                while len(_kinds) > MOST_LISTINGS:
+                    _kinds.popitem(last=False)
+        return firsts, odd
 
     def _compare(self, new: Sequence[int]) -> None:
         """Compare the footers, and note the rows of the files, where no key is needed."""
