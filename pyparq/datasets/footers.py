@@ -159,6 +159,7 @@ MOST_LISTINGS = 4
 _Kinds = tuple[dict[int, StoredFooter], list[int]]
 _kinds: OrderedDict[tuple[bytes, bytes, int, int], _Kinds] = OrderedDict()
 _Key = tuple[str, int | None, int | None, int | None, int]
+"""The absolute path of a listed file, and its state."""
 _kept: OrderedDict[_Key, StoredFooter] = OrderedDict()
 _size = 0
 _lock = threading.Lock()
@@ -245,7 +246,11 @@ class Footers:
 
     def _read_local(self, numbers: Sequence[int]) -> None:
         files, most = self._files, self._options.limits.max_footer
-        keys = {k: key for k in numbers if (key := _key(files[k])) is not None}
+        keys: dict[int, _Key] = {
+            k: (file.where, file.size, file.mtime_ns, file.inode, file.ctime_ns)
+            for k in numbers
+            if (file := files[k]).ctime_ns is not None and file.where[:1] == "/"
+        }
         kept = _find_kept(keys)
         self._stored |= {k: footer for k, footer in kept.items() if len(footer.data) <= most}
         numbers = [k for k in numbers if k not in self._stored]
@@ -384,13 +389,6 @@ class Footers:
         if frame >= 0:
             self._models[frame] = opened
         return opened
-
-
-def _key(file: DataFile) -> _Key | None:
-    """What tells a file and its state. ``None`` for a file that was named, not listed, or by a relative path."""
-    if file.ctime_ns is None or not os.path.isabs(file.where):
-        return None
-    return file.where, file.size, file.mtime_ns, file.inode, file.ctime_ns
 
 
 def _listing(files: Sequence[DataFile]) -> tuple[list[bytes], Int64Array] | None:
