@@ -2,7 +2,8 @@
 
 Two types have a common type if every value of both fits it exactly. Other types are refused, because a value would
 change or be confused with another. The user may know better: so the error ends with a ``schema=`` that reads the files,
-with all their columns."""
+with all their columns.
+"""
 
 from __future__ import annotations
 
