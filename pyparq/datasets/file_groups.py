@@ -57,9 +57,6 @@ MOST_OF_FILE = 2 << 20
 """Maximum number of bytes that are read of a file which is joined. Larger files are read one by one: the costs per file
 do not matter there."""
 MOST_ROW_GROUPS = 1024
-FEW_CHUNKS = 100
-"""Column chunks of small files (files times columns that are read) up to which the files are joined before they are
-asked. Four files of four columns take a sixth less time then, and 50 a little more."""
 
 ABSENT, UNUSABLE = 0, 2
 """Answers of :func:`pyparq.kernels.probe_filters`."""
@@ -192,23 +189,6 @@ class FileGroup:
 
     # ---- small files as one
 
-    def reads_as_one(self) -> bool:
-        """Whether the files are so few and small that one scan asks and reads all of them at least as fast. It does not
-        ask Bloom filters of many files together."""
-        if len(self.numbers) * len(self._nodes()) > FEW_CHUNKS:
-            return False
-        known, scan = self._joinable(), self.scan
-        sizes, chunks = known.sizes, known.chunks
-        if min(sizes) < 0 or sum(sizes) > MOST_STORED or len(chunks.rows) > MOST_ROW_GROUPS:
-            return False
-        return not (scan.file.options.use_bloom_filters and (chunks.stack[_FILTERS] > 0).any())
-
-    def _nodes(self) -> list[Node]:
-        """The leaves that the scan reads."""
-        scan, leaves = self.scan, self.scan.file.tree.leaves
-        columns = {leaf.column for output in scan.outputs for leaf in output.leaves} | scan.predicate.columns()
-        return [leaves[column] for column in sorted(columns or {0})]
-
     def _joinable(self) -> _Joinable:
         """What of the files can be joined."""
         if self._known is None:
@@ -216,7 +196,9 @@ class FileGroup:
         return self._known
 
     def _look_at_chunks(self) -> _Joinable:
-        scan, nodes = self.scan, self._nodes()
+        scan, leaves = self.scan, self.scan.file.tree.leaves
+        columns = {leaf.column for output in scan.outputs for leaf in output.leaves} | scan.predicate.columns()
+        nodes = [leaves[column] for column in sorted(columns or {0})]
         chunks = self.chunks_of(nodes)
         stored = np.append(0, np.cumsum(chunks.size.sum(axis=1)))[chunks.first]
         sizes, good = np.diff(stored), chunks.sound.copy()
@@ -485,7 +467,6 @@ _OFFSETS_OF_CHUNKS = [
     (True, "data_page_offset"), (True, "dictionary_page_offset"), (True, "bloom_filter_offset"),
     (False, "offset_index_offset"), (False, "column_index_offset"),
 ]  # fmt: skip
-_FILTERS = ChunkNumbers._fields.index("bloom_filter_offset")
 _OFFSETS = [ChunkNumbers._fields.index(name) for _, name in _OFFSETS_OF_CHUNKS]
 _PLACES = [ChunkNumbers._fields.index(name) for name in ("min_value", "max_value", "min", "max")]
 

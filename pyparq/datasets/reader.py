@@ -246,8 +246,6 @@ class Reader:
             elif file is not None:
                 row_groups |= {number: [] for number in members}  # the filter is never true for such a file
         for group in groups if self._query.expression is not None else ():
-            if join and group.reads_as_one():
-                continue
             group.prune()
             self._reports += group.reports
             self._own_filters |= group.unasked
