@@ -217,9 +217,10 @@ class Footers:
         """Of the remote files whose footers were read."""
         self._errors: dict[int, ParquetError | OSError] = {}
         """Of remote files whose footers could not be read."""
-        self.frames: Int64Array = np.full(len(files), -1, np.int64)
+        unknown = np.full((2, len(files)), -1, np.int64)
+        self.frames: Int64Array = unknown[0]
         """For each file a number that is equal for footers of one kind; -1 where the kind is not known."""
-        self.rows: Int64Array = np.full(len(files), -1, np.int64)
+        self.rows: Int64Array = unknown[1]
         """Rows of each file; -1 where its footer was not read, or is in doubt."""
         self._models: dict[int, OpenFile] = {}
         """By frame: a file whose decoded footer others share."""
