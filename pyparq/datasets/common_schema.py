@@ -2,13 +2,15 @@
 
 Two types have a common type if every value of both fits it exactly. Other types are refused, because a value would
 change or be confused with another. The user may know better: so the error ends with a ``schema=`` that reads the files,
-with all their columns."""
+with all their columns.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from pyparq.arrow.column_operations import VIEWS
@@ -91,6 +93,7 @@ def marked(schema: Schema, tree: SchemaTree) -> Schema:
     return replace(schema, fields=tuple(_marked(field, shape_of(node)) for field, node in pairs))
 
 
+@lru_cache(maxsize=64)
 def has_marks(tree: SchemaTree) -> bool:
     """Whether :func:`marked` changes the schema of a file with this tree."""
     return any(map(_mark_of, tree.leaves))

@@ -1,7 +1,8 @@
 """Tables of Delta Lake, as the package ``deltalake`` opens them (https://github.com/delta-io/delta, PROTOCOL.md).
 
 The log names the files of a version, their partition values and their statistics. With column mapping, files store
-columns under other names than the table shows. Deletion vectors name rows of files that the table no longer has."""
+columns under other names than the table shows. Deletion vectors name rows of files that the table no longer has.
+"""
 
 from __future__ import annotations
 

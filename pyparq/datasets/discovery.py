@@ -1,7 +1,8 @@
 """Finds the files of a dataset, in a defined order, from a folder, a glob, a list or a URL.
 
 No file is opened here, but for the log of a stream of Spark. The names in a folder are read once, with the sizes and
-times of the listing."""
+times of the listing.
+"""
 
 from __future__ import annotations
 

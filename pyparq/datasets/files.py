@@ -250,7 +250,8 @@ class DatasetFiles:
         """The files with these numbers, without those that are left out. Their footers are read in parallel."""
         wanted = list(numbers)
         missing = [k for k in wanted if k not in self._opened and k not in self.unreadable]
-        self.map_files(self.open, self.read_stored(missing))
+        if len(missing) > 1:
+            self.map_files(self.open, self.read_stored(missing))
         for k in missing:
             self.open(k)
         return [(k, self._opened[k]) for k in wanted if k in self._opened]

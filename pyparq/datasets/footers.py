@@ -153,7 +153,13 @@ OVERHEAD = 512
 SETTLED_NS = 2_000_000_000
 """A file that was changed within this time before it was read may change again without a new time or size."""
 
+MOST_LISTINGS = 4
+"""Listings whose kinds of footers are remembered, the last ones."""
+
+_Kinds = tuple[dict[int, StoredFooter], list[int]]
+_kinds: OrderedDict[tuple[bytes, bytes, int, int], _Kinds] = OrderedDict()
 _Key = tuple[str, int | None, int | None, int | None, int]
+"""The absolute path of a listed file, and its state."""
 _kept: OrderedDict[_Key, StoredFooter] = OrderedDict()
 _size = 0
 _lock = threading.Lock()
@@ -166,6 +172,7 @@ def forget_footers() -> None:
     _lock = threading.Lock()
     _size = 0
     _kept.clear()
+    _kinds.clear()
 
 
 def _keep(read: Iterable[tuple[_Key, StoredFooter]]) -> None:
@@ -210,9 +217,10 @@ class Footers:
         """Of the remote files whose footers were read."""
         self._errors: dict[int, ParquetError | OSError] = {}
         """Of remote files whose footers could not be read."""
-        self.frames: Int64Array = np.full(len(files), -1, np.int64)
+        unknown = np.full((2, len(files)), -1, np.int64)
+        self.frames: Int64Array = unknown[0]
         """For each file a number that is equal for footers of one kind; -1 where the kind is not known."""
-        self.rows: Int64Array = np.full(len(files), -1, np.int64)
+        self.rows: Int64Array = unknown[1]
         """Rows of each file; -1 where its footer was not read, or is in doubt."""
         self._models: dict[int, OpenFile] = {}
         """By frame: a file whose decoded footer others share."""
@@ -239,7 +247,11 @@ class Footers:
 
     def _read_local(self, numbers: Sequence[int]) -> None:
         files, most = self._files, self._options.limits.max_footer
-        keys = {k: key for k in numbers if (key := _key(files[k])) is not None}
+        keys: dict[int, _Key] = {
+            k: (file.where, file.size, file.mtime_ns, file.inode, file.ctime_ns)
+            for k in numbers
+            if (file := files[k]).ctime_ns is not None and file.where[:1] == "/"
+        }
         kept = _find_kept(keys)
         self._stored |= {k: footer for k, footer in kept.items() if len(footer.data) <= most}
         numbers = [k for k in numbers if k not in self._stored]
@@ -286,8 +298,23 @@ class Footers:
         listing = _listing(self._files) if self._options.decryption is None else None
         if listing is None or kernels.footer_kinds is None:
             return None
-        (paths, statuses), read = listing, kernels.footer_kinds
-        tail, most, starts = self._local_tail(), self._options.limits.max_footer, range(0, len(paths), AT_A_TIME)
+        firsts, odd = self._kinds_of(*listing)
+        new = {k: footer for k, footer in firsts.items() if k not in self._stored}
+        self._stored |= new
+        self._compare(list(new))
+        one_of_each = {frame: k for k, frame in reversed([(k, int(self.frames[k])) for k in firsts])}
+        return sorted([*one_of_each.values(), *odd])
+
+    def _kinds_of(self, paths: list[bytes], statuses: Int64Array) -> _Kinds:
+        """Some footers that all kinds are among, and the files whose kind cannot be told."""
+        tail, most = self._local_tail(), self._options.limits.max_footer
+        key = b"\0".join(paths), statuses.tobytes(), tail, most
+        with _lock:
+            known = _kinds.get(key)
+        if known is not None:
+            return known
+        assert kernels.footer_kinds is not None
+        now, read, starts = time.time_ns(), kernels.footer_kinds, range(0, len(paths), AT_A_TIME)
         parts = map_tasks(
             lambda k: read(paths[k : k + AT_A_TIME], statuses[k : k + AT_A_TIME].reshape(-1), tail, most),
             starts, self._options.use_threads,
@@ -296,11 +323,12 @@ class Footers:
         for start, (places, ends, strange) in zip(starts, parts, strict=True):
             firsts |= zip((places + start).tolist(), map(_stored_local, ends), strict=True)
             odd += (strange + start).tolist()
-        new = {k: footer for k, footer in firsts.items() if k not in self._stored}
-        self._stored |= new
-        self._compare(list(new))
-        one_of_each = {frame: k for k, frame in reversed([(k, int(self.frames[k])) for k in firsts])}
-        return sorted([*one_of_each.values(), *odd])
+        if now - int(statuses[:, 1].max(initial=0)) >= SETTLED_NS and all(path[:1] == b"/" for path in paths):
+            with _lock:
+                _kinds[key] = firsts, odd
+                while len(_kinds) > MOST_LISTINGS:
+                    _kinds.popitem(last=False)
+        return firsts, odd
 
     def _compare(self, new: Sequence[int]) -> None:
         """Compare the footers, and note the rows of the files, where no key is needed."""
@@ -362,13 +390,6 @@ class Footers:
         if frame >= 0:
             self._models[frame] = opened
         return opened
-
-
-def _key(file: DataFile) -> _Key | None:
-    """What tells a file and its state. ``None`` for a file that was named, not listed, or by a relative path."""
-    if file.ctime_ns is None or not os.path.isabs(file.where):
-        return None
-    return file.where, file.size, file.mtime_ns, file.inode, file.ctime_ns
 
 
 def _listing(files: Sequence[DataFile]) -> tuple[list[bytes], Int64Array] | None:

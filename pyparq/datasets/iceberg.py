@@ -1,7 +1,8 @@
 """Tables of Apache Iceberg, as the package ``pyiceberg`` opens them (https://iceberg.apache.org/spec).
 
 Manifests name the data files of a snapshot, their partition values and their statistics. Columns are found by field id.
-Delete files name rows of data files that the table no longer has."""
+Delete files name rows of data files that the table no longer has.
+"""
 
 from __future__ import annotations
 

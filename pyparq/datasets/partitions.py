@@ -1,6 +1,7 @@
 """Partitions: columns whose values are in the names of folders (``year=2024/city=Lima``), and the column of file names.
 
-Names are escaped as Hive and Spark do it: ``a=x%2Fy``."""
+Names are escaped as Hive and Spark do it: ``a=x%2Fy``.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 A scan of a dataset needs one schema for all files, but the process of a share knows only its own files. So each process
 reports the schemas that it found (:class:`Survey`). If a share has the same schema as the whole dataset, its plans are
-valid. The other shares are planned again with the schema of the whole (:class:`Surveyed`)."""
+valid. The other shares are planned again with the schema of the whole (:class:`Surveyed`).
+"""
 
 from __future__ import annotations
 

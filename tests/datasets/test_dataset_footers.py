@@ -428,13 +428,23 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
-def test_kinds_of_files_that_have_changed(tmp_path: Path) -> None:
-    folder = months(tmp_path)
-    assert pyparq.dataset(folder).read(filters=pyparq.col("m") == 0).num_rows == 1
+def test_kinds_are_remembered_as_long_as_the_files_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, calls = months(tmp_path), counted(monkeypatch)
+    for m in range(3):
+        ds = pyparq.dataset(folder)
+        assert ds.read(filters=pyparq.col("m") == m).num_rows == 1
+    assert sum(calls) == 24
     settle(write(folder / "m=20" / "f.parquet", pa.table({"x": [1], "new": ["n"]})), ago=2 * DAY)
-    assert "new" in pyparq.dataset(folder).read(filters=pyparq.col("m") == 0).column_names
-    write(folder / "m=21" / "f.parquet", pa.table({"x": [1], "newer": ["n"]}))
-    assert "newer" in pyparq.dataset(folder).read(filters=pyparq.col("m") == 0).column_names
+    ds = pyparq.dataset(folder)
+    assert "new" in ds.read(filters=pyparq.col("m") == 0).column_names
+    assert sum(calls) == 48
+    write(folder / "m=21" / "f.parquet", pa.table({"x": [1], "newer": ["n"]}))  # it may change again within a moment
+    for _ in range(2):
+        assert "newer" in pyparq.dataset(folder).read(filters=pyparq.col("m") == 0).column_names
+    assert sum(calls) == 96
+    for k in range(5):
+        pyparq.dataset(months(tmp_path / f"other{k}")).read(filters=pyparq.col("m") == 0)
+    assert len(footers._kinds) == footers.MOST_LISTINGS
 
 
 def test_files_of_no_known_kind_are_looked_at(tmp_path: Path) -> None:

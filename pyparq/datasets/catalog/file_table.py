@@ -7,13 +7,12 @@ of the same size, times of change and inode on a local disk. Any other file is a
 
 from __future__ import annotations
 
-import itertools
 import json
 import posixpath
 import time
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -150,7 +149,7 @@ def age_ns(file: DataFile, now: int | None = None) -> int | None:
 
 @dataclass(frozen=True)
 class FileTable:
-    """The known files, in the order of their numbers."""
+    """The known files, in the order of their numbers. The fields are the columns of :data:`SCHEMA`."""
 
     numbers: Int64Array
     paths: list[str]
@@ -165,12 +164,9 @@ class FileTable:
 
     @classmethod
     def of(cls, table: Table) -> FileTable:
-        texts = {name: table.column(name).to_pylist() for name in ("path", "version")}
-        array = table.to_numpy
-        return cls(
-            array("number"), texts["path"], array("size"), array("mtime_ns"), array("inode"), texts["version"],
-            array("kind"), array("rows"), array("row_groups"), array("footer"),
-        )  # fmt: skip
+        texts = ("path", "version")
+        values: Any = (table.column(n).to_pylist() if n in texts else table.to_numpy(n) for n in SCHEMA.names)
+        return cls(*values)
 
     @classmethod
     def none(cls) -> FileTable:
@@ -178,22 +174,13 @@ class FileTable:
 
     def among(self, numbers: Int64Array) -> FileTable:
         """The files with these numbers."""
-        kept = np.isin(self.numbers, numbers)
-        paths, versions = (list(itertools.compress(texts, kept)) for texts in (self.paths, self.versions))
-        return FileTable(
-            self.numbers[kept], paths, self.sizes[kept], self.mtimes[kept], self.inodes[kept], versions,
-            self.kinds[kept], self.rows[kept], self.row_groups[kept], self.footers[kept],
-        )  # fmt: skip
+        return FileTable(*self.columns(np.flatnonzero(np.isin(self.numbers, numbers))).values())
 
-    def columns(self, places: Any = slice(None)) -> dict[str, Any]:
+    def columns(self, places: Int64Array) -> dict[str, Any]:
         """The rows at these places, as they are written."""
-        chosen = np.arange(len(self.numbers))[places].tolist()
-        return {
-            "number": self.numbers[places], "path": [self.paths[k] for k in chosen], "size": self.sizes[places],
-            "mtime_ns": self.mtimes[places], "inode": self.inodes[places],
-            "version": [self.versions[k] for k in chosen], "kind": self.kinds[places], "rows": self.rows[places],
-            "row_groups": self.row_groups[places], "footer": self.footers[places],
-        }  # fmt: skip
+        values = (getattr(self, field.name) for field in fields(self))
+        chosen = ([v[k] for k in places.tolist()] if isinstance(v, list) else v[places] for v in values)
+        return dict(zip(SCHEMA.names, chosen, strict=True))
 
     def places_of(self, files: Sequence[DataFile]) -> Int64Array:
         """For each listed file its place in this table; -1 for a file that is not known in the listed state."""

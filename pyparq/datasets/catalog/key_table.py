@@ -2,7 +2,8 @@
 
 Each row is a hash, the number of a file, and a row group. The hash is that of Bloom filters (XXH64 of the value as the
 file stores it), cut to so many bits that an absent key finds one of 2 million times a row at most. Sorted and stored as
-differences, a row takes about 5 bytes. A key lies in one page of the file, which its page index finds."""
+differences, a row takes about 5 bytes. A key lies in one page of the file, which its page index finds.
+"""
 
 from __future__ import annotations
 

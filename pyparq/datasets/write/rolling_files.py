@@ -123,7 +123,7 @@ class RollingFiles:
         """Write the waiting rows, and complete all files."""
         for partition in self._partitions.values():
             while partition.waiting.num_rows:
-                self._write_group(partition)
+                self._write_group(partition, is_last=True)
             if partition.folders in self._open:
                 self._complete(partition.folders)
         return self.made
@@ -141,8 +141,8 @@ class RollingFiles:
 
     # ---- inside --------------------------------------------------------------------------------------------------
 
-    def _write_group(self, partition: _Partition) -> None:
-        """Write one row group to the partition's file."""
+    def _write_group(self, partition: _Partition, is_last: bool = False) -> None:
+        """Write one row group to the partition's file. ``is_last``: no more rows come than those that wait."""
         opened = self._opened(partition.folders)
         waiting = partition.waiting
         waiting.max_rows = self._rows_left(opened)
@@ -151,8 +151,10 @@ class RollingFiles:
         self._num_bytes += waiting.num_bytes - before
         waiting.max_rows = self._group_rows
         opened.writer.write(Table(self._schema, [Batch(*batch) for batch in batches]))
-        opened.writer.flush()
         opened.num_rows += sum(batch.num_rows for batch in batches)
+        if is_last and not waiting.num_rows:
+            return  # closing the file ends the row group
+        opened.writer.flush()
         if self._is_full(opened):
             self._complete(partition.folders)
 
