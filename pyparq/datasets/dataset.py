@@ -20,8 +20,8 @@ from pyparq.datasets.partitions import with_filenames
 from pyparq.datasets.reader import FileScan, Run
 from pyparq.datasets.scan import DatasetPlan, DatasetScan, file_scans_of
 from pyparq.errors import OptionError
-from pyparq.filters.expression import Expression, IsIn, Path, is_null_literal
-from pyparq.filters.value_array import ValueArray
+from pyparq.filters.expression import Expression, IsIn, Path
+from pyparq.filters.value_array import ValueArray, is_null_literal
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system

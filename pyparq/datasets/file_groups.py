@@ -28,8 +28,8 @@ from pyparq.datasets.footers import AT_A_TIME, Footers, StoredFooter
 from pyparq.datasets.tables import units_left
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, CorruptFileError
-from pyparq.filters.leaf_tests import evaluate_bounds, probe_hashes
-from pyparq.filters.predicate import Constant, Test
+from pyparq.filters.leaf_tests import Test, evaluate_bounds, probe_hashes
+from pyparq.filters.predicate import Constant
 from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers, stored_path
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.schema_node import Node

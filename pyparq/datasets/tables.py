@@ -14,9 +14,9 @@ from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.file_columns import Matching
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import ChangedFileError, ParquetError
-from pyparq.filters.leaf_tests import domain_dtype, evaluate_bounds
+from pyparq.filters.leaf_tests import Test, domain_dtype, evaluate_bounds
 from pyparq.filters.literal import locate
-from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
+from pyparq.filters.predicate import And, Constant, Or, Predicate
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType, Schema
 from pyparq.index.bounds import Bounds

@@ -23,8 +23,8 @@ from pyparq.datasets.tables import units_left
 from pyparq.errors import ParquetError
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression, Known
-from pyparq.filters.leaf_tests import evaluate_bounds, probe_hashes
-from pyparq.filters.predicate import And, Constant, Or, Predicate, Test
+from pyparq.filters.leaf_tests import Test, evaluate_bounds, probe_hashes
+from pyparq.filters.predicate import And, Constant, Or, Predicate
 
 Units: TypeAlias = UInt64Array | None
 """Sorted row groups of files (:func:`units_of`); ``None`` for all."""

@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.filters.computed import Computed
-from pyparq.filters.predicate import FALSE, And, Constant, Predicate, Test, rewritten
+from pyparq.filters.leaf_tests import Test
+from pyparq.filters.predicate import FALSE, And, Constant, Predicate, rewritten
 from pyparq.filters.variants import InVariant
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.leaf_values import Values

@@ -11,6 +11,7 @@ import numpy as np
 from pyparq.filters.computed import Computed, can_pass
 from pyparq.filters.leaf_tests import (
     VALUE_OPS,
+    Test,
     evaluate_bounds,
     evaluate_dictionary,
     found_at_bounds,
@@ -18,7 +19,6 @@ from pyparq.filters.leaf_tests import (
     may_intersect,
     probe_hashes,
 )
-from pyparq.filters.predicate import Test
 from pyparq.format.chunk_numbers import ALL_DICTIONARY
 from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node
