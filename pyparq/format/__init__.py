@@ -19,7 +19,6 @@ DOOR = (
     "shown_types",
     "thrift_codec",
     "thrift_tree",
-    "total_order",
     "types",
 )
 """Modules of this package that other packages may use."""

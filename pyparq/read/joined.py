@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -319,11 +320,11 @@ class _Window:
         forms = self._job.forms
         for form in forms[:-1]:
             with suppress(NoCodesError):
-                return form, self._decode(form, self._runs, slice(0, len(form)))
+                return form, self._decode(form, self._runs, slice(0, len(form.nodes)))
             if isinstance(self._account, Portion):
                 self._account.release()
             forms[:] = forms[-1:]
-        return forms[-1], self._decode(forms[-1], self._runs, slice(0, len(forms[-1])))
+        return forms[-1], self._decode(forms[-1], self._runs, slice(0, len(forms[-1].nodes)))
 
     def _decode(
         self, leaves: LeafSet, runs: list[list[int]], columns: slice, wanted: Sequence[tuple[Words, Any]] = ()
@@ -332,22 +333,22 @@ class _Window:
         positions of the row groups that hold any. Raises :class:`NoCodesError` if codes are asked for and a page has
         none."""
         reader, table = self._job.reader, self._job.table
-        places = [k for run in runs for k in run]
-        held = np.concatenate([groups for _, groups in wanted]) if wanted else places
+        places = runs[0] if len(runs) == 1 else list(chain.from_iterable(runs))
+        bitmaps, groups = zip(*wanted, strict=True) if wanted else ((), ())
+        held = np.concatenate(groups) if groups else places
         start, size = table.start[held, columns], table.size[held, columns]
         decoded, facts = decode_chunks(
-            leaves, [len(run) for run in runs], table.whole(places, columns),
+            leaves, list(map(len, runs)), table.whole(places, columns),
             reader.file.fetcher.fetch_stretches(start, size), self._options, self._account,
-            [rows for rows, _ in wanted],
+            bitmaps,
         )  # fmt: skip
         if facts.ended_early:
             raise CorruptFileError("a column chunk does not end where it should")
-        there = [native for native in decoded if native is not None]
-        if len(there) < len(decoded):
+        if None in decoded:
             raise NoCodesError()
         reader.count(size.size, facts.data_pages, facts.dictionary_pages)
-        count = len(leaves)
-        return [there[k * count : (k + 1) * count] for k in range(len(runs))]
+        there, count = cast("list[NativeLeaf]", decoded), len(leaves.nodes)
+        return [there] if len(runs) == 1 else [there[k * count : (k + 1) * count] for k in range(len(runs))]
 
     def _parts(self, runs: list[_Run]) -> Iterator[Part]:
         """The leaves of the result at the matching rows, for runs that have some."""
@@ -355,7 +356,7 @@ class _Window:
         decoded = list[list[NativeLeaf]]([[] for _ in runs])
         if leaves.nodes and runs:
             wanted = [(run.mask.words, np.array(run.places)[run.counts > 0]) for run in runs if run.mask is not None]
-            first = self._job.table.start.shape[1] - len(leaves)
+            first = self._job.table.start.shape[1] - len(leaves.nodes)
             decoded = self._decode(leaves, [run.places for run in runs], slice(first, None), wanted)
         results = {node.column for node in self._job.question.outputs}
         for run, natives in zip(runs, decoded, strict=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyparq.arrow.c_data import raw_buffer
+from pyparq.arrow.exchange import raw_buffer
 from pyparq.arrow.record_batch import batches_from_arrow
 from pyparq.arrow.table import Batch, Table
 

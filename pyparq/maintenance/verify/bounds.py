@@ -11,13 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.format import int96, total_order
+from pyparq.format import int96
 from pyparq.format import ttypes as tt
 from pyparq.format.leaf_values import BinaryValues, Values, size_of
 from pyparq.format.order import FLOAT_KINDS, Order, SegmentBounds, decode_bounds, domain, stored_dtype
 from pyparq.format.types import LeafType
+from pyparq.maintenance.verify import bounds as total_order
 from pyparq.maintenance.verify.report import Findings
 from pyparq.read.decode.chunk_pages import ChunkPages, PageRun, PageValues
+
+
+def keys(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Signed integers of the floats' width whose ``<`` is the total order."""
+    bits = np.ascontiguousarray(values).view(np.dtype(f"<i{values.itemsize}"))
+    return np.asarray(bits ^ ((bits >> (8 * values.itemsize - 1)) & np.iinfo(bits.dtype).max))
 
 
 class ChunkValues(PageValues):

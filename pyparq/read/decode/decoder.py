@@ -263,15 +263,11 @@ def spec_of(node: Node, kind: Kind = "values") -> kernels.LeafSpec:
     return leaf_spec(node.type, kind, node.max_def, node.max_rep, slot_level(node), not is_flat(node))
 
 
-def bounds_of(options: ReadOptions, account: Account | Portion) -> tuple[kernels.PageLimits, int, int]:
-    """Limits, number of threads, and bytes that are left."""
-    return limits_of(options), cpu_count() if options.use_threads else 1, max(account.left, 0)
-
-
 def within_memory(call: Callable[..., Any], options: ReadOptions, account: Account | Portion) -> Any:
     """The result of ``call(limits, threads, room)``, whose last item is a refusal or ``None``. Threads hold parts of
     columns beside each other: where these do not fit, one thread does the work."""
-    limits, threads, room = bounds_of(options, account)
+    limits, room = limits_of(options), max(account.left, 0)
+    threads = cpu_count() if options.use_threads else 1
     found = call(limits, threads, room)
     if threads > 1 and found[-1] is not None and found[-1].name == "memory":
         found = call(limits, 1, room)
@@ -326,7 +322,7 @@ def decode_chunks(
     chunk.
     """
     num_rows, codec, num_values, has_dictionary, start, size = chunks
-    lengths, described = np.array(runs, np.int64), _specs(leaves).leaves
+    lengths, described = np.array(runs, np.int64), (leaves.decoded or _specs(leaves)).leaves
     found, totals, refusal = within_memory(
         lambda limits, threads, room: kernels.decode_chunks(
             described, lengths, num_rows, codec, num_values, has_dictionary, start, size, read, limits, threads, room,
@@ -347,7 +343,7 @@ def columns_of(leaves: LeafSet, natives: Sequence[NativeLeaf]) -> list[Column]:
         else column_of(node.type, native)
         if type_ is None or native.has_wide_offsets
         else NativeColumn(type_, native)
-        for node, type_, native in zip(leaves.nodes, _specs(leaves).types, natives, strict=True)
+        for node, type_, native in zip(leaves.nodes, (leaves.decoded or _specs(leaves)).types, natives, strict=True)
     ]
 
 

@@ -1,0 +1,78 @@
+"""How many calls of pyparq's Python a small job takes, over how many files: ``python tests/support/call_counts.py``.
+
+Counted is the third run of each job: what is loaded or computed once is there by then.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+import pyparq
+
+PACKAGE = str(Path(pyparq.__file__).parent)
+ROWS = 1000
+
+
+def data(first: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(first)
+    return {
+        "id": np.arange(ROWS) + first,
+        "v": rng.random(ROWS),
+        "s": [f"s{k % 97}" for k in range(ROWS)],
+        "g": [k % 4 for k in range(ROWS)],
+    }
+
+
+def jobs(folder: Path) -> dict[str, Callable[[], Any]]:
+    one, four, numbers = folder / "one.parquet", folder / "four", count()
+    pyparq.write_table(data(), one)
+    four.mkdir()
+    for k in range(4):
+        pyparq.write_table(data(k * ROWS), four / f"{k}.parquet")
+    table = pyparq.read_table(one)
+    return {
+        "read": lambda: pyparq.read_table(one),
+        "filtered read": lambda: pyparq.read_table(one, filters=pyparq.col("id") == 500),
+        "four files, filtered": lambda: pyparq.read_table(four, filters=pyparq.col("id") == 2500),
+        "write": lambda: pyparq.write_table(table, folder / "out.parquet"),
+        "folder of four written": lambda: pyparq.write_dataset(
+            table, folder / f"out{next(numbers)}", partition_cols=["g"]
+        ),
+    }
+
+
+def counted(job: Callable[[], Any]) -> tuple[int, int, int]:
+    """Calls, files, and changes from one file to another."""
+    job()
+    job()
+    files: list[str] = []
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            files.append(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        job()
+    finally:
+        sys.setprofile(None)
+    changes = sum(a != b for a, b in zip([None, *files], files, strict=False))
+    return len(files), len(set(files)), changes
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        print(json.dumps({name: counted(job) for name, job in jobs(Path(folder)).items()}))
+
+
+if __name__ == "__main__":
+    main()
