@@ -659,6 +659,12 @@ def tested_paths(test: Expression) -> tuple[Path, ...]:
     return test._columns()
 
 
+def top_names(expression: Expression | None) -> set[str]:
+    """The top-level columns that an expression may look at."""
+    paths = () if expression is None else expression._columns()
+    return {part for path in paths for part in (path[:1] if isinstance(path, tuple) else (path, path.split(".")[0]))}
+
+
 def moved(test: Any, change: Callable[[Path], Path]) -> Any:
     """The same test of other columns: ``change`` gives the new path for each path."""
     return test._replaced(lambda ref: ColumnRef(change(ref.path)))

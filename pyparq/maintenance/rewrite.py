@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +19,7 @@ from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.write_dataset import WriteReport, WrittenFile, replace_sources, write_dataset
 from pyparq.errors import ChangedMeanwhile, OptionError, UnsupportedError, reading
+from pyparq.filters.expression import top_names
 from pyparq.format.types import Schema
 from pyparq.io.atomic_write import Expected
 from pyparq.io.file_lock import Identity
@@ -190,6 +191,8 @@ class _Rows:
         self._progress = progress
         self.source: Schema = scan.schema
         """With dictionaries, views and other layouts, as in the files."""
+        self.tested = top_names(scan.filters)
+        """The columns that the filter looks at."""
         self.schema, self._batches = ingest(_Stream(scan.schema, scan.batches(_BATCH_ROWS)))
         self._sorter: ExternalSorter | None = None
 
@@ -280,23 +283,23 @@ def _write_folder(
         "schema": rows.source, "storage_options": wanted.storage_options if is_url(target) else None,
     }  # fmt: skip
     if wanted.mode == "overwrite" and _is_own_folder(dataset, target):
-        _check_defaults(dataset, rows.source)
+        _check_defaults(dataset, rows.source.names, rows.tested)
         return replace_sources(rows, target, lambda: _read_files(dataset), **given)
     return write_dataset(rows, target, mode=wanted.mode, **given)
 
 
-def _check_defaults(dataset: Dataset, schema: Schema) -> None:
+def _check_defaults(dataset: Dataset, names: Sequence[str], tested: Set[str]) -> None:
     """Raise :class:`UnsupportedError` where Spark gives a column's DEFAULT for files without it: new files of all rows
-    would have nulls there for good."""
+    would have nulls there for good, and a filter would leave out rows for which its default is true."""
     files = files_of(dataset)
     opened = files.open_all(range(len(files.found.files)))
-    given = {name for _, file in opened for name in defaults_of(file.key_values)} & set(schema.names)
+    given = {name for _, file in opened for name in defaults_of(file.key_values)} & {*names, *tested}
     for _, file in opened if given else ():
         missing = given - {node.name for node in file.tree.root.children}
         if missing:
             raise UnsupportedError(
-                "Spark gives this column's DEFAULT for files that do not have it, and a rewrite would make them null: "
-                "give another folder as the target, or use pyparq.spark.rewrite, which keeps such files apart",
+                "Spark gives this column's DEFAULT for files that do not have it, and here it is null: give another "
+                "folder as the target, or pyparq.spark.rewrite without a filter, which keeps such files apart",
                 file=file.name, column=min(missing),
             )  # fmt: skip
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.scan import DatasetPlan
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.errors import ChangedMeanwhile, OptionError
+from pyparq.errors import ChangedMeanwhile, OptionError, UnsupportedError
+from pyparq.filters.expression import top_names
 from pyparq.io.url import is_url, local_path
-from pyparq.maintenance.kept_storage import storage_kept, without_marks
+from pyparq.maintenance.kept_storage import ROW_METADATA, defaults_of, storage_kept, without_marks
 from pyparq.spark import stores
 from pyparq.spark.columns import taken
 from pyparq.spark.file_columns import Columns, columns_of_files, options_for
@@ -91,7 +92,11 @@ def rewrite(
     names = own if partition_cols is None else _names(partition_cols)
     mode, options = obeyed(MODES[mode], () if in_place else names, options, of_session(spark))
     schema, kept = without_marks(plan.schema), storage_kept(plan.schema, options, names)
-    parts = _by_columns(plan, _columns(spark, where, question), options, names) if in_place else [(plan, kept)]
+    parts = [(plan, kept)]
+    if in_place:
+        alike = _columns(spark, where, question)
+        _check_defaults(alike, top_names(plan.header.filters))
+        parts = _by_columns(plan, alike, options, names)
     staging = commits.start(place, mode, schema, names, kept, storage_options, force)
     if staging is None:
         return spark.createDataFrame([], REPORT)
@@ -99,6 +104,20 @@ def rewrite(
     jobs = [(replace(job, schema=without_marks(part.schema), options=own), part) for part, own in parts]
     work = [(own, payload) for own, part in jobs for payload in _parts(part, question)]
     return spark.createDataFrame(_report(spark, commits, watch, job, work, decryption), REPORT)
+
+
+def _check_defaults(alike: Collection[Columns], tested: Collection[str]) -> None:
+    """Raise :class:`UnsupportedError` for a filter on a column for which Spark gives its DEFAULT where files do not
+    have it: here it is null, and rows for which the default passes would be left out."""
+    described = [have.described for have in alike if have.described is not None]
+    given = {name for text in described for name in defaults_of({ROW_METADATA.encode(): text})}
+    for name in sorted(given.intersection(tested)):
+        if not all(have.has(name) for have in alike):
+            raise UnsupportedError(
+                "Spark gives this column's DEFAULT for files that do not have it, and for the filter it is null: give "
+                "another folder as the target, or rewrite without it first",
+                column=name,
+            )
 
 
 def _by_columns(

@@ -89,6 +89,11 @@ def test_a_rewrite_without_spark_refuses_to_make_nulls_of_defaults(usual: Any, p
     with pytest.raises(UnsupportedError, match=r"DEFAULT.*pyparq\.spark\.rewrite.*column [d-h]"):
         pyparq.rewrite(table, table, mode="overwrite")
     assert shown(usual) == before
+    with pytest.raises(UnsupportedError, match=r"DEFAULT.*column d"):
+        pyparq.rewrite(table, table, mode="overwrite", columns=["id", "name", "p"], filters=pyparq.col("d") > 0)
+    with pytest.raises(UnsupportedError, match=r"DEFAULT.*column d"):
+        ps.rewrite(usual, table, table, mode="overwrite", filters="d > 0")
+    assert shown(usual) == before
     pyparq.rewrite(table, table, mode="overwrite", columns=["id", "name", "p"])
     assert len(usual.read.parquet(table).collect()) == 36
 
