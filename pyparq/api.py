@@ -11,7 +11,7 @@ from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
 from pyparq.options import ReadOptions, with_options
 from pyparq.read.async_reads import run_async
-from pyparq.runtime.lazy_import import Later
+from pyparq.runtime.lazy_import import LazyModule
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyparq.read import file as reader
     from pyparq.read.footers.metadata import FileMetaData
 else:  # it loads while the first request to a store is under way
-    reader = Later("pyparq.read.file")
+    reader = LazyModule("pyparq.read.file")
 
 _READER = "pyparq.read.file"
 

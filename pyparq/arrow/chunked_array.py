@@ -15,15 +15,15 @@ from pyparq.arrow.column_operations import trimmed
 from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.errors import OptionError
 from pyparq.format.types import DataType, Field, Schema
-from pyparq.runtime.lazy_import import Later
+from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from pyparq.arrow import equality, preview, to_python
 else:  # a read needs none of them
-    equality = Later("pyparq.arrow.equality")
-    preview = Later("pyparq.arrow.preview")
-    to_python = Later("pyparq.arrow.to_python")
+    equality = LazyModule("pyparq.arrow.equality")
+    preview = LazyModule("pyparq.arrow.preview")
+    to_python = LazyModule("pyparq.arrow.to_python")
 
 Objects = list[Any]
 _AT_ONCE = 4096

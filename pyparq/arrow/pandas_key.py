@@ -15,13 +15,13 @@ import numpy as np
 
 from pyparq.errors import DroppedMetadataWarning
 from pyparq.format.types import DataType, Schema
-from pyparq.runtime.lazy_import import Later
+from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.messages import warn_caller
 
 if TYPE_CHECKING:
     import json
 else:  # a millisecond of an import that few files need
-    json = Later("json")
+    json = LazyModule("json")
 
 PANDAS = b"pandas"
 _INVALID = (ValueError, TypeError, KeyError, AttributeError, RecursionError)

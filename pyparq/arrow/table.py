@@ -20,7 +20,7 @@ from pyparq.arrow.tabular import Part, Tabular, check_columns, for_anybody, join
 from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.format.types import Schema
-from pyparq.runtime.lazy_import import Later
+from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.messages import requirement
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from pyparq.arrow import to_pandas, to_polars
     from pyparq.arrow.ingest import from_any
 else:  # a read needs none of them
-    from_any = Later("pyparq.arrow.ingest.from_any")
-    to_pandas = Later("pyparq.arrow.to_pandas")
-    to_polars = Later("pyparq.arrow.to_polars")
+    from_any = LazyModule("pyparq.arrow.ingest.from_any")
+    to_pandas = LazyModule("pyparq.arrow.to_pandas")
+    to_polars = LazyModule("pyparq.arrow.to_polars")
 
 
 class _FromOtherData(Tabular):

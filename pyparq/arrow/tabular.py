@@ -18,15 +18,15 @@ from pyparq.arrow.column import Column, bytes_held, shifted
 from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError
 from pyparq.format.types import DataType, Schema
-from pyparq.runtime.lazy_import import Later
+from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from pyparq.arrow import equality, preview, to_python
 else:  # a read needs neither
-    equality = Later("pyparq.arrow.equality")
-    preview = Later("pyparq.arrow.preview")
-    to_python = Later("pyparq.arrow.to_python")
+    equality = LazyModule("pyparq.arrow.equality")
+    preview = LazyModule("pyparq.arrow.preview")
+    to_python = LazyModule("pyparq.arrow.to_python")
 
 Part = tuple[list[Column], int]
 """The columns of some rows, and how many rows these are."""

@@ -256,7 +256,7 @@ def _texts_of(source: Any, names: list[str], show: Progress | None = None) -> It
         yield from row_texts(piece, range(len(piece.columns)))
         rows += piece.num_rows
         if show is not None:
-            show(scan.share_done, rows)
+            show(scan.share_read, rows)
 
 
 def row_texts(batch: Any, columns: Sequence[int]) -> list[bytes]:
@@ -292,7 +292,7 @@ def _digests_of(source: Any, keys: list[str], names: list[str], show: Progress) 
         of_keys.append(_digests(piece, range(len(keys))))
         of_rows.append(_digests(piece, range(len(keys), len(keys) + len(names))))
         rows += piece.num_rows
-        show(scan.share_done, rows)
+        show(scan.share_read, rows)
     found = np.concatenate(of_keys)
     order = np.argsort(found, kind="stable")
     again = np.flatnonzero(found[order][1:] == found[order][:-1])

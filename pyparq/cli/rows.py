@@ -227,7 +227,7 @@ def _limited(scan: Any, limit: int | None) -> Iterator[Any]:
             if left <= 0:
                 return
             rows += batch.num_rows
-            busy.show(max(scan.share_done, rows / limit if limit else 0.0), rows)
+            busy.show(max(scan.share_read, rows / limit if limit else 0.0), rows)
 
 
 FILENAME = "filename"

@@ -27,8 +27,7 @@ from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system
 from pyparq.options import ReadOptions, with_options
 from pyparq.pictures.tables import Cell, html_view, viewable
-from pyparq.read.file_map import MOST_PAGES, FileMap, MappedFile, document, mapped_file
-from pyparq.read.file_map import Asked as MapQuery
+from pyparq.read.file_map import MOST_PAGES, FileMap, MappedFile, MapQuery, document, mapped_file
 from pyparq.read.page_fates import PARTITION
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS

@@ -121,7 +121,7 @@ class Reader:
         self._limit = limit
         self.numbers = left.numbers
         self.rows_returned: int | None = None
-        self.share_done = 0.0
+        self.share_read = 0.0
         """How far :meth:`batches` has come in the files, from 0 to 1."""
         self._reached: int | None = None
         """Number of files that a stream has reached. ``None``: no stream has run."""
@@ -158,10 +158,10 @@ class Reader:
             if file_scan is not None:
                 for batch in self._stream(file_scan, batch_size):
                     self.rows_returned += batch.num_rows
-                    self.share_done = (at + file_scan.scan.share_done) / len(self.numbers)
+                    self.share_read = (at + file_scan.scan.share_read) / len(self.numbers)
                     yield batch
             self.done(number)
-        self.share_done = 1.0
+        self.share_read = 1.0
 
     def rows(self, by_file: Iterable[tuple[int, Any]]) -> Iterator[Batch]:
         """Rows of some files: pairs of a file and its rows (a slice, or row numbers that rise)."""
@@ -448,4 +448,4 @@ def _stop(ahead: Iterable[tuple[tuple[int, int, FileScan | None], Task[None] | N
     for (_, _, file_scan), task in ahead:
         if task is not None and file_scan is not None:
             task.stopped = True
-            file_scan.scan.give_up()
+            file_scan.scan.cancel()

@@ -107,9 +107,9 @@ class DatasetScan(Convertible):
         return self._reads.rows_returned
 
     @property
-    def share_done(self) -> float:
+    def share_read(self) -> float:
         """How far :meth:`batches` has come in the files, from 0 to 1."""
-        return self._reads.share_done
+        return self._reads.share_read
 
     @property
     def skipped(self) -> list[tuple[str, str]]:

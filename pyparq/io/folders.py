@@ -31,7 +31,7 @@ from pyparq.io.file_systems import (
 from pyparq.io.http import content_on_s3, is_s3, replace_on_s3
 from pyparq.io.retry import Retry, may_pass
 from pyparq.io.url import cause_of, name_on, plain_errors
-from pyparq.runtime.threads import map_requests, patiently
+from pyparq.runtime.threads import map_requests, off_lane
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ class Folders:
             else (lambda: self._type_of(path) == "directory")
         )
         try:
-            return bool(self._retry.once(lambda: patiently(ask)))
+            return bool(self._retry.once(lambda: off_lane(ask)))
         except Exception as error:
             if not may_pass(error) and _is_answer(error):
                 return False
@@ -146,7 +146,7 @@ class Folders:
                 return ask()
 
         with self._plain_errors(path):
-            return self._retry.once(lambda: patiently(alone_ask))
+            return self._retry.once(lambda: off_lane(alone_ask))
 
     def _plain_errors(self, path: str) -> Any:
         return plain_errors(name_on(self._fs, path), path, getattr(self._fs, "storage_options", None))

@@ -33,7 +33,7 @@ from pyparq.runtime.threads import (
     Task,
     current_lane,
     map_requests,
-    patiently,
+    off_lane,
     request_pool,
 )
 
@@ -119,7 +119,7 @@ class RemoteFile:
         if is_s3(self.fs) and is_concurrent(self.fs):
             self._version = on_loop(self.fs.loop, head_on_s3, self.fs, self.path)
             return self._version.size
-        found = patiently(lambda: self._alone(lambda: self.fs.info(self.path)))
+        found = off_lane(lambda: self._alone(lambda: self.fs.info(self.path)))
         if found.get("size") is None:
             self._state(Stated.of(found))
             return None
@@ -281,7 +281,7 @@ class RemoteFile:
             info, data = on_loop(self.fs.loop, _info_and_end, self.fs, self.path, length)
         elif loops(self.fs) and has_own_reads(self.fs):
             ask = [lambda: self.fs.info(self.path), lambda: _result(lambda: self.fs.cat_file(self.path, start=-length))]
-            info, data = map_requests(patiently, ask)
+            info, data = map_requests(off_lane, ask)
         else:
             return None
         return self._checked_end(info, data, length)
@@ -384,7 +384,7 @@ class RemoteFile:
         try:
             if current_lane() is not None and is_concurrent(self.fs):
                 return list(on_loop(self.fs.loop, self.fs._cat_ranges, paths, starts, ends, **bound))
-            return list(patiently(lambda: self.fs.cat_ranges(paths, starts, ends, **bound)))
+            return list(off_lane(lambda: self.fs.cat_ranges(paths, starts, ends, **bound)))
         except Exception as error:  # for file systems that raise although told not to
             return [error] * len(ranges)
 
@@ -412,7 +412,7 @@ class RemoteFile:
         wanted = {"start": offset, "end": offset + length, **self._bound}
         if current_lane() is not None and is_concurrent(self.fs):
             return on_loop(self.fs.loop, self.fs._cat_file, self.path, **wanted)
-        return patiently(lambda: self._alone(lambda: self.fs.cat_file(self.path, **wanted)))
+        return off_lane(lambda: self._alone(lambda: self.fs.cat_file(self.path, **wanted)))
 
     def _alone(self, ask: Callable[[], R]) -> R:
         """The result of a request. The lock is taken by the thread that waits: a lane never waits for a lock that it

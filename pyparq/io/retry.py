@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyparq.errors import OptionError, ParquetError
 from pyparq.io.url import cause_of, described
 from pyparq.runtime.messages import debug_logger
-from pyparq.runtime.threads import bound_requests, check_stopped, current_lane, most_requests, patiently
+from pyparq.runtime.threads import bound_requests, check_stopped, current_lane, most_requests, off_lane
 
 if TYPE_CHECKING:
     import asyncio  # loads slowly, so only where a loop runs
@@ -138,7 +138,7 @@ def _retry_after(error: BaseException) -> float:
 def pause_for(seconds: float) -> None:
     """Sleep, in steps: a task whose result is no longer needed ends between two of them."""
     if current_lane() is not None:
-        patiently(lambda: pause_for(seconds))
+        off_lane(lambda: pause_for(seconds))
         return
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:

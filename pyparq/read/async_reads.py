@@ -43,7 +43,7 @@ async def run_async(function: Callable[..., R], /, *args: Any, **options: Any) -
 async def batches_async(make: Callable[[], Generator[Batch]]) -> AsyncGenerator[Batch]:
     """The batches of a stream, each read when it is asked for. ``make`` makes the stream."""
     lane, batches = _lane(), make()
-    family = lane.family()
+    family = lane.group()
     try:
         while (batch := await lane.run(partial(next, batches, None), family)) is not None:
             yield batch

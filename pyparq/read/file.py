@@ -38,7 +38,7 @@ from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
 from pyparq.read.plan.scan_plan import ScanPlan
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
-from pyparq.runtime.lazy_import import Later
+from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pyparq.read import file_map
     from pyparq.read.file_map import FileMap
 else:  # few programs draw pictures
-    file_map = Later("pyparq.read.file_map")
+    file_map = LazyModule("pyparq.read.file_map")
 
 _LAST, _FIRST = (
     np.datetime64(nanoseconds // UNIT_NS["us"], "us") for nanoseconds in ((1 << 63) - 1, -(1 << 63))

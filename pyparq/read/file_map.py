@@ -73,7 +73,7 @@ class FileMap:
 
 
 @dataclass(slots=True)
-class Asked:
+class MapQuery:
     """A query that ran over one file, for the picture."""
 
     scan: Scan
@@ -81,7 +81,7 @@ class Asked:
     explanation: Explanation
 
     @classmethod
-    def run(cls, scan: Scan) -> Asked:
+    def run(cls, scan: Scan) -> MapQuery:
         """Run ``scan``, and note what it does."""
         trace = traced(scan)
         return cls(scan, trace, scan.explain())
@@ -109,12 +109,12 @@ class MappedFile:
 
 def map_file(file: OpenFile, scan: Scan | None) -> FileMap:
     """The map of one file. ``scan``: the query to show; it runs."""
-    asked = None if scan is None else Asked.run(scan)
+    asked = None if scan is None else MapQuery.run(scan)
     part = mapped_file(file, asked)
     return FileMap(document(file.name, [part], None if asked is None else asked.explanation.to_dict()))
 
 
-def mapped_file(file: OpenFile, asked: Asked | None, most_pages: int = MOST_PAGES) -> MappedFile:
+def mapped_file(file: OpenFile, asked: MapQuery | None, most_pages: int = MOST_PAGES) -> MappedFile:
     """The facts of one file, and of the query that was asked of it."""
     facts = file_facts(file, file.tree.leaves, None if asked is None else asked.fates, most_pages)
     return MappedFile(facts, [] if asked is None else asked.requests)

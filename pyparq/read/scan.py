@@ -114,7 +114,7 @@ class Scan(Convertible):
         self._read_by(ColumnReader(file, spare))
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
-        self.share_done = 0.0
+        self.share_read = 0.0
         """How far :meth:`batches` has come, from 0 to 1."""
         self._selections: list[Selection] | None = None
         self._trace: Trace | None = None
@@ -178,14 +178,14 @@ class Scan(Convertible):
         selections = self._prune(to_read=True)
         self.reader.account.restart()
         if not selections:
-            self.give_up()
+            self.cancel()
             return []
         if self.limit is not None and not isinstance(self.predicate, Constant):
             return [b for part, _, _ in self._by_row_group(all_stay=True) for b in part]
         try:
             return [b for b in self._groups.run(selections) if b.num_rows]
         finally:
-            self.give_up()
+            self.cancel()
 
     def _table(self, batches: list[Batch]) -> Table:
         self.rows_returned = sum(b.num_rows for b in batches)
@@ -219,10 +219,10 @@ class Scan(Convertible):
             for part in slices(batches, batch_size):
                 self.rows_returned += part.num_rows
                 given += part.num_rows
-                self.share_done = begin + (end - begin) * given / rows
+                self.share_read = begin + (end - begin) * given / rows
                 yield part
                 del part  # no name here may keep a batch alive while the next one is made
-        self.share_done = 1.0
+        self.share_read = 1.0
 
     def __aiter__(self) -> AsyncIterator[Batch]:
         """:meth:`batches` for a program with an event loop: ``async for batch in scan``. Each batch is read when it is
@@ -240,7 +240,7 @@ class Scan(Convertible):
             self._begun = True
             prefetch.follow(self._reads_to_come(selections, outputs))
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Drop the requests that were made ahead."""
         self._begun = False
         if self.reader.prefetch is not None:
@@ -282,7 +282,7 @@ class Scan(Convertible):
         finally:
             # Python prints an interrupt that arrives while it drops a generator. Code without calls gives it no place.
             if self.reader.prefetch is not None or self.file.fetcher.ahead:
-                self.give_up()
+                self.cancel()
 
     def _run(self, part: list[Selection], refused: list[Selection], **asked: Any) -> list[Batch] | None:
         """The batches of row groups that are read together. ``None`` if a limit refuses them: they are put into
@@ -363,7 +363,7 @@ class Scan(Convertible):
                 batches = self._run(part, refused, outputs=[], limit=wanted)
                 total += sum(b.num_rows for b in batches or ())
         finally:
-            self.give_up()
+            self.cancel()
         return total
 
     def plan(self) -> ScanPlan:

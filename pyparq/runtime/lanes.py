@@ -49,7 +49,7 @@ def next_lane() -> Lane:
         return _lanes[turn]
 
 
-class Family(set["asyncio.Task[Any]"]):
+class TaskGroup(set["asyncio.Task[Any]"]):
     """What a read has begun beside it, and not waited for yet."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Family(set["asyncio.Task[Any]"]):
 class _Code(greenlet):  # type: ignore[misc]
     """Code of a read that may wait."""
 
-    family: Family
+    group: TaskGroup
 
 
 class Lane:
@@ -80,36 +80,36 @@ class Lane:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
 
-    async def run(self, function: Callable[[], R], family: Family | None = None) -> R:
+    async def run(self, function: Callable[[], R], group: TaskGroup | None = None) -> R:
         """The result of ``function``, for a caller on another event loop. If the caller is cancelled, so is what the
-        function waits for. ``family``: of a read that comes in several calls, which ends with :meth:`end`."""
-        read = self._read(function) if family is None else self._in_turn(function, family)
+        function waits for. ``group``: of a read that comes in several calls, which ends with :meth:`end`."""
+        read = self._read(function) if group is None else self._in_turn(function, group)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(read, self._loop))
 
     @staticmethod
-    def family() -> Family:
+    def group() -> TaskGroup:
         """For a read that comes in several calls."""
-        return Family()
+        return TaskGroup()
 
-    def end(self, family: Family) -> None:
+    def end(self, group: TaskGroup) -> None:
         """Cancel what a read has begun beside it, from another thread."""
-        self._loop.call_soon_threadsafe(_cancel, family)
+        self._loop.call_soon_threadsafe(_cancel, group)
 
     async def _read(self, function: Callable[[], R]) -> R:
-        family = Family()
+        group = TaskGroup()
         try:
-            return await self._awaited(function, family)
+            return await self._awaited(function, group)
         finally:
-            _cancel(family)
+            _cancel(group)
 
-    async def _in_turn(self, function: Callable[[], R], family: Family) -> R:
+    async def _in_turn(self, function: Callable[[], R], group: TaskGroup) -> R:
         """Begins when the call before has ended: a cancelled one still waits for what it ends."""
-        async with family.turn:
-            return await self._awaited(function, family)
+        async with group.turn:
+            return await self._awaited(function, group)
 
-    async def _awaited(self, function: Callable[[], R], family: Family) -> R:
+    async def _awaited(self, function: Callable[[], R], group: TaskGroup) -> R:
         code = _Code(function)
-        code.family = family
+        code.group = group
         code.gr_context = copy_context()  # the caller's variables; what the function sets is its own
         wanted = code.switch()
         while not code.dead:
@@ -143,10 +143,10 @@ class Lane:
 
     def begin(self, function: Callable[[], None]) -> Callable[[], None]:
         """Run ``function`` beside the code that calls this. The result waits for its end."""
-        family = getcurrent().family
-        task = self._loop.create_task(self._awaited(function, family))
-        family.add(task)
-        task.add_done_callback(family.discard)
+        group = getcurrent().group
+        task = self._loop.create_task(self._awaited(function, group))
+        group.add(task)
+        task.add_done_callback(group.discard)
         return lambda: self._wait_for_end(task)
 
     def _wait_for_end(self, task: asyncio.Task[None]) -> None:
@@ -155,14 +155,14 @@ class Lane:
 
     def map(self, function: Callable[[T], R], items: Sequence[T], most: int) -> list[R]:
         """``function`` of each item, up to ``most`` at a time."""
-        family = getcurrent().family
+        group = getcurrent().group
 
         async def each() -> list[R]:
             free = asyncio.Semaphore(most)
 
             async def one(item: T) -> R:
                 async with free:
-                    return await self._awaited(partial(function, item), family)
+                    return await self._awaited(partial(function, item), group)
 
             tasks = [self._loop.create_task(one(item)) for item in items]
             try:
@@ -175,6 +175,6 @@ class Lane:
         return self.wait(each())
 
 
-def _cancel(family: Family) -> None:
-    for task in list(family):
+def _cancel(group: TaskGroup) -> None:
+    for task in list(group):
         task.cancel()

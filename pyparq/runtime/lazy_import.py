@@ -63,7 +63,7 @@ def provided(what: str) -> Any:
     return load(_provided[what])
 
 
-class Later:
+class LazyModule:
     """A module that loads when one of its names is first asked for.
 
     For a heavy module that the importing module stands on, but rarely needs. Type checkers, and the test of the order

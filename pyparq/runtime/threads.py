@@ -162,7 +162,7 @@ def current_lane() -> LaneLike | None:
     return lane
 
 
-def patiently(function: Callable[[], R]) -> R:
+def off_lane(function: Callable[[], R]) -> R:
     """The result of a function that waits for a store by itself. On a lane, another thread waits."""
     lane = current_lane()
     return function() if lane is None else lane.in_thread(function)

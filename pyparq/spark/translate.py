@@ -37,13 +37,13 @@ from pyparq.filters.literal import FLOAT_TYPES, describe, locate
 from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.runtime.lazy_import import Later
+from pyparq.runtime.lazy_import import LazyModule
 from pyparq.spark.literals import Session, literal_for, literals_in
 
 if TYPE_CHECKING:
     from pyparq.filters import sql_text
 else:  # sqlglot may be missing
-    sql_text = Later("pyparq.filters.sql_text")
+    sql_text = LazyModule("pyparq.filters.sql_text")
 
 _TRUE = Known(True)
 

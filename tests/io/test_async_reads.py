@@ -30,7 +30,7 @@ from pyparq import (
 )
 from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import free_request
-from pyparq.runtime.threads import current_lane, patiently
+from pyparq.runtime.threads import current_lane, off_lane
 
 fsspec = require("fsspec")
 require("aiohttp")
@@ -281,7 +281,7 @@ def test_context_variables(tmp_path: Path) -> None:
 
     def read(name: str) -> None:
         def retrieve(metadata: bytes) -> bytes:
-            patiently(lambda: see(f"{name} in a thread"))
+            off_lane(lambda: see(f"{name} in a thread"))
             see(f"{name} retriever")
             return b"f" * 16
 

@@ -82,7 +82,7 @@ def top_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else ""
 
 
-LOADERS = {"load", "import_module", "__import__", "Later", "provide"}
+LOADERS = {"load", "import_module", "__import__", "LazyModule", "provide"}
 """Calls that load a module of pyparq by its name."""
 
 NAMES = {module_of(path): path for path in modules()}
