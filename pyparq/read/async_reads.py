@@ -43,13 +43,13 @@ async def run_async(function: Callable[..., R], /, *args: Any, **options: Any) -
 async def batches_async(make: Callable[[], Generator[Batch]]) -> AsyncGenerator[Batch]:
     """The batches of a stream, each read when it is asked for. ``make`` makes the stream."""
     lane, batches = _lane(), make()
-    family = lane.group()
+    group = lane.group()
     try:
-        while (batch := await lane.run(partial(next, batches, None), family)) is not None:
+        while (batch := await lane.run(partial(next, batches, None), group)) is not None:
             yield batch
     finally:
-        await lane.run(batches.close, family)
-        lane.end(family)
+        await lane.run(batches.close, group)
+        lane.end(group)
 
 
 def _lane() -> Lane:
