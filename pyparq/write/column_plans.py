@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from pyparq.arrow.schema.to_parquet import elements_from_schema
@@ -116,13 +116,26 @@ def make_plan(schema: Schema, options: WriteOptions, source: Schema | None = Non
     not fit its column, and :class:`UnsupportedError` for types that Parquet does not have.
     """
     source = source or schema
-    for plan, of in list(_kept):
+    keeps = options.encryption is None and len(schema.fields) <= MOST_KEPT and _cannot_change(options)
+    for plan, of in list(_kept) if keeps else ():
         if _is_same(plan.schema, schema) and _is_same(of, source) and plan.options == options:
             return plan
     plan = _made(schema, options, source)
-    if len(schema) <= MOST_KEPT and options.encryption is None:
+    if keeps:
         _kept.append((plan, source))
     return plan
+
+
+def _cannot_change(options: WriteOptions) -> bool:
+    """Whether no value is a list or dict with items, which the caller may change before the next file."""
+    for name in _OPTIONS:
+        value = getattr(options, name)
+        if value.__hash__ is None and len(value):
+            return False
+    return True
+
+
+_OPTIONS = [field.name for field in fields(WriteOptions)]
 
 
 def _is_same(known: Schema, schema: Schema) -> bool:

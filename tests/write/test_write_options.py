@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import pyparq
@@ -99,3 +101,17 @@ def test_types_that_parquet_does_not_have() -> None:
     union = pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])])
     with pytest.raises(UnsupportedError, match="column x"):
         pyparq.write_table(pa.table({"x": union}), io.BytesIO())
+
+
+def test_a_dict_of_options_may_change_between_two_files(tmp_path: Path) -> None:
+    """Plans are kept for the next file of a schema. They must not keep what the caller changes."""
+    table, codecs = pyparq.read_table(_written(tmp_path / "first.parquet")), {"id": "zstd"}
+    for codec in ("zstd", "gzip"):
+        codecs["id"] = codec
+        pyparq.write_table(table, tmp_path / "out.parquet", compression=codecs)
+        assert pq.read_metadata(tmp_path / "out.parquet").row_group(0).column(0).compression == codec.upper()
+
+
+def _written(path: Path) -> Path:
+    pyparq.write_table({"id": [1, 2, 3]}, path)
+    return path
