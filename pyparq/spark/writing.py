@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
+from pyparq.datasets.staging import Staging
+from pyparq.datasets.write.commit import Committer, complete_writes
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.write_dataset import WriteReport
-from pyparq.errors import OptionError, UnsupportedError
-from pyparq.io.url import check_storage_options
+from pyparq.datasets.write.store_staging import StoreCommitter, StoreStaging
+from pyparq.datasets.write.write_dataset import StagedPart, WriteReport, WrittenFile, check_write, write_staged
+from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError, TargetExistsError, UnsupportedError
+from pyparq.io.url import check_storage_options, is_url, local_path, shown
 from pyparq.maintenance.spark_metadata import ROW_METADATA
-from pyparq.spark import stores
-from pyparq.spark.keys import check_factory
-from pyparq.spark.paths import absolute
-from pyparq.spark.progress import Progress, Watch
-from pyparq.spark.session import check_session, is_connect, time_zone
-from pyparq.spark.settings import obeyed, of_session, stored_as_set
-from pyparq.spark.tables import unmarked
-from pyparq.spark.types import SparkTypes, in_microseconds
+from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.options import obeyed, of_session, stored_as_set, unmarked
+from pyparq.spark.session import absolute, check_session, is_connect, store_options, time_zone
+from pyparq.spark.stored import floored
+from pyparq.spark.tasks import OF_WRITES, Progress, Watch, attempt, here, over_partitions
+from pyparq.spark.types import SparkTypes, in_microseconds, with_clocks, zoned_names
 from pyparq.spark.variants import as_stored
-from pyparq.spark.work import ask, over_batches, replies_of
-from pyparq.spark.write_tasks import AnyStaging, TaskReply, WriteJob, committed, sources_of, started
 
 MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwrite": "overwrite", "ignore": "ignore",
          "overwrite_partitions": "overwrite_partitions"}  # fmt: skip
@@ -75,30 +75,56 @@ def write(
     if not isinstance(path, (str, os.PathLike)):
         raise OptionError(f"the target must be a folder's path, not {type(path).__name__}")
     target, watch = absolute(path, is_connect(spark)), Watch(spark, progress)
-    storage_options = stores.storage_options(spark, storage_options, target)
+    storage_options = store_options(spark, storage_options, target)
     check_target(target, storage_options)
     names, session = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols), of_session(spark)
     mode, options = obeyed(MODES[mode], names, options, session)
     schema, options = stored_as_set(arrow_schema(df), df.schema, names, options, session)
     options = with_row_metadata(options, df.schema, names)
     check_factory(encryption, "encryption")
-    commits = committer_of(spark)
-    staging = commits.start(target, mode, schema, tuple(names), options, storage_options, force)
-    if staging is None:
+    job = begin(spark, target, mode, schema, tuple(names), encryption, options, storage_options, force)
+    if job is None:
         return WriteReport(target, ())
-    job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options, zone=time_zone(spark))
-    return committed_or_aborted(commits, job, watch, lambda: replies_of(over_batches(df, "write", job, "reply binary")))
+    return run_write(spark, job, watch, lambda: over_partitions(df, _write_partition, job, errors=OF_WRITES))
 
 
-def committed_or_aborted(commits: Any, job: WriteJob, watch: Watch, run: Callable[[], Any]) -> WriteReport:
-    """Run the tasks of a job and commit their files. After an error the target is as it was."""
+def _write_partition(batches: Any, job: WriteJob) -> TaskReply:
+    from pyspark import TaskContext
+
+    return write_task(batches, job, TaskContext.get().partitionId(), attempt())
+
+
+def begin(
+    spark: Any, target: str, mode: str, schema: Any, partition_cols: tuple[str, ...], encryption: str | None,
+    options: dict[str, Any], storage_options: Any, force: bool, sources: Sources | None = None,
+) -> WriteJob | None:  # fmt: skip
+    """Begin a write of the session, which :func:`run_write` ends: see :func:`start`."""
+    about = target, mode, schema, partition_cols, options, storage_options, force
+    staging: AnyStaging | None = here(spark, start, *about, not is_connect(spark))
+    if staging is None:
+        return None
+    return WriteJob(
+        staging, schema, partition_cols, encryption, options, storage_options, sources, zone=time_zone(spark)
+    )
+
+
+def run_write(spark: Any, job: WriteJob, watch: Watch, tasks: Callable[[], Sequence[TaskReply]]) -> WriteReport:
+    """Run the tasks of a job that :func:`begin` has made, and commit their files. After an error the target is as it
+    was.
+
+    Raises :class:`ChangedMeanwhile` for a file that the job replaces and that has changed.
+    """
     try:
         with watch:
-            found = run()
-        report: WriteReport = commits.commit(job, found)
+            replies = tasks()
+        report: WriteReport = here(spark, commit, job, replies)
         return report
-    except BaseException:
-        commits.abort(job.staging, job.storage_options)
+    except BaseException as error:
+        here(spark, abort, job.staging, job.storage_options)
+        if isinstance(error, PlanError) and job.sources is not None:
+            raise ChangedMeanwhile(
+                "the file has changed since this job began, so nothing is replaced: run the job again", file=error.file
+            ) from error
         raise
 
 
@@ -145,50 +171,160 @@ def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequ
     return {**options, "key_value_metadata": {ROW_METADATA: own.json(), **dict(options.get("key_value_metadata", {}))}}
 
 
-# ---- where the files are: here, or where a task of a Connect session runs -----------------------------------------
+# ---- steps of a write: where the files are --------------------------------------------------------------------------
+
+AnyStaging = Staging | StoreStaging
+AnyCommitter = Committer | StoreCommitter
 
 
-def committer_of(spark: Any) -> _Here | _Far:
-    """What begins and ends a write of the session."""
-    return _Far(spark) if is_connect(spark) else _Here()
+@dataclass(frozen=True)
+class WriteJob:
+    """What every task of a write has to know."""
+
+    staging: AnyStaging
+    schema: Any
+    """Of the rows, as pyarrow has it."""
+    partition_cols: tuple[str, ...]
+    encryption: str | None
+    options: dict[str, Any]
+    storage_options: Any = None
+    sources: Sources | None = None
+    """The files that the write replaces; ``None``: those that its mode says."""
+    zone: str = ""
+    """Of the clocks that folders of timestamps are named after; ``""``: UTC."""
+
+    def write_options(self) -> dict[str, Any]:
+        """Options of :func:`pyparq.write_table`, with the keys made here. A task has one core, as Spark counts."""
+        options, keys = {"use_threads": False, **self.options}, keys_of(self.encryption, "encryption")
+        return options if keys is None else {**options, "encryption": keys}
 
 
-class _Here:
-    """The committer in this process, whose lock shows until the end that the write is under way."""
+@dataclass(frozen=True)
+class TaskReply:
+    """What one task has written."""
 
-    def start(self, target: str, mode: str, *about: Any) -> AnyStaging | None:
-        self._committer = started(target, mode, *about, detached=False)
-        return None if self._committer is None else self._committer.staging
-
-    def sources(self, folder: str, storage_options: Any) -> Sources:
-        return sources_of(folder, storage_options)
-
-    def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
-        assert self._committer is not None  # start() gave its staging
-        return committed(self._committer, job, replies)
-
-    def abort(self, staging: AnyStaging, storage_options: Any) -> None:
-        assert self._committer is not None
-        self._committer.abort()
+    partition: int
+    parts: tuple[StagedPart, ...]
 
 
-class _Far:
-    """The committer in a job of one task: the client may not see the files."""
+def sources_of(folder: str, storage_options: Any) -> Sources:
+    """The files of a folder that a job is about to replace. Crashed writes there are completed first."""
+    complete_writes(folder)
+    return Sources.listed(folder, storage_options)
 
-    def __init__(self, spark: Any) -> None:
-        self._spark = spark
 
-    def start(self, *arguments: Any) -> AnyStaging | None:
-        found: AnyStaging | None = ask(self._spark, "commit_step", "start", *arguments)
-        return found
+def start(
+    target: str,
+    mode: str,
+    schema: Any,
+    partition_cols: tuple[str, ...],
+    options: dict[str, Any],
+    storage_options: Any = None,
+    force: bool = False,
+    attached: bool = False,
+) -> AnyStaging | None:
+    """Begin a write, after a look at its options; ``None`` for mode ``"ignore"`` where there is something already.
+    ``attached``: it ends in this process too, and its lock shows until then that it is under way."""
+    real = "error" if mode == "ignore" else mode
+    check_write(schema, partition_cols, real, options)
+    begun: AnyCommitter
+    try:
+        if is_url(target):
+            begun = StoreCommitter.start(target, real, storage_options, force=force)
+        else:
+            begun = Committer.start(local_path(target) or target, real, detached=not attached, force=force)
+    except TargetExistsError:
+        if mode == "ignore":
+            return None
+        raise
+    if attached:
+        _attached[begun.staging.folder] = begun
+    return begun.staging
 
-    def sources(self, folder: str, storage_options: Any) -> Sources:
-        found: Sources = ask(self._spark, "commit_step", "sources", folder, storage_options)
-        return found
 
-    def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
-        report: WriteReport = ask(self._spark, "commit_step", "commit", job, list(replies))
-        return report
+_attached: dict[str, AnyCommitter] = {}
+"""Writes that have begun in this process, and end in it, by their staging folders."""
 
-    def abort(self, staging: AnyStaging, storage_options: Any) -> None:
-        ask(self._spark, "commit_step", "abort", staging, storage_options)
+
+def _committer(staging: AnyStaging, storage_options: Any) -> AnyCommitter:
+    begun = _attached.pop(staging.folder, None)
+    if begun is not None:
+        return begun
+    return StoreCommitter(staging, storage_options) if isinstance(staging, StoreStaging) else Committer.resume(staging)
+
+
+def commit(job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
+    """Make the files of all tasks visible. Raises what :func:`all_parts` does."""
+    committer = _committer(job.staging, job.storage_options)
+    try:
+        parts = all_parts(replies)
+        # No rows are no partition: as with Spark, nothing tells the columns then.
+        if not parts and not job.partition_cols and (job.staging.mode == "overwrite" or not committer.has_data()):
+            parts = write_staged(
+                [], job.staging, "empty", partition_cols=job.partition_cols, schema=job.schema, even_empty=True,
+                prefix="part-00000", options=job.write_options(), storage_options=job.storage_options,
+            )  # fmt: skip
+        fsync = bool(job.options.get("fsync"))
+        replaced = committer.commit([part.file for part in parts], fsync=fsync, sources=job.sources)
+    except BaseException:
+        committer.abort()
+        raise
+    committer.note_success("_SUCCESS")
+    target = shown(job.staging.target)
+    written = (WrittenFile(os.path.join(target, p.file.path), p.num_rows, p.num_bytes) for p in parts)
+    return WriteReport(target, tuple(sorted(written, key=lambda file: file.path)), tuple(replaced))
+
+
+def abort(staging: AnyStaging, storage_options: Any = None) -> None:
+    """Give a write up. After a commit it does nothing."""
+    if isinstance(staging, StoreStaging) or os.path.isdir(staging.folder):
+        _committer(staging, storage_options).abort()
+
+
+def all_parts(replies: Iterable[TaskReply | None]) -> list[StagedPart]:
+    """The files of all tasks. Raises :class:`DataError` for a partition that is missing or came twice: then some rows
+    would be lost or doubled."""
+    seen: set[int] = set()
+    parts: list[StagedPart] = []
+    for reply in replies:
+        if reply is None:
+            raise DataError("a partition of the DataFrame was not written: its task gave no answer")
+        if reply.partition in seen:
+            raise DataError(f"partition {reply.partition} of the DataFrame was written twice")
+        seen.add(reply.partition)
+        parts += reply.parts
+    return parts
+
+
+def write_task(batches: Any, job: WriteJob, partition: int, attempt: str) -> TaskReply:
+    """Write the rows of one task into staging. ``attempt`` differs between tasks and between their attempts."""
+    import pyarrow as pa
+
+    rows = pa.RecordBatchReader.from_batches(job.schema, (_as(job.schema, batch) for batch in batches))
+    return stage(rows, job, partition, attempt)
+
+
+def stage(rows: Any, job: WriteJob, number: int, attempt: str) -> TaskReply:
+    """Write rows of the job's schema into staging, as the task of this number."""
+    import pyarrow as pa
+
+    schema = job.schema
+    zoned = zoned_names(pa.schema(schema), job.partition_cols, job.zone)
+    if zoned:
+        rows = with_clocks(pa.RecordBatchReader.from_stream(rows), zoned, job.zone)
+        schema = rows.schema
+    parts = write_staged(
+        rows, job.staging, attempt, partition_cols=job.partition_cols, schema=schema, even_empty=False,
+        prefix=f"part-{number:05d}", options=job.write_options(), storage_options=job.storage_options,
+    )  # fmt: skip
+    return TaskReply(number, tuple(parts))
+
+
+def _as(schema: Any, batch: Any) -> Any:
+    """The batch with exactly this schema: Spark's says that some columns have no nulls."""
+    import pyarrow as pa
+
+    if batch.schema.equals(schema):
+        return batch
+    columns = [floored(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

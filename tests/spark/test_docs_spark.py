@@ -247,7 +247,7 @@ def test_words_for_nulls_and_text(usual: Any, ps: Any, tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_a_task_encodes_on_one_thread(usual: Any, ps: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyparq.spark.write_tasks import WriteJob, start, write_task
+    from pyparq.spark.writing import WriteJob, start, write_task
 
     seen: list[Any] = []
     make = pyparq.WriteOptions.make.__func__  # type: ignore[attr-defined]

@@ -153,7 +153,7 @@ def test_a_commit_that_is_refused(ps: Any, s3: S3) -> None:
     """The store refuses a copy: what was placed goes. It refuses a removal: what was placed stays."""
     import pyarrow as pa
 
-    from pyparq.spark.write_tasks import WriteJob, abort, commit, start, write_task
+    from pyparq.spark.writing import WriteJob, abort, commit, start, write_task
 
     schema = pa.schema([("id", pa.int64())])
     url = f"s3://{BUCKET}/refused"

@@ -196,7 +196,7 @@ def test_a_failed_task_leaves_the_old_files(spark: Any, ps: Any, tmp_path: Path,
 def test_a_partition_that_came_twice_or_not_at_all(tmp_path: Path, ps: Any) -> None:
     import pyarrow as pa
 
-    from pyparq.spark.write_tasks import TaskReply, WriteJob, commit, start
+    from pyparq.spark.writing import TaskReply, WriteJob, commit, start
 
     schema = pa.schema([("a", pa.int64())])
     for replies, said in (([TaskReply(0, ()), TaskReply(0, ())], "twice"), ([TaskReply(0, ()), None], "no answer")):
@@ -210,7 +210,7 @@ def test_a_task_that_outlives_its_write_fails(tmp_path: Path, ps: Any) -> None:
     """Two attempts of one partition; and one that goes on after the abort."""
     import pyarrow as pa
 
-    from pyparq.spark.write_tasks import WriteJob, abort, commit, start, write_task
+    from pyparq.spark.writing import WriteJob, abort, commit, start, write_task
 
     schema = pa.schema([("a", pa.int64())])
     batch = pa.RecordBatch.from_pydict({"a": [1, 2, 3]}, schema)
@@ -254,7 +254,7 @@ def test_a_driver_that_is_killed_while_it_commits(spark: Any, ps: Any, tmp_path:
     code = """
 import os, pickle, sys
 from pyparq.datasets.write import commit as committing
-from pyparq.spark.write_tasks import commit
+from pyparq.spark.writing import commit
 job, replies = pickle.load(open(sys.argv[1], "rb"))
 def reached(step):
     if step == sys.argv[2]:
@@ -264,7 +264,7 @@ commit(job, replies)
 """
     import pyarrow as pa
 
-    from pyparq.spark.write_tasks import WriteJob, start, write_task
+    from pyparq.spark.writing import WriteJob, start, write_task
 
     schema = pa.schema([("id", pa.int64())])
     batch = pa.RecordBatch.from_pydict({"id": [7]}, schema)
