@@ -40,7 +40,7 @@ from pyparq.spark.question import Question, as_stored, parts_of
 from pyparq.spark.reading import part_scan, planned, question_of
 from pyparq.spark.session import absolute, check_session, is_case_sensitive, is_connect, store_options
 from pyparq.spark.tasks import Progress, Watch, attempt, here, in_tasks
-from pyparq.spark.writing import TaskReply, WriteJob, begin, check_target, run_write, stage
+from pyparq.spark.writing import TaskReply, WriteJob, WriteRequest, begin, check_target, run_write, stage
 from pyparq.write.column_plans import make_plan
 from pyparq.write.external_sort import ExternalSorter
 
@@ -111,9 +111,10 @@ def compact(
         question = here(spark, as_stored, question)
         plan = planned(spark, question)
     given = _options(spark, plan, choice, wanted, options, bloom_filters)
-    job = begin(
-        spark, where, "overwrite", plan.schema, (), encryption, given, storage_options, force, sources=choice.sources
+    request = WriteRequest(
+        where, "overwrite", plan.schema, (), given, storage_options, force, encryption, choice.sources
     )
+    job = begin(spark, request)
     assert job is not None  # for mode "ignore" alone
     made = list[tuple[Group, TaskReply]]()
 

@@ -20,9 +20,19 @@ from pyparq.spark.keys import check_factory
 from pyparq.spark.options import obeyed, of_session
 from pyparq.spark.question import Question, as_stored, parts_of, pickled
 from pyparq.spark.reading import part_scan, planned, question_of
-from pyparq.spark.session import absolute, check_session, is_connect, store_options
+from pyparq.spark.session import absolute, check_session, is_connect, store_options, time_zone
 from pyparq.spark.tasks import OF_WRITES, Progress, Watch, attempt, here, in_tasks
-from pyparq.spark.writing import MODES, TaskReply, WriteJob, begin, check_target, run_write, sources_of, stage
+from pyparq.spark.writing import (
+    MODES,
+    TaskReply,
+    WriteJob,
+    WriteRequest,
+    begin,
+    check_target,
+    run_write,
+    sources_of,
+    stage,
+)
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
@@ -88,7 +98,10 @@ def rewrite(
     mode, options = obeyed(MODES[mode], () if in_place else names, options, of_session(spark))
     schema, kept = without_marks(plan.schema), storage_kept(plan.schema, options, names)
     parts = _by_columns(spark, plan, where, question, options, names) if in_place else [(plan, kept)]
-    job = begin(spark, place, mode, schema, names, encryption, kept, storage_options, force, sources)
+    zone = time_zone(spark)
+    job = begin(
+        spark, WriteRequest(place, mode, schema, names, kept, storage_options, force, encryption, sources, zone)
+    )
     if job is None:
         return spark.createDataFrame([], REPORT)
     jobs = [replace(job, schema=without_marks(part.schema), options=own) for part, own in parts]

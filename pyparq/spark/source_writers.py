@@ -27,80 +27,35 @@ from pyparq.datasets.write.commit import Committer, StagedFile
 from pyparq.datasets.write.write_dataset import check_write
 from pyparq.errors import OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import is_url
-from pyparq.spark.keys import check_factory
 from pyparq.spark.options import (
     as_flag,
     as_list,
     as_value,
     as_write_option,
-    obeyed,
     options_of_write,
     source_of,
-    stored_as_set,
 )
-from pyparq.spark.writing import (
-    AnyStaging,
-    TaskReply,
-    WriteJob,
-    abort,
-    all_parts,
-    check_target,
-    commit,
-    nullable_schema,
-    start,
-    with_row_metadata,
-    write_task,
-)
+from pyparq.spark.writing import TaskReply, WriteJob, WriteRequest, abort, all_parts, commit, write_task
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What the options of a write ask for."""
+def _request(options: Mapping[str, Any], schema: Any, overwrite: bool) -> WriteRequest:
+    """What the text that Spark hands on asks for. Raises :class:`OptionError`."""
+    given = options_of_write(options, schema)
+    target = source_of(given)
+    if not isinstance(target, str):
+        raise OptionError("give one folder to write to")
+    force = as_flag(given, "force")
+    storage, zone, encryption, names = (
+        given.get(name) for name in ("storage_options", "time_zone", "encryption", "partition_cols")
+    )
+    values = {name: as_write_option(name, text) for name, text in given.items() if name not in _OF_THE_WRITE}
+    return WriteRequest.of(
+        target, "overwrite" if overwrite else "append", schema, as_list(names) or (), values, as_value(storage), force,
+        encryption, zone=zone or "", session={},
+    )  # fmt: skip
 
-    target: str
-    schema: Any
-    """Of the rows, as pyarrow has it."""
-    partition_cols: tuple[str, ...]
-    encryption: str | None
-    options: dict[str, Any]
-    """Of :func:`pyparq.write_table`, for each file."""
-    storage_options: Any
-    force: bool = False
-    """Write even where a table format manages the folder."""
-    mode: str = "append"
-    zone: str = ""
-    """Of the folders of timestamps; ``""``: UTC."""
 
-    @classmethod
-    def of(cls, options: Mapping[str, Any], schema: Any, overwrite: bool) -> Wanted:
-        """From the text that Spark hands on. Raises :class:`OptionError`."""
-        given = options_of_write(options, schema)
-        target = source_of(given)
-        if not isinstance(target, str):
-            raise OptionError("give one folder to write to")
-        given = {name: value for name, value in given.items() if name not in ("path", "paths", "schema")}
-        encryption = given.pop("encryption", None)
-        check_factory(encryption, "encryption")
-        storage = as_value(given.pop("storage_options", None))
-        check_target(target, storage)
-        force, zone = as_flag(given, "force"), given.pop("time_zone", "")
-        given.pop("force", None)
-        names = tuple(as_list(given.pop("partition_cols", None)) or ())
-        values = {name: as_write_option(name, text) for name, text in given.items()}
-        mode, settings = obeyed("overwrite" if overwrite else "append", names, values, {})
-        rows, settings = stored_as_set(nullable_schema(schema), schema, names, settings, {})
-        settings = with_row_metadata(settings, schema, names)
-        return cls(target, rows, names, encryption, settings, storage, force, mode, zone)
-
-    @property
-    def about(self) -> tuple[Any, tuple[str, ...], dict[str, Any], Any, bool]:
-        return self.schema, self.partition_cols, self.options, self.storage_options, self.force
-
-    def job(self, staging: AnyStaging) -> WriteJob:
-        return WriteJob(
-            staging, self.schema, self.partition_cols, self.encryption, self.options, self.storage_options,
-            zone=self.zone,
-        )  # fmt: skip
+_OF_THE_WRITE = ("path", "paths", "schema", "encryption", "storage_options", "force", "time_zone", "partition_cols")
 
 
 class Message(WriterCommitMessage):  # type: ignore[misc]
@@ -115,10 +70,9 @@ class Writer(DataSourceArrowWriter):  # type: ignore[misc]
 
     def __init__(self, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
         super().__init__()
-        wanted = Wanted.of(options, schema, overwrite)
-        staging = start(wanted.target, wanted.mode, *wanted.about)
-        assert staging is not None  # for mode "ignore" alone
-        self.job = wanted.job(staging)
+        job = _request(options, schema, overwrite).begun()
+        assert job is not None  # for mode "ignore" alone
+        self.job = job
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         context = TaskContext.get()
@@ -165,26 +119,25 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         given = {name.lower(): value for name, value in options.items()}
         self._owner = _hashed(given.pop("checkpointlocation", None))
         given.pop("queryname", None)
-        self._wanted = Wanted.of(given, schema, overwrite)
-        if is_url(self._wanted.target):
+        self._request = _request(given, schema, overwrite)
+        if is_url(self._request.target):
             raise UnsupportedError(
                 "a stream cannot commit its batches on a store, which renames nothing: write each batch by "
                 "foreachBatch "
                 'and pyparq.spark.write, with mode="overwrite" and a folder for each batch (docs/spark.md)'
             )
-        self._mode = self._wanted.mode
-        check_write(self._wanted.schema, self._wanted.partition_cols, self._mode, self._wanted.options)
+        check_write(self._request.schema, self._request.partition_cols, self._request.mode, self._request.options)
         self._job: WriteJob | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Spark pickles a writer to send it to the tasks of a batch: this begins the batch."""
         if self._job is None:
             self._give_up()
-            staging = start(self._wanted.target, self._mode, *self._wanted.about)
-            assert isinstance(staging, Staging)  # a folder's, and not that of mode "ignore"
-            with open(os.path.join(staging.folder, _OWNER), "w", encoding="ascii") as file:
+            job = self._request.begun()
+            assert job is not None  # for mode "ignore" alone
+            with open(os.path.join(job.staging.folder, _OWNER), "w", encoding="ascii") as file:
                 file.write(self._owner)
-            self._job = self._wanted.job(staging)
+            self._job = job
         return self.__dict__
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
@@ -206,12 +159,12 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def _give_up(self) -> None:
         """Remove what earlier attempts of this query left: it works on one batch at a time."""
-        if not self._owner or not os.path.isdir(self._wanted.target):
+        if not self._owner or not os.path.isdir(self._request.target):
             return
-        for folder in staging_folders(os.path.realpath(self._wanted.target)):
+        for folder in staging_folders(os.path.realpath(self._request.target)):
             with suppress(OSError), open(os.path.join(folder, _OWNER), encoding="ascii") as file:
                 if file.read() == self._owner:
-                    abort(Staging(os.path.dirname(folder), folder, self._mode))
+                    abort(Staging(os.path.dirname(folder), folder, self._request.mode))
 
 
 def commit_batch(replies: Sequence[StreamReply | None], batch: int) -> None:

@@ -76,13 +76,11 @@ def write(
         raise OptionError(f"the target must be a folder's path, not {type(path).__name__}")
     target, watch = absolute(path, is_connect(spark)), Watch(spark, progress)
     storage_options = store_options(spark, storage_options, target)
-    check_target(target, storage_options)
-    names, session = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols), of_session(spark)
-    mode, options = obeyed(MODES[mode], names, options, session)
-    schema, options = stored_as_set(arrow_schema(df), df.schema, names, options, session)
-    options = with_row_metadata(options, df.schema, names)
-    check_factory(encryption, "encryption")
-    job = begin(spark, target, mode, schema, tuple(names), encryption, options, storage_options, force)
+    request = WriteRequest.of(
+        target, MODES[mode], df.schema, partition_cols, options, storage_options, force, encryption,
+        zone=time_zone(spark), session=of_session(spark),
+    )  # fmt: skip
+    job = begin(spark, request)
     if job is None:
         return WriteReport(target, ())
     return run_write(spark, job, watch, lambda: over_partitions(df, _write_partition, job, errors=OF_WRITES))
@@ -94,18 +92,10 @@ def _write_partition(batches: Any, job: WriteJob) -> TaskReply:
     return write_task(batches, job, TaskContext.get().partitionId(), attempt())
 
 
-def begin(
-    spark: Any, target: str, mode: str, schema: Any, partition_cols: tuple[str, ...], encryption: str | None,
-    options: dict[str, Any], storage_options: Any, force: bool, sources: Sources | None = None,
-) -> WriteJob | None:  # fmt: skip
-    """Begin a write of the session, which :func:`run_write` ends: see :func:`start`."""
-    about = target, mode, schema, partition_cols, options, storage_options, force
-    staging: AnyStaging | None = here(spark, start, *about, not is_connect(spark))
-    if staging is None:
-        return None
-    return WriteJob(
-        staging, schema, partition_cols, encryption, options, storage_options, sources, zone=time_zone(spark)
-    )
+def begin(spark: Any, request: WriteRequest) -> WriteJob | None:
+    """Begin a write of the session, which :func:`run_write` ends: see :meth:`WriteRequest.begun`."""
+    job: WriteJob | None = here(spark, request.begun, not is_connect(spark))
+    return job
 
 
 def run_write(spark: Any, job: WriteJob, watch: Watch, tasks: Callable[[], Sequence[TaskReply]]) -> WriteReport:
@@ -136,16 +126,11 @@ def check_target(target: str, storage_options: Any) -> None:
         raise UnsupportedError(f"each of Spark's workers has a memory of its own: {target} would be lost with them")
 
 
-def arrow_schema(df: Any) -> Any:
-    """The DataFrame's schema as pyarrow has it. Every column can be null, as in files that Spark writes.
+def nullable_schema(schema: Any) -> Any:
+    """A Spark schema as pyarrow has it. Every column can be null, as in files that Spark writes.
 
     Raises :class:`UnsupportedError`, which names the column, for a type that Parquet or Arrow has nothing for.
     """
-    return nullable_schema(df.schema)
-
-
-def nullable_schema(schema: Any) -> Any:
-    """A Spark schema as pyarrow has it, every column nullable: see :func:`arrow_schema`."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
@@ -178,20 +163,68 @@ AnyCommitter = Committer | StoreCommitter
 
 
 @dataclass(frozen=True)
+class WriteRequest:
+    """A write that has not begun."""
+
+    target: str
+    mode: str
+    schema: Any
+    """Of the rows, as pyarrow has it."""
+    partition_cols: tuple[str, ...]
+    options: dict[str, Any]
+    """Of :func:`pyparq.write_table`, for each file."""
+    storage_options: Any = None
+    force: bool = False
+    """Write even where a table format manages the folder."""
+    encryption: str | None = None
+    sources: Sources | None = None
+    """The files that the write replaces; ``None``: those that its mode says."""
+    zone: str = ""
+    """Of the clocks that folders of timestamps are named after; ``""``: UTC."""
+
+    @classmethod
+    def of(
+        cls, target: str, mode: str, schema: Any, partition_cols: Sequence[str] | str, options: Mapping[str, Any],
+        storage_options: Any, force: bool, encryption: str | None, *, zone: str, session: Mapping[str, str],
+    ) -> WriteRequest:  # fmt: skip
+        """Of rows that have Spark's ``schema``, with what the settings of the session say where the options do not.
+
+        Raises :class:`OptionError` and :class:`UnsupportedError`.
+        """
+        check_target(target, storage_options)
+        check_factory(encryption, "encryption")
+        names = (partition_cols,) if isinstance(partition_cols, str) else tuple(partition_cols)
+        mode, given = obeyed(mode, names, options, session)
+        rows, given = stored_as_set(nullable_schema(schema), schema, names, given, session)
+        given = with_row_metadata(given, schema, names)
+        return cls(target, mode, rows, names, given, storage_options, force, encryption, zone=zone)
+
+    def begun(self, attached: bool = False) -> WriteJob | None:
+        """The job of the write: see :func:`start`."""
+        staging = start(
+            self.target, self.mode, self.schema, self.partition_cols, self.options, self.storage_options, self.force,
+            attached,
+        )  # fmt: skip
+        if staging is None:
+            return None
+        return WriteJob(
+            staging, self.schema, self.partition_cols, self.encryption, self.options, self.storage_options,
+            self.sources, self.zone,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class WriteJob:
-    """What every task of a write has to know."""
+    """What every task of a write has to know: see :class:`WriteRequest`."""
 
     staging: AnyStaging
     schema: Any
-    """Of the rows, as pyarrow has it."""
     partition_cols: tuple[str, ...]
     encryption: str | None
     options: dict[str, Any]
     storage_options: Any = None
     sources: Sources | None = None
-    """The files that the write replaces; ``None``: those that its mode says."""
     zone: str = ""
-    """Of the clocks that folders of timestamps are named after; ``""``: UTC."""
 
     def write_options(self) -> dict[str, Any]:
         """Options of :func:`pyparq.write_table`, with the keys made here. A task has one core, as Spark counts."""
