@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
@@ -135,16 +135,16 @@ def nullable_schema(schema: Any) -> Any:
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    for field in schema.fields:
+    for own in schema.fields:
         try:
-            to_arrow_schema(StructType([field]), timezone="UTC")
+            to_arrow_schema(StructType([own]), timezone="UTC")
         except Exception as error:
             raise UnsupportedError(
-                f"Spark hands over no values of type {field.dataType.simpleString()}: leave the column out or cast it",
-                column=field.name,
+                f"Spark hands over no values of type {own.dataType.simpleString()}: leave the column out or cast it",
+                column=own.name,
             ) from error
     arrow = SparkTypes(parse_schema(to_arrow_schema(schema, timezone="UTC"))).arrow
-    return pa.schema([as_stored(field.with_type(in_microseconds(field.type))) for field in arrow])
+    return pa.schema([as_stored(f.with_type(in_microseconds(f.type))) for f in arrow])
 
 
 def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequence[str]) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequ
     Parquet has no type, and the metadata of columns."""
     from pyspark.sql.types import StructType
 
-    own = StructType([field for field in unmarked(schema).fields if field.name not in partition_cols])
+    own = StructType([f for f in unmarked(schema).fields if f.name not in partition_cols])
     return {**options, "key_value_metadata": {ROW_METADATA: own.json(), **dict(options.get("key_value_metadata", {}))}}
 
 
@@ -200,31 +200,31 @@ class WriteRequest:
         return cls(target, mode, rows, names, given, storage_options, force, encryption, zone=zone)
 
     def begun(self, attached: bool = False) -> WriteJob | None:
-        """The job of the write: see :func:`start`."""
-        staging = start(
-            self.target, self.mode, self.schema, self.partition_cols, self.options, self.storage_options, self.force,
-            attached,
-        )  # fmt: skip
-        if staging is None:
-            return None
-        return WriteJob(
-            staging, self.schema, self.partition_cols, self.encryption, self.options, self.storage_options,
-            self.sources, self.zone,
-        )  # fmt: skip
+        """Begin the write, after a look at its options; ``None`` for mode ``"ignore"`` where there is something
+        already. ``attached``: it ends in this process too, and its lock shows until then that it is under way."""
+        mode = "error" if self.mode == "ignore" else self.mode
+        check_write(self.schema, self.partition_cols, mode, self.options)
+        committer: AnyCommitter
+        try:
+            if is_url(self.target):
+                committer = StoreCommitter.start(self.target, mode, self.storage_options, force=self.force)
+            else:
+                path = local_path(self.target) or self.target
+                committer = Committer.start(path, mode, detached=not attached, force=self.force)
+        except TargetExistsError:
+            if self.mode == "ignore":
+                return None
+            raise
+        if attached:
+            _attached[committer.staging.folder] = committer
+        return WriteJob(**vars(self), staging=committer.staging)
 
 
 @dataclass(frozen=True)
-class WriteJob:
-    """What every task of a write has to know: see :class:`WriteRequest`."""
+class WriteJob(WriteRequest):
+    """A write that has begun: what every task of it has to know."""
 
-    staging: AnyStaging
-    schema: Any
-    partition_cols: tuple[str, ...]
-    encryption: str | None
-    options: dict[str, Any]
-    storage_options: Any = None
-    sources: Sources | None = None
-    zone: str = ""
+    staging: AnyStaging = field(kw_only=True)
 
     def write_options(self) -> dict[str, Any]:
         """Options of :func:`pyparq.write_table`, with the keys made here. A task has one core, as Spark counts."""
@@ -244,35 +244,6 @@ def sources_of(folder: str, storage_options: Any) -> Sources:
     """The files of a folder that a job is about to replace. Crashed writes there are completed first."""
     complete_writes(folder)
     return Sources.listed(folder, storage_options)
-
-
-def start(
-    target: str,
-    mode: str,
-    schema: Any,
-    partition_cols: tuple[str, ...],
-    options: dict[str, Any],
-    storage_options: Any = None,
-    force: bool = False,
-    attached: bool = False,
-) -> AnyStaging | None:
-    """Begin a write, after a look at its options; ``None`` for mode ``"ignore"`` where there is something already.
-    ``attached``: it ends in this process too, and its lock shows until then that it is under way."""
-    real = "error" if mode == "ignore" else mode
-    check_write(schema, partition_cols, real, options)
-    begun: AnyCommitter
-    try:
-        if is_url(target):
-            begun = StoreCommitter.start(target, real, storage_options, force=force)
-        else:
-            begun = Committer.start(local_path(target) or target, real, detached=not attached, force=force)
-    except TargetExistsError:
-        if mode == "ignore":
-            return None
-        raise
-    if attached:
-        _attached[begun.staging.folder] = begun
-    return begun.staging
 
 
 _attached: dict[str, AnyCommitter] = {}
