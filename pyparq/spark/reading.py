@@ -247,7 +247,8 @@ def reply(spark: Any, question: Question) -> Reply:
 
     Raises what :func:`pyparq.dataset` and its scans raise.
     """
-    slots = partial(int, parallelism(spark))
+    # A task cannot ask the session.
+    slots = partial(int, parallelism(spark)) if is_connect(spark) else partial(parallelism, spark)
     found: Reply | Listing = here(spark, replied, question, slots)
     if isinstance(found, Reply):
         return found

@@ -98,19 +98,21 @@ def rewrite(
     mode, options = obeyed(MODES[mode], () if in_place else names, options, of_session(spark))
     schema, kept = without_marks(plan.schema), storage_kept(plan.schema, options, names)
     parts = _by_columns(spark, plan, where, question, options, names) if in_place else [(plan, kept)]
+    pieces = [(k, piece) for k, (part, _) in enumerate(parts) for piece in _pieces(part, question)]
     zone = time_zone(spark)
     job = begin(
         spark, WriteRequest(place, mode, schema, names, kept, storage_options, force, encryption, sources, zone)
     )
     if job is None:
         return spark.createDataFrame([], REPORT)
-    jobs = [replace(job, schema=without_marks(part.schema), options=own) for part, own in parts]
-    work = [(k, piece) for k, (part, _) in enumerate(parts) for piece in _pieces(part, question)]
-    payloads = [(number, *one) for number, one in enumerate(work)]
     began = time.perf_counter()
-    report = run_write(
-        spark, job, watch, lambda: in_tasks(spark, _rewrite_part, payloads, jobs, decryption, errors=OF_WRITES)
-    )
+
+    def tasks() -> list[TaskReply]:
+        jobs = [replace(job, schema=without_marks(part.schema), options=own) for part, own in parts]
+        payloads = [(number, *piece) for number, piece in enumerate(pieces)]
+        return in_tasks(spark, _rewrite_part, payloads, jobs, decryption, errors=OF_WRITES)
+
+    report = run_write(spark, job, watch, tasks)
     seconds = time.perf_counter() - began
     rows = [(f.path, True, None, f.num_rows, None, None, 0, f.num_bytes, seconds, None) for f in report.files]
     return spark.createDataFrame(rows, REPORT)
