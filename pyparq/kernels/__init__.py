@@ -283,5 +283,7 @@ __all__ = [
     "xxh64_fixed",
 ]
 
-DOOR = ("buffers",)
+DOOR = (
+    "buffers",
+)
 """Modules of this package that other packages may use."""

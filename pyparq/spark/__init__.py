@@ -12,7 +12,7 @@ check_pyspark()  # else an import below would fail, without a word of what to do
 
 from pyparq.spark.cataloging import index_dataset  # noqa: E402
 from pyparq.spark.compacting import compact  # noqa: E402
-from pyparq.spark.jobs import add_indexes, verify  # noqa: E402
+from pyparq.spark.file_jobs import add_indexes, verify  # noqa: E402
 from pyparq.spark.reading import count, read  # noqa: E402
 from pyparq.spark.rewriting import rewrite  # noqa: E402
 from pyparq.spark.source import register  # noqa: E402
@@ -20,5 +20,7 @@ from pyparq.spark.writing import write  # noqa: E402
 
 __all__ = ["add_indexes", "compact", "count", "index_dataset", "read", "register", "rewrite", "verify", "write"]
 
-DOOR = ("session",)
+DOOR = (
+    "session",
+)
 """Modules of this package that other packages may use."""

@@ -1,23 +1,117 @@
-"""Chooses the files that a compaction rewrites: small files, and files that are not in the wanted order."""
+"""Chooses the files that a compaction rewrites: small files, and files that are not in the wanted order.
+
+A table of Spark's catalog gives a column's DEFAULT for files that do not have the column. A new file with nulls in its
+place would say null for good, so jobs that replace files make new ones of files that have the same columns.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyparq.datasets.common_schema import COMPACTION
+from pyparq.datasets.common_schema import COMPACTION, tree_of
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.dataset import dataset, files_of
-from pyparq.datasets.files import DatasetFiles
+from pyparq.datasets.scan import DatasetPlan
+from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.job_sources import Sources, place_of
-from pyparq.option_values import SortKey
+from pyparq.format.types import Schema
+from pyparq.maintenance.kept_storage import ROW_METADATA, storage_kept
+from pyparq.option_values import SortKey, sort_keys
 from pyparq.read.footers.metadata import FileMetaData
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.spark.file_columns import Columns
 from pyparq.spark.keys import keys_of
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The top-level columns of some files."""
+
+    names: frozenset[str]
+    """In lower case, unless the session tells names apart by case."""
+    case_sensitive: bool
+    described: bytes | None = field(default=None, compare=False)
+    """Spark's own schema of the first of these files."""
+
+    @staticmethod
+    def of(file: OpenFile, case_sensitive: bool) -> Columns:
+        names = (node.name for node in file.tree.root.children)
+        return Columns(
+            frozenset(name if case_sensitive else name.lower() for name in names),
+            case_sensitive,
+            file.key_values.get(ROW_METADATA.encode()),
+        )
+
+    def has(self, name: str) -> bool:
+        """Whether there is a column of this name, or one that has the field of this dotted name."""
+        name = name if self.case_sensitive else name.lower()
+        return name in self.names or name.split(".")[0] in self.names
+
+    def narrowed(self, plan: DatasetPlan, places: Collection[str]) -> DatasetPlan:
+        """The plan of the files in ``places`` alone, which have these columns. Its rows have no others."""
+        header = plan.header
+        inner = {f.name for f in header.partitions}
+        kept = [f for f in header.result.fields if f.name in inner or self.has(f.name)]
+        metadata = {key: value for key, value in header.result.metadata.items() if key != ROW_METADATA.encode()}
+        if self.described is not None:
+            metadata[ROW_METADATA.encode()] = self.described
+        if 0 < len(kept) < len(header.result.fields):
+            names, tree = [f.name for f in kept], tree_of(header.schema)
+            columns = [(name,) for name in names] if header.columns is None else header.columns
+            own = [name for name in columns if tree.find(name).path[0] in names]
+            header = replace(header, columns=own, result=Schema(tuple(kept), metadata))
+        else:
+            header = replace(header, result=replace(header.result, metadata=metadata))
+        return replace(plan, header=header, files=tuple(f for f in plan.files if f.where in places)).trimmed()
+
+
+def columns_of_files(
+    folder: str, case_sensitive: bool, decryption: str | None, storage_options: Any
+) -> dict[Columns, frozenset[str]]:
+    """The absolute paths or URLs of the files of a folder, by their columns. Reads all footers."""
+    ds = files_of(dataset(folder, decryption=keys_of(decryption), storage_options=storage_options))
+    found: dict[Columns, list[str]] = {}
+    for k, file in ds.open_all(range(len(ds.found.files))):
+        found.setdefault(Columns.of(file, case_sensitive), []).append(place_of(ds.found.files[k]))
+    return {columns: frozenset(places) for columns, places in found.items()}
+
+
+def options_for(
+    options: Mapping[str, Any], whole: Schema, own: Schema, without: Collection[str] = ()
+) -> dict[str, Any]:
+    """Write options that name columns of ``whole``, for files that have those of ``own`` alone. They keep the storage
+    that ``own`` tells of; ``without``: columns that become names of folders."""
+    missing = set(whole.names) - set(own.names)
+    if missing:
+        options = {name: _without(value, name, whole, missing) for name, value in options.items()}
+    return storage_kept(own, options, without)
+
+
+_SORTS = ("sort_by", "sorting_columns")
+
+
+def _without(value: Any, option: str, whole: Schema, missing: Collection[str]) -> Any:
+    tree = tree_of(whole)
+
+    def is_kept(name: Any) -> bool:
+        node = tree.leaves[name] if isinstance(name, int) else tree.find(name)
+        return node.path[0] not in missing
+
+    if option in _SORTS:
+        return [replace(key, name=_path(tree, key.name)) for key in sort_keys(value) if is_kept(key.name)]
+    if option == "key_value_metadata":
+        return value
+    if isinstance(value, Mapping):
+        return {name: inner for name, inner in value.items() if is_kept(name)}
+    return [name for name in value if is_kept(name)] if isinstance(value, (list, tuple, set, frozenset)) else value
+
+
+def _path(tree: Any, name: Any) -> Any:
+    return tree.leaves[name].path if isinstance(name, int) else name
 
 
 @dataclass(frozen=True)
@@ -36,12 +130,19 @@ class Wanted:
     def _zorder(self) -> list[str]:
         return [str(key.name) for key in self.keys] if self.interleaved else []
 
-    def is_met(self, facts: Facts) -> bool:
+    def is_met(self, file: _File) -> bool:
         """Whether the rows of the file are in order."""
         if self.interleaved:
-            return facts.mark.get("zorder_by") == self._zorder()
-        wanted = [dotted for dotted in map(_dotted, self.keys) if facts.columns.has(dotted[0])]
-        return all(order[: len(wanted)] == wanted for order in facts.orders)
+            return file.mark.get("zorder_by") == self._zorder()
+        wanted = [dotted for dotted in map(_dotted, self.keys) if file.columns.has(dotted[0])]
+        return all(order[: len(wanted)] == wanted for order in file.orders)
+
+    def is_small(self, file: DataFile) -> bool:
+        return file.size is not None and 4 * file.size < 3 * self.size
+
+    def count(self, num_bytes: int) -> int:
+        """How many files so many bytes make, about."""
+        return max(-(-num_bytes // self.size), 1)
 
 
 def _dotted(key: SortKey) -> tuple[str, bool, bool]:
@@ -49,18 +150,31 @@ def _dotted(key: SortKey) -> tuple[str, bool, bool]:
     return name, key.descending, key.nulls_first
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What a file's footer says."""
+_CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli",
+           "LZ4_RAW": "lz4_raw"}  # fmt: skip
 
-    rows: int
-    orders: list[list[tuple[str, bool, bool]]]
-    """Of each row group."""
-    mark: Mapping[str, Any]
-    codec: str | None
-    blooms: frozenset[str]
-    """Columns with Bloom filters."""
-    columns: Columns
+
+class _File:
+    """A file, and what its footer says."""
+
+    def __init__(self, file: DataFile, opened: OpenFile, case_sensitive: bool) -> None:
+        metadata = FileMetaData(opened)
+        groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
+        chunks = groups[0].columns if groups else []
+        codecs = Counter(str(chunk.compression) for chunk in chunks)
+        self.file = file
+        self.rows = metadata.num_rows
+        self.orders = [[(n, bool(down), bool(first)) for n, down, first in g.sorting_columns] for g in groups]
+        """Of each row group."""
+        self.codec = _CODECS.get(codecs.most_common(1)[0][0]) if codecs else None
+        self.blooms = {chunk.path_in_schema for chunk in chunks if chunk.bloom_filter_offset is not None}
+        """Columns with Bloom filters."""
+        self.columns = Columns.of(opened, case_sensitive)
+        self.mark: Mapping[str, Any] = {}
+        """What an earlier compaction has written into it."""
+        with suppress(ValueError):
+            mark = json.loads(opened.key_values.get(COMPACTION, b"{}"))
+            self.mark = mark if isinstance(mark, dict) else {}
 
 
 @dataclass(frozen=True)
@@ -86,16 +200,14 @@ class Choice:
     """The files of all groups, as they are now."""
     codec: str | None = None
     """What most of them are compressed with."""
-    blooms: tuple[str, ...] = field(default=())
+    blooms: tuple[str, ...] = ()
     """Columns for which some of them have Bloom filters."""
 
 
-_CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli",
-           "LZ4_RAW": "lz4_raw"}  # fmt: skip
-
-
 def choose(folder: str, wanted: Wanted, decryption: str | None, storage_options: Any, case_sensitive: bool) -> Choice:
-    """What there is to do in a folder. Reads the footers of small files, and of all files where an order is wanted."""
+    """What there is to do in a folder. Reads the footers of small files, and of all files where an order is wanted.
+    Crashed writes are completed first."""
+    complete_writes(folder)
     ds = files_of(dataset(folder, decryption=keys_of(decryption), storage_options=storage_options))
     by_folder: dict[tuple[str, ...], list[int]] = {}
     for k, file in enumerate(ds.found.files):
@@ -104,83 +216,45 @@ def choose(folder: str, wanted: Wanted, decryption: str | None, storage_options:
         k
         for numbers in by_folder.values()
         for k in numbers
-        if wanted.keys or (len(numbers) > 1 and _is_small(ds.found.files[k], wanted))
+        if wanted.keys or (len(numbers) > 1 and wanted.is_small(ds.found.files[k]))
     ]
-    facts = {k: _facts(file, case_sensitive) for k, file in ds.open_all(asked)}
-    alike: dict[tuple[Any, ...], list[int]] = {}
-    for folders, numbers in by_folder.items():
-        for k in numbers:
-            if k in facts:
-                alike.setdefault((folders, facts[k].columns.names), []).append(k)
-    groups, chosen = list[Group](), list[int]()
-    for (folders, _), numbers in alike.items():
-        picked = _picked(numbers, ds, facts, wanted)
-        if picked:
-            groups.append(_group(folders, picked, ds, facts, wanted))
-            chosen += picked
-    codecs = Counter(facts[k].codec for k in chosen)
+    opened = {k: _File(ds.found.files[k], file, case_sensitive) for k, file in ds.open_all(asked)}
+    alike: dict[tuple[Any, ...], list[_File]] = {}
+    for k in asked:
+        alike.setdefault((opened[k].file.folders, opened[k].columns.names), []).append(opened[k])
+    picked = [files for files in (_picked(files, wanted) for files in alike.values()) if files]
+    chosen = [file for files in picked for file in files]
+    codecs = Counter(file.codec for file in chosen)
     return Choice(
-        tuple(groups),
-        Sources.of(ds.found.files[k] for k in chosen),
+        tuple(_group(files, wanted) for files in picked),
+        Sources.of(file.file for file in chosen),
         codecs.most_common(1)[0][0] if codecs else None,
-        tuple(sorted({name for k in chosen for name in facts[k].blooms})),
+        tuple(sorted({name for file in chosen for name in file.blooms})),
     )
 
 
-def _picked(numbers: Sequence[int], ds: DatasetFiles, facts: Mapping[int, Facts], wanted: Wanted) -> list[int]:
+def _picked(files: Sequence[_File], wanted: Wanted) -> list[_File]:
     """Of the files of one partition, those that are made anew; none where that would change nothing."""
-    unordered = {k for k in numbers if wanted.keys and not wanted.is_met(facts[k])}
-    picked = [k for k in numbers if k in unordered or _is_small(ds.found.files[k], wanted)]
-    if sum(facts[k].rows for k in picked) == 0:
+    unordered = {id(file) for file in files if wanted.keys and not wanted.is_met(file)}
+    picked = [file for file in files if id(file) in unordered or wanted.is_small(file.file)]
+    if sum(file.rows for file in picked) == 0:
         return []
     if unordered:
         return picked
-    runs = {facts[k].mark.get("run") for k in picked}
-    sizes = {facts[k].mark.get("size") for k in picked}
+    runs = {file.mark.get("run") for file in picked}
+    sizes = {file.mark.get("size") for file in picked}
     if len(runs) == 1 and None not in runs and sizes == {wanted.size}:
         return []  # made together, for files of this size: they are as few as they can be
-    return picked if _count(picked, ds, wanted) < len(picked) else []
+    return picked if wanted.count(_bytes(picked)) < len(picked) else []
 
 
-def _is_small(file: DataFile, wanted: Wanted) -> bool:
-    return file.size is not None and 4 * file.size < 3 * wanted.size
+def _bytes(files: Sequence[_File]) -> int:
+    return sum(file.file.size or 0 for file in files)
 
 
-def _count(numbers: Iterable[int], ds: DatasetFiles, wanted: Wanted) -> int:
-    return max(-(-_bytes(numbers, ds) // wanted.size), 1)
-
-
-def _bytes(numbers: Iterable[int], ds: DatasetFiles) -> int:
-    return sum(ds.found.files[k].size or 0 for k in numbers)
-
-
-def _group(
-    folders: tuple[str, ...], numbers: Sequence[int], ds: DatasetFiles, facts: Mapping[int, Facts], wanted: Wanted
-) -> Group:
+def _group(files: Sequence[_File], wanted: Wanted) -> Group:
+    size = _bytes(files)
     return Group(
-        folders,
-        tuple(place_of(ds.found.files[k]) for k in numbers),
-        _bytes(numbers, ds),
-        sum(facts[k].rows for k in numbers),
-        _count(numbers, ds, wanted),
-        facts[numbers[0]].columns,
-    )
-
-
-def _facts(file: OpenFile, case_sensitive: bool) -> Facts:
-    metadata = FileMetaData(file)
-    groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
-    try:
-        mark = json.loads(file.key_values.get(COMPACTION, b"{}"))
-    except ValueError:
-        mark = {}
-    chunks = groups[0].columns if groups else []
-    codecs = Counter(str(chunk.compression) for chunk in chunks)
-    return Facts(
-        metadata.num_rows,
-        [[(name, bool(down), bool(first)) for name, down, first in group.sorting_columns] for group in groups],
-        mark if isinstance(mark, dict) else {},
-        _CODECS.get(codecs.most_common(1)[0][0]) if codecs else None,
-        frozenset(chunk.path_in_schema for chunk in chunks if chunk.bloom_filter_offset is not None),
-        Columns.of(file, case_sensitive),
-    )
+        files[0].file.folders, tuple(place_of(file.file) for file in files), size, sum(file.rows for file in files),
+        wanted.count(size), files[0].columns,
+    )  # fmt: skip

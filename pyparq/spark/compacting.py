@@ -7,38 +7,42 @@ second round makes a file of each range. Rows do not pass through the JVM, so co
 
 from __future__ import annotations
 
-import pickle
+import os
+import posixpath
 import re
 import secrets
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
+import numpy as np
+
+from pyparq.arrow.ingest import ingest
+from pyparq.arrow.pandas_key import in_other_order
+from pyparq.arrow.record_batch import RecordBatch
 from pyparq.datasets.common_schema import COMPACTION, tree_of
+from pyparq.datasets.dataset import dataset
 from pyparq.datasets.scan import DatasetPlan
-from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError
+from pyparq.datasets.write.store_commit import StoreStaging
+from pyparq.datasets.write.write_dataset import write_staged
+from pyparq.errors import DataError, OptionError
 from pyparq.format.types import Schema
 from pyparq.io.url import is_url
 from pyparq.option_values import SortKey, sort_keys
 from pyparq.options import WriteOptions
-from pyparq.spark import stores
-from pyparq.spark.choosing import Choice, Group, Wanted, choose
-from pyparq.spark.compaction_tasks import Cut, Piece, Work
-from pyparq.spark.file_columns import options_for
+from pyparq.spark.choosing import Choice, Group, Wanted, choose, options_for
 from pyparq.spark.keys import check_factory
-from pyparq.spark.ordering import Order
-from pyparq.spark.paths import absolute
-from pyparq.spark.planning import as_stored, planned
-from pyparq.spark.progress import Progress, Watch
-from pyparq.spark.question import Question, parts_of
-from pyparq.spark.session import check_session, is_case_sensitive, is_connect, many_files
-from pyparq.spark.settings import obeyed, of_session
-from pyparq.spark.work import ask, replies
-from pyparq.spark.write_tasks import TaskReply, WriteJob
-from pyparq.spark.writing import check_target, committer_of
+from pyparq.spark.options import obeyed, of_session
+from pyparq.spark.ordering import Numbers, Order
+from pyparq.spark.question import Question, as_stored, parts_of
+from pyparq.spark.reading import part_scan, planned, question_of
+from pyparq.spark.session import absolute, check_session, is_case_sensitive, is_connect, store_options
+from pyparq.spark.tasks import Progress, Watch, attempt, here, in_tasks
+from pyparq.spark.writing import TaskReply, WriteJob, WriteRequest, begin, check_target, run_write, stage
 from pyparq.write.column_plans import make_plan
+from pyparq.write.external_sort import ExternalSorter
 
 REPORT = (
     "partition string, files_before long, files_after long, rows long, bytes_before long, bytes_after long, "
@@ -96,46 +100,31 @@ def compact(
     wanted = _wanted(target_size, sort_by, zorder_by)
     where, storage_options = _folder(spark, path, storage_options)
     began, watch = time.perf_counter(), Watch(spark, progress)
-    commits = committer_of(spark)
-    commits.sources(where, storage_options)  # completes crashed writes
-    choice = _chosen(spark, where, wanted, decryption, storage_options)
+    choice: Choice = here(spark, choose, where, wanted, decryption, storage_options, is_case_sensitive(spark))
     if not choice.groups:
         return spark.createDataFrame([], REPORT)
+    places = [place for group in choice.groups for place in group.files]
+    question = question_of(
+        spark, places, decryption=decryption, small=0, storage_options=storage_options, partitioning=None
+    )
     with watch:
-        question = as_stored(spark, _question(spark, choice, decryption, storage_options))
+        question = here(spark, as_stored, question)
         plan = planned(spark, question)
     given = _options(spark, plan, choice, wanted, options, bloom_filters)
-    staging = commits.start(where, "overwrite", plan.schema, (), given, storage_options, force)
-    assert staging is not None  # for mode "ignore" alone
-    job = WriteJob(staging, plan.schema, (), encryption, given, storage_options, choice.sources)
-    parts = _committed(job, _runs(spark, job, question, wanted, choice, plan), commits, watch)
-    return spark.createDataFrame(_report(choice, parts, time.perf_counter() - began), REPORT)
+    request = WriteRequest(
+        where, "overwrite", plan.schema, (), given, storage_options, force, encryption, choice.sources
+    )
+    job = begin(spark, request)
+    assert job is not None  # for mode "ignore" alone
+    made = list[tuple[Group, TaskReply]]()
 
+    def tasks() -> list[TaskReply]:
+        for run in _runs(spark, job, question, wanted, choice, plan):
+            made.extend(run.files())
+        return [reply for _, reply in made]
 
-def _runs(
-    spark: Any, job: WriteJob, question: Question, wanted: Wanted, choice: Choice, plan: DatasetPlan
-) -> Iterator[_Run]:
-    """The tasks for the files of each set of columns."""
-    numbers = count()
-    for columns in dict.fromkeys(group.columns for group in choice.groups):
-        groups = [group for group in choice.groups if group.columns == columns]
-        places = {place for group in groups for place in group.files}
-        own = columns.narrowed(plan, places)
-        options = options_for(job.options, plan.schema, own.schema)
-        make_plan(own.schema, WriteOptions.make({k: v for k, v in options.items() if k in _FIELDS}))
-        keys = tuple(key for key in wanted.keys if columns.has(_dotted(key.name, plan)))
-        wanted_here = replace(wanted, keys=keys, interleaved=wanted.interleaved and bool(keys))
-        run_job = replace(job, schema=own.schema, options=options)
-        yield _Run(spark, run_job, question, wanted_here, groups, own, numbers)
-
-
-_FIELDS = frozenset(WriteOptions.__dataclass_fields__)
-
-
-def _dotted(name: Any, plan: DatasetPlan) -> str:
-    """The column of a sort key. Raises :class:`ColumnNotFoundError`."""
-    tree = tree_of(plan.schema)
-    return (tree.leaves[name] if isinstance(name, int) else tree.find(name)).dotted
+    run_write(spark, job, watch, tasks)
+    return spark.createDataFrame(_report(choice, made, time.perf_counter() - began), REPORT)
 
 
 def _folder(spark: Any, path: Any, storage_options: Mapping[str, Any] | None) -> tuple[str, Any]:
@@ -143,34 +132,9 @@ def _folder(spark: Any, path: Any, storage_options: Mapping[str, Any] | None) ->
     where = absolute(path, is_connect(spark))
     if not isinstance(where, str):
         raise OptionError("compact takes one folder")
-    storage_options = stores.storage_options(spark, storage_options, where)
+    storage_options = store_options(spark, storage_options, where)
     check_target(where, storage_options if is_url(where) else None)
     return where, storage_options
-
-
-def _question(spark: Any, choice: Choice, decryption: str | None, storage_options: Any) -> Question:
-    """The read of all chosen files."""
-    return Question(
-        [place for group in choice.groups for place in group.files], None, None, None, None, 0, decryption, "raise",
-        False, storage_options, is_case_sensitive(spark), {"partitioning": None}, many=many_files(spark), zone=None,
-    )  # fmt: skip
-
-
-def _committed(job: WriteJob, runs: Iterator[_Run], commits: Any, watch: Watch) -> list[tuple[Group, TaskReply]]:
-    """Run the job and commit its files, or leave the folder as it is."""
-    try:
-        with watch:
-            parts = [part for run in runs for part in run.files()]
-        commits.commit(job, [reply for _, reply in parts])
-    except PlanError as error:
-        commits.abort(job.staging, job.storage_options)
-        raise ChangedMeanwhile(
-            "the file has changed since this job began, so nothing is replaced: run the job again", file=error.file
-        ) from error
-    except BaseException:
-        commits.abort(job.staging, job.storage_options)
-        raise
-    return parts
 
 
 def _wanted(target_size: int | str, sort_by: Any, zorder_by: Any) -> Wanted:
@@ -196,13 +160,6 @@ def _size(given: int | str) -> int:
     return size
 
 
-def _chosen(spark: Any, where: str, wanted: Wanted, decryption: str | None, storage_options: Any) -> Choice:
-    """What there is to do, looked at where the files are."""
-    arguments = where, wanted, decryption, storage_options, is_case_sensitive(spark)
-    found: Choice = ask(spark, "choose", *arguments) if is_connect(spark) else choose(*arguments)
-    return found
-
-
 def _options(
     spark: Any, plan: DatasetPlan, choice: Choice, wanted: Wanted, options: Mapping[str, Any], bloom_filters: Any
 ) -> dict[str, Any]:
@@ -223,6 +180,32 @@ def _options(
         Schema(plan.schema.fields).field(str(key.name))
     make_plan(plan.schema, WriteOptions.make({name: value for name, value in given.items() if name in _FIELDS}))
     return given
+
+
+_FIELDS = frozenset(WriteOptions.__dataclass_fields__)
+
+
+def _dotted(name: Any, plan: DatasetPlan) -> str:
+    """The column of a sort key. Raises :class:`ColumnNotFoundError`."""
+    tree = tree_of(plan.schema)
+    return (tree.leaves[name] if isinstance(name, int) else tree.find(name)).dotted
+
+
+def _runs(
+    spark: Any, job: WriteJob, question: Question, wanted: Wanted, choice: Choice, plan: DatasetPlan
+) -> Iterator[_Run]:
+    """The tasks for the files of each set of columns."""
+    numbers = count()
+    for columns in dict.fromkeys(group.columns for group in choice.groups):
+        groups = [group for group in choice.groups if group.columns == columns]
+        places = {place for group in groups for place in group.files}
+        own = columns.narrowed(plan, places)
+        options = options_for(job.options, plan.schema, own.schema)
+        make_plan(own.schema, WriteOptions.make({k: v for k, v in options.items() if k in _FIELDS}))
+        keys = tuple(key for key in wanted.keys if columns.has(_dotted(key.name, plan)))
+        wanted_here = replace(wanted, keys=keys, interleaved=wanted.interleaved and bool(keys))
+        run_job = replace(job, schema=own.schema, options=options)
+        yield _Run(spark, run_job, question, wanted_here, groups, own, numbers)
 
 
 @dataclass
@@ -248,16 +231,16 @@ class _Run:
         sampled = {k for k in range(len(plans)) if k in ranged or self.wanted.interleaved}
         orders = self._orders(sampled)
         pieces = self._pieces({k: plans[k] for k in ranged}, orders)
-        work: list[tuple[int, Work]] = []
+        work, of_files = list[tuple[Any, ...]](), list[Group]()
         for k, (group, plan) in enumerate(zip(self.groups, plans, strict=True)):
-            sorted_by = orders[k].order if k in orders and self.wanted.interleaved else None
+            order = orders[k][0] if k in orders and self.wanted.interleaved else None
             if k in ranged:
-                work += [(k, Work(next(self.numbers), group.folders, None, found, sorted_by)) for found in pieces[k]]
+                work += [(next(self.numbers), group.folders, None, places, order) for places in pieces[k]]
             else:
-                parts = plan.split(1 if sorted_by is not None else group.count)
-                work += [(k, Work(next(self.numbers), group.folders, part, (), sorted_by)) for part in parts]
-        replied = self._asked("files", [task for _, task in work])
-        found = [(self.groups[k], reply) for (k, _), reply in zip(work, replied, strict=True)]
+                parts = plan.split(1 if order is not None else group.count)
+                work += [(next(self.numbers), group.folders, part, (), order) for part in parts]
+            of_files += [group] * (len(work) - len(of_files))
+        found = list(zip(of_files, self._asked(_write_file, work), strict=True))
         self._check_rows(found)
         return found
 
@@ -276,7 +259,7 @@ class _Run:
             for group in self.groups
         ]
 
-    def _orders(self, groups: Collection[int]) -> dict[int, Cut]:
+    def _orders(self, groups: Collection[int]) -> dict[int, tuple[Order, Numbers]]:
         """The order of the rows of each group, and where its files begin, from a sample of the key columns."""
         import pyarrow as pa
 
@@ -286,30 +269,29 @@ class _Run:
         plans = self._plans(planned(self.spark, replace(self.question, columns=[(name,) for name in names])))
         asked = [(k, part) for k in groups for part in _parts(plans[k])]
         samples: dict[int, list[Any]] = {k: [] for k in groups}
-        for (k, _), stream in zip(asked, self._asked("sample", [part for _, part in asked]), strict=True):
+        for (k, _), stream in zip(asked, self._asked(_sample, [(part,) for _, part in asked]), strict=True):
             samples[k].append(pa.ipc.open_stream(stream).read_all())
         found = {}
         for k, tables in samples.items():
             sample = pa.concat_tables(tables)
             order = Order.of_sample(self.wanted.keys, self.wanted.interleaved, sample)
-            found[k] = Cut(order, order.cuts(sample, self.groups[k].count))
+            found[k] = order, order.cuts(sample, self.groups[k].count)
         return found
 
-    def _pieces(self, plans: Mapping[int, DatasetPlan], cuts: Mapping[int, Cut]) -> dict[int, list[tuple[Piece, ...]]]:
-        """The rows of each group, parted into ranges: the pieces of each range, in order."""
+    def _pieces(
+        self, plans: Mapping[int, DatasetPlan], orders: Mapping[int, tuple[Order, Numbers]]
+    ) -> dict[int, list[list[str]]]:
+        """The rows of each group, parted into ranges: the places of the pieces of each range, in order."""
         asked = [(k, part) for k, plan in plans.items() for part in _parts(plan)]
-        by_range: dict[int, dict[int, list[Piece]]] = {k: {} for k in plans}
-        replied = self._asked("pieces", [(part, cuts[k]) for k, part in asked])
+        by_range: dict[int, dict[int, list[str]]] = {k: {} for k in plans}
+        replied = self._asked(_write_pieces, [(part, *orders[k]) for k, part in asked])
         for (k, _), made in zip(asked, replied, strict=True):
-            for piece in made:
-                by_range[k].setdefault(piece.range, []).append(piece)
-        return {k: [tuple(ranges[number]) for number in sorted(ranges)] for k, ranges in by_range.items()}
+            for number, place in made:
+                by_range[k].setdefault(number, []).append(place)
+        return {k: [ranges[number] for number in sorted(ranges)] for k, ranges in by_range.items()}
 
-    def _asked(self, step: str, payloads: Sequence[Any]) -> list[Any]:
-        if not payloads:
-            return []
-        settings = {"job": self.job, "decryption": self.question.decryption}
-        return replies(self.spark, "compact", [pickle.dumps((step, payload)) for payload in payloads], settings)
+    def _asked(self, task: Callable[..., Any], payloads: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return in_tasks(self.spark, task, payloads, self.job, self.question.decryption)
 
     def _check_rows(self, found: Sequence[tuple[Group, TaskReply]]) -> None:
         for group in self.groups:
@@ -339,3 +321,117 @@ def _report(choice: Choice, found: Sequence[tuple[Group, TaskReply]], seconds: f
         name = "/".join(group.folders)
         rows[name] = [a + b for a, b in zip(rows.get(name, [0] * len(facts)), facts, strict=True)]
     return [(name, *facts, seconds) for name, facts in rows.items()]
+
+
+# ---- tasks: take samples, part rows into ranges, write files ---------------------------------------------------------
+
+_RANGE, _NUMBER = "pyparq.range", "pyparq.number"
+"""Columns of pieces: which range a row is in, and its number in the order."""
+SAMPLE_ROWS = 1 << 14
+"""Rows that one task takes into the sample."""
+SORT_BYTES = 1 << 30
+"""Memory of one task for sorting: more rows wait in temporary files."""
+_OF_PIECES = {"compression": "snappy", "use_dictionary": False, "write_page_index": False, "write_statistics": False,
+              "store_schema": True, "use_threads": False}  # fmt: skip
+
+
+def _sample(plan: DatasetPlan, job: WriteJob, decryption: str | None) -> bytes:
+    """Some rows of the key columns, evenly spread, as an Arrow stream."""
+    import pyarrow as pa
+
+    step = max(plan.num_rows // SAMPLE_ROWS, 1)
+    sink, first = pa.BufferOutputStream(), 0
+    reader = pa.RecordBatchReader.from_stream(part_scan(plan, decryption, job.storage_options))
+    with pa.ipc.new_stream(sink, reader.schema) as writer:
+        for batch in reader:
+            picked = np.arange(first, batch.num_rows, step)
+            first = (first - batch.num_rows) % step
+            writer.write_batch(batch.take(pa.array(picked)))
+    return bytes(sink.getvalue())
+
+
+def _write_pieces(
+    plan: DatasetPlan, order: Order, begins: Numbers, job: WriteJob, decryption: str | None
+) -> list[tuple[int, str]]:
+    """The rows, each in the piece of its range, which is a file in staging: the range and the place of each piece."""
+    rows = _numbered(part_scan(plan, decryption, job.storage_options), order, begins)
+    made = write_staged(
+        rows, job.staging, attempt(), partition_cols=(_RANGE,), schema=rows.schema, even_empty=False, prefix="piece",
+        options=_OF_PIECES, storage_options=job.storage_options,
+    )  # fmt: skip
+    return [(int(part.file.path.split("/")[0].rpartition("=")[2]), _place(part.file.staged, job)) for part in made]
+
+
+def _place(staged: str, job: WriteJob) -> str:
+    if isinstance(job.staging, StoreStaging):
+        return posixpath.join(job.staging.folder, posixpath.basename(staged))
+    return staged
+
+
+def _write_file(
+    number: int, folders: tuple[str, ...], plan: DatasetPlan | None, pieces: Sequence[str], order: Order | None,
+    job: WriteJob, decryption: str | None,
+) -> TaskReply:  # fmt: skip
+    """A new file of the rows of a plan or of pieces. ``order``: a Z-order that its rows are put in; a sort order is an
+    option of the file."""
+    rows: Any
+    if plan is not None:
+        rows = part_scan(plan, decryption, job.storage_options)
+        rows = rows if order is None else _unnumbered(_numbered(rows, order), job, in_order=True)
+    else:
+        remote = job.storage_options if any("://" in place for place in pieces) else None
+        rows = dataset(list(pieces), storage_options=remote).scan()
+        rows = _unnumbered(rows, job, in_order=order is not None)
+    made = stage(rows, job, number, attempt())
+    inner = "/".join(folders)
+    placed = (replace(part, file=replace(part.file, path=os.path.join(inner, part.file.path))) for part in made.parts)
+    return TaskReply(number, tuple(placed))
+
+
+def _numbered(scan: Any, order: Order, begins: Numbers | None = None) -> Any:
+    """The rows, with their number in the order as the last column. ``begins``: and with the range that they are in,
+    after it."""
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_stream(scan)
+    schema = reader.schema.append(pa.field(_NUMBER, pa.int64()))
+    schema = schema if begins is None else schema.append(pa.field(_RANGE, pa.int32()))
+
+    def batches() -> Iterator[Any]:
+        for batch in reader:
+            added = [order.numbers(batch)]
+            if begins is not None:
+                added.append(np.searchsorted(begins, added[0], side="right").astype(np.int32))
+            yield pa.RecordBatch.from_arrays([*batch.columns, *map(pa.array, added)], schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+class _Rows:
+    """Batches that come one after another."""
+
+    def __init__(self, schema: Schema, batches: Iterator[RecordBatch]) -> None:
+        self._parts = schema, batches
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[RecordBatch]]:
+        return self._parts
+
+
+def _unnumbered(rows: Any, job: WriteJob, *, in_order: bool) -> _Rows:
+    """The rows without their numbers, which are the last column; ``in_order``: sorted by them."""
+    schema, batches = ingest(rows)
+    own = replace(schema, fields=schema.fields[:-1])
+    if in_order:
+        batches, own = _sorted(schema, batches, job), in_other_order(own)
+    return _Rows(own, (RecordBatch(batch.columns[:-1], batch.num_rows) for batch in batches))
+
+
+def _sorted(schema: Schema, batches: Iterator[RecordBatch], job: WriteJob) -> Iterator[RecordBatch]:
+    plan = make_plan(schema, WriteOptions(sort_by=[_NUMBER]))
+    sorter = ExternalSorter(plan, SORT_BYTES, None, job.encryption is not None)
+    try:
+        for batch in batches:
+            sorter.add(batch)
+        yield from sorter.batches()
+    finally:
+        sorter.close()

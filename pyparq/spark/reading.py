@@ -1,25 +1,59 @@
-"""``read`` and ``count``: plan once, answer at once what is small, and let Spark's workers read the rest."""
+"""``read`` and ``count``: plan once, answer at once what is small, and let Spark's workers read the rest.
+
+The driver plans, or a task of a Connect session, or, for many files, a Spark job. Such a job has one task per share of
+the files. It reads their footers and indexes, and replies the planned reads of each file. The parts of all shares make
+one plan, the same that one process would have made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import pickle
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
-from pyparq.errors import OptionError
+from pyparq.datasets.dataset import dataset_of
+from pyparq.datasets.files import DatasetFiles, Survey, Surveyed
+from pyparq.datasets.reader import FilePlan
+from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
+from pyparq.datasets.shares import Share, shares_of, survey
+from pyparq.errors import CorruptIndexWarning, OptionError, ParquetError
+from pyparq.format.types import Schema
 from pyparq.options import ReadOptions
-from pyparq.spark import stores
+from pyparq.runtime.messages import warn_caller
 from pyparq.spark.columns import is_column, taken
-from pyparq.spark.keys import check_factory
-from pyparq.spark.partition_types import folders_of
-from pyparq.spark.paths import absolute
-from pyparq.spark.planning import reply
-from pyparq.spark.progress import Progress, Watch
-from pyparq.spark.question import SMALL, Question
-from pyparq.spark.session import check_session, is_ansi, is_case_sensitive, is_connect, many_files, time_zone
-from pyparq.spark.skipped import LeftOut, note, warn
-from pyparq.spark.types import SparkTypes
-from pyparq.spark.work import ask, over_payloads, replies
+from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.question import (
+    SMALL,
+    Listing,
+    Question,
+    Reply,
+    by_of,
+    dataset_scan,
+    is_small,
+    planned_or_listed,
+    read_options,
+    replied,
+    reply_to,
+    schema_given,
+)
+from pyparq.spark.session import (
+    absolute,
+    check_session,
+    is_ansi,
+    is_case_sensitive,
+    is_connect,
+    many_files,
+    parallelism,
+    store_options,
+    time_zone,
+)
+from pyparq.spark.skipped import LeftOut, left_out, note, warn
+from pyparq.spark.tasks import PER_SLOT, Progress, Watch, here, in_tasks, over_payloads
+from pyparq.spark.types import SparkTypes, folders_of
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
@@ -73,7 +107,7 @@ def read(
     """
     if columns is not None and not isinstance(columns, str) and not list(columns):
         raise OptionError("a DataFrame needs a column: name one in columns, or use pyparq.spark.count")
-    question = _question(
+    question = question_of(
         spark, source, columns=columns, filters=filters, schema=schema, partitions=partitions, small=small,
         decryption=decryption, on_error=on_error, skipped_to=skipped_to, truncate=truncate,
         residual=residual, storage_options=storage_options, **options,
@@ -86,13 +120,12 @@ def read(
 def _frame(spark: Any, question: Question) -> Any:
     """The DataFrame that answers the question, except for the conditions that are left to Spark."""
     found = reply(spark, question)
-    warn(found.skipped)
-    _note(spark, question, found.skipped)
+    _tell(spark, question, found.skipped)
     assert found.schema is not None  # it is no number of rows
     types = SparkTypes(found.schema, truncate=question.truncate)
     if isinstance(found.answer, bytes):
         return spark.createDataFrame(_table(found.answer), schema=types.spark)
-    return over_payloads(spark, "read", found.parts, types.spark, question.settings())
+    return over_payloads(spark, read_part, found.parts, types.spark, question.settings())
 
 
 def _filtered(frame: Any, condition: Any, columns: Any) -> Any:
@@ -121,34 +154,31 @@ def count(
         raise OptionError("a count takes neither columns nor truncate")
     if options.get("residual"):
         with Watch(spark, progress):
-            frame = _frame(spark, _question(spark, source, columns=[], filters=filters, **options))
+            frame = _frame(spark, question_of(spark, source, columns=[], filters=filters, **options))
             return int(frame.where(filters).count())
-    question = _question(spark, source, columns=[], filters=filters, counts=True, **options)
+    question = question_of(spark, source, columns=[], filters=filters, counts=True, **options)
     with Watch(spark, progress):
         found = reply(spark, question)
-        counted = [] if isinstance(found.answer, int) else replies(spark, "count", found.parts, question.settings())
-    skipped = [*found.skipped, *(file for _, said in counted for file in said)]
-    warn(skipped)
-    _note(spark, question, skipped)
+        parts = [] if isinstance(found.answer, int) else [(part,) for part in found.parts]
+        counted = in_tasks(spark, _count_part, parts, question.settings())
+    _tell(spark, question, [*found.skipped, *(file for _, said in counted for file in said)])
     return found.answer if isinstance(found.answer, int) else sum(rows for rows, _ in counted)
 
 
-def _note(spark: Any, question: Question, skipped: Sequence[LeftOut]) -> None:
-    """Write notes where the files are. The folder is made even if there is nothing to note: so it can be read."""
+def _tell(spark: Any, question: Question, skipped: Sequence[LeftOut]) -> None:
+    """Warn of files that were left out, and write notes where the files are. The folder is made even if there is
+    nothing to note: so it can be read."""
+    warn(skipped)
     if question.skipped_to is not None:
-        arguments = question.skipped_to, skipped, question.storage_options
-        if is_connect(spark):
-            ask(spark, "note", *arguments)
-        else:
-            note(*arguments)
+        here(spark, note, question.skipped_to, skipped, question.storage_options)
 
 
-def _question(
+def question_of(
     spark: Any,
     source: Any,
     *,
-    columns: Any,
-    filters: Any,
+    columns: Any = None,
+    filters: Any = None,
     schema: Any = None,
     partitions: int | None = None,
     small: int = SMALL,
@@ -173,7 +203,7 @@ def _question(
     if residual and not (isinstance(filters, str) or is_column(filters)):
         raise OptionError("residual=True needs a filter that Spark understands too: SQL text or a Column")
     source = absolute(source, is_connect(spark))
-    storage_options = stores.storage_options(spark, storage_options, source)
+    storage_options = store_options(spark, storage_options, source)
     known = {"partitioning", "filename", "by"}
     ReadOptions.check_known({k: v for k, v in options.items() if k not in known}, (*_PARAMETERS, *known))
     return Question(
@@ -207,3 +237,173 @@ def _table(answer: bytes) -> Any:
     import pyarrow as pa
 
     return pa.ipc.open_stream(answer).read_all()
+
+
+# ---- plans -----------------------------------------------------------------------------------------------------------
+
+
+def reply(spark: Any, question: Question) -> Reply:
+    """Plan a read, and read at once what is small; all of it where the files are.
+
+    Raises what :func:`pyparq.dataset` and its scans raise.
+    """
+    # A task cannot ask the session.
+    slots = partial(int, parallelism(spark)) if is_connect(spark) else partial(parallelism, spark)
+    found: Reply | Listing = here(spark, replied, question, slots)
+    if isinstance(found, Reply):
+        return found
+    with left_out() as said:
+        if question.counts and question.filters is None:
+            return Reply(None, _rows(spark, question, found), (), tuple(said()))
+        plan = _by_tasks(spark, question, found)
+        made: Reply = (
+            here(spark, _answered, plan, question, slots)
+            if is_small(plan, question)
+            else reply_to(plan, question, slots)
+        )
+        return replace(made, skipped=(*said(), *made.skipped))
+
+
+def _answered(plan: DatasetPlan, question: Question, slots: Callable[[], int]) -> Reply:
+    """What a plan that many tasks have made comes to."""
+    with left_out() as said:
+        return reply_to(plan, question, slots, said)
+
+
+def planned(spark: Any, question: Question) -> DatasetPlan:
+    """The plan of a read, made where the files are."""
+    found: DatasetPlan | Listing = here(spark, planned_or_listed, question)
+    return _by_tasks(spark, question, found) if isinstance(found, Listing) else found
+
+
+# ---- many files ----------------------------------------------------------------------------------------------------
+
+
+def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
+    """The plan of many files, made by tasks."""
+    here = listing.dataset_files(question)
+    shares = shares_of(here, _tasks(spark, question, here))
+    replies = _asked(spark, shares, question)
+    if question.schema is not None:
+        scan = dataset_scan(question, dataset_of(here))
+    else:
+        surveyed = _surveyed(replies)
+        here = here.with_survey(surveyed)
+        scan = dataset_scan(question, dataset_of(here))
+        again = [
+            k
+            for k, share in enumerate(shares)
+            if replies[k].plans is None or not surveyed.are_like_all(share.numbers, here.matching)
+        ]
+        # The schema of a plan is what its parts are run with: it has the columns that the question names.
+        resolved = replace(question, columns=scan.columns, filters=scan.filters, case_sensitive=True, zone=None)
+        asked = _asked(spark, [shares[k] for k in again], resolved, schema=planner_of(scan).schema)
+        for k, found in zip(again, asked, strict=True):
+            replies[k] = found
+    return _assembled(here, scan, replies)
+
+
+def _assembled(here: DatasetFiles, scan: DatasetScan, replies: Sequence[ShareReply]) -> DatasetPlan:
+    """One plan of what the tasks found."""
+    planner = planner_of(scan)
+    left, plans = set(planner.numbers), list[FilePlan]()
+    for found in replies:
+        for number, error in sorted(found.failed.items()):
+            if number in left and number not in here.unreadable:
+                here.leave_out(number, error)
+        for said in found.said:
+            warn_caller(said, CorruptIndexWarning)
+        for number, made in found.plans or ():
+            plans.append(replace(made, combination=int(here.partition_values.of_file[number])))
+    return planner.assembled(plans)
+
+
+def _rows(spark: Any, question: Question, listing: Listing) -> int:
+    """The rows of all files, by their footers."""
+    here = listing.dataset_files(question)
+    shares = shares_of(here, _tasks(spark, question, here))
+    surveyed = _surveyed(_asked(spark, shares, question, counts=True))
+    here = here.with_survey(surveyed)
+    for number, error in sorted(surveyed.failed.items()):
+        here.leave_out(number, error)
+    dataset_scan(question, dataset_of(here))  # raises where the files have no common schema
+    return int(surveyed.rows.sum())
+
+
+def _tasks(spark: Any, question: Question, here: DatasetFiles) -> int:
+    """How many tasks plan: one for each quarter of what one process would plan, and some for each slot at most."""
+    return min(PER_SLOT * parallelism(spark), -(-4 * len(here.files) // max(question.many, 1)))
+
+
+def _asked(
+    spark: Any, shares: Sequence[Share], question: Question, *, schema: Schema | None = None, counts: bool = False
+) -> list[ShareReply]:
+    """The replies of the tasks of the shares."""
+    return in_tasks(spark, share_reply, [(share,) for share in shares], question, schema, counts)
+
+
+def _surveyed(found: Sequence[ShareReply]) -> Surveyed:
+    """What the tasks found in the footers."""
+    failed = {number: error for reply in found for number, error in reply.failed.items()}
+    return Surveyed([reply.survey for reply in found if reply.survey is not None], failed)
+
+
+# ---- tasks -----------------------------------------------------------------------------------------------------------
+
+
+def part_scan(plan: DatasetPlan, decryption: str | None, storage_options: Any) -> DatasetScan:
+    """The scan of a part of a plan, with one thread: Spark has as many tasks at a time as there are cores."""
+    return plan.scan(decryption=keys_of(decryption), storage_options=storage_options, use_threads=False)
+
+
+def read_part(plan: DatasetPlan, settings: Mapping[str, Any]) -> Iterator[Any]:
+    """The rows of a part of a plan, in Spark's types."""
+    scan = part_scan(plan, settings["decryption"], settings["storage_options"])
+    yield from SparkTypes(plan.schema, truncate=settings["truncate"]).cast(scan)
+    if settings["skipped_to"] is not None and scan.skipped:
+        note(settings["skipped_to"], [LeftOut(*file) for file in scan.skipped], settings["storage_options"])
+
+
+def _count_part(part: bytes, settings: Mapping[str, Any]) -> tuple[int, list[LeftOut]]:
+    """The number of matching rows in a part of a plan, and the files that were left out."""
+    with left_out() as said:
+        return part_scan(pickle.loads(part), settings["decryption"], settings["storage_options"]).count(), said()
+
+
+@dataclass(frozen=True)
+class ShareReply:
+    """What the task of a share found."""
+
+    survey: Survey | None
+    """``None`` if the schema was given, so that it is not needed."""
+    plans: list[tuple[int, FilePlan]] | None
+    """Of its files by their numbers in the dataset. ``None``: the question cannot be asked of these files alone."""
+    failed: dict[int, ParquetError | OSError]
+    """Files that cannot be read, by the same numbers."""
+    said: tuple[str, ...]
+    """Of indexes that are damaged."""
+
+
+def share_reply(share: Share, question: Question, schema: Schema | None, counts: bool) -> ShareReply:
+    """What one task does. ``schema``: that of all files, once it is known. ``counts``: only rows are wanted."""
+    declared = schema if schema is not None else schema_given(question)
+    is_local = all("://" not in str(file.where) for file in share.files)
+    # Spark has as many tasks at a time as there are cores; requests wait for each other otherwise.
+    options = read_options(question, keys_of(question.decryption), use_threads=not is_local)
+    files = share.dataset_files(declared, by_of(question), question.storage_options, options)
+    seen, plans = None, None
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", CorruptIndexWarning)
+        if counts or declared is None:
+            seen = survey(files)
+        if not counts:
+            try:
+                plans = [
+                    (share.first + k, plan)
+                    for k, plan in planner_of(dataset_scan(question, dataset_of(files))).plan_files()
+                ]
+            except ParquetError:
+                if schema is not None:
+                    raise
+    said = tuple(str(warning.message) for warning in heard if issubclass(warning.category, CorruptIndexWarning))
+    return ShareReply(seen, plans, {share.first + k: error for k, error in files.unreadable.items()}, said)

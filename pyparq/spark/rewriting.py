@@ -15,21 +15,25 @@ from pyparq.errors import ChangedMeanwhile, OptionError, UnsupportedError
 from pyparq.filters.expression import top_names
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.kept_storage import ROW_METADATA, defaults_of, storage_kept, without_marks
-from pyparq.spark import stores
-from pyparq.spark.columns import taken
-from pyparq.spark.file_columns import Columns, columns_of_files, options_for
+from pyparq.spark.choosing import Columns, columns_of_files, options_for
 from pyparq.spark.file_jobs import REPORT
 from pyparq.spark.keys import check_factory
-from pyparq.spark.partition_types import folders_of
-from pyparq.spark.paths import absolute
-from pyparq.spark.planning import as_stored, planned
-from pyparq.spark.progress import Progress, Watch
-from pyparq.spark.question import Question, parts_of, pickled
-from pyparq.spark.session import check_session, is_ansi, is_case_sensitive, is_connect, many_files, time_zone
-from pyparq.spark.settings import obeyed, of_session
-from pyparq.spark.work import ask, replies
-from pyparq.spark.write_tasks import WriteJob
-from pyparq.spark.writing import MODES, check_target, committed_or_aborted, committer_of
+from pyparq.spark.options import obeyed, of_session
+from pyparq.spark.question import Question, as_stored, parts_of, pickled
+from pyparq.spark.reading import part_scan, planned, question_of
+from pyparq.spark.session import absolute, check_session, is_connect, store_options, time_zone
+from pyparq.spark.tasks import OF_WRITES, Progress, Watch, attempt, here, in_tasks
+from pyparq.spark.writing import (
+    MODES,
+    TaskReply,
+    WriteJob,
+    WriteRequest,
+    begin,
+    check_target,
+    run_write,
+    sources_of,
+    stage,
+)
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
@@ -78,32 +82,47 @@ def rewrite(
     check_factory(encryption, "encryption")
     watch = Watch(spark, progress)
     where, place, mode = _places(source, target, mode, is_connect(spark))
-    storage_options = stores.storage_options(spark, storage_options, where, place)
+    storage_options = store_options(spark, storage_options, where, place)
     check_target(place, storage_options if is_url(place) else None)
     for_source = storage_options if "://" in str(where) else None
-    question = _question(spark, where, columns, filters, partitions, decryption, for_source)
-    commits = committer_of(spark)
+    question = question_of(
+        spark, where, columns=columns, filters=filters, partitions=partitions, decryption=decryption,
+        storage_options=for_source,
+    )  # fmt: skip
     in_place = mode == "overwrite" and _is_same(where, place)
-    sources = commits.sources(where, for_source) if in_place else None  # with the names that the plan has
+    sources = here(spark, sources_of, where, for_source) if in_place else None  # with the names that the plan has
     with watch:
-        question = as_stored(spark, question)
+        question = here(spark, as_stored, question)
         plan = _only(planned(spark, question), sources)
     own = tuple(field.name for field in plan.header.partitions)
     names = own if partition_cols is None else _names(partition_cols)
     mode, options = obeyed(MODES[mode], () if in_place else names, options, of_session(spark))
     schema, kept = without_marks(plan.schema), storage_kept(plan.schema, options, names)
-    parts = [(plan, kept)]
-    if in_place:
-        alike = _columns(spark, where, question)
-        _check_defaults(alike, top_names(plan.header.filters))
-        parts = _by_columns(plan, alike, options, names)
-    staging = commits.start(place, mode, schema, names, kept, storage_options, force)
-    if staging is None:
+    parts = _by_columns(spark, plan, where, question, options, names) if in_place else [(plan, kept)]
+    pieces = [(k, piece) for k, (part, _) in enumerate(parts) for piece in _pieces(part, question)]
+    zone = time_zone(spark)
+    job = begin(
+        spark, WriteRequest(place, mode, schema, names, kept, storage_options, force, encryption, sources, zone)
+    )
+    if job is None:
         return spark.createDataFrame([], REPORT)
-    job = WriteJob(staging, schema, names, encryption, kept, storage_options, sources, zone=time_zone(spark))
-    jobs = [(replace(job, schema=without_marks(part.schema), options=own), part) for part, own in parts]
-    work = [(own, payload) for own, part in jobs for payload in _parts(part, question)]
-    return spark.createDataFrame(_report(spark, commits, watch, job, work, decryption), REPORT)
+    began = time.perf_counter()
+
+    def tasks() -> list[TaskReply]:
+        jobs = [replace(job, schema=without_marks(part.schema), options=own) for part, own in parts]
+        payloads = [(number, *piece) for number, piece in enumerate(pieces)]
+        return in_tasks(spark, _rewrite_part, payloads, jobs, decryption, errors=OF_WRITES)
+
+    report = run_write(spark, job, watch, tasks)
+    seconds = time.perf_counter() - began
+    rows = [(f.path, True, None, f.num_rows, None, None, 0, f.num_bytes, seconds, None) for f in report.files]
+    return spark.createDataFrame(rows, REPORT)
+
+
+def _rewrite_part(number: int, k: int, part: bytes, jobs: Sequence[WriteJob], decryption: str | None) -> TaskReply:
+    """What one task does: its part of the rows, written to staging."""
+    scan = part_scan(pickle.loads(part), decryption, jobs[k].storage_options)
+    return stage(scan, jobs[k], number, attempt())
 
 
 def _check_defaults(alike: Collection[Columns], tested: Collection[str]) -> None:
@@ -121,12 +140,15 @@ def _check_defaults(alike: Collection[Columns], tested: Collection[str]) -> None
 
 
 def _by_columns(
-    plan: DatasetPlan, alike: Mapping[Columns, frozenset[str]], options: Mapping[str, Any], names: Sequence[str]
+    spark: Any, plan: DatasetPlan, where: str, question: Question, options: Mapping[str, Any], names: Sequence[str]
 ) -> list[tuple[DatasetPlan, dict[str, Any]]]:
     """The files of each set of columns, and write options for new files of them. ``names``: partition columns.
 
     Raises :class:`ChangedMeanwhile` for a plan with files that are not among them.
     """
+    about = where, question.case_sensitive, question.decryption, question.storage_options
+    alike: dict[Columns, frozenset[str]] = here(spark, columns_of_files, *about)
+    _check_defaults(alike, top_names(plan.header.filters))
     found = []
     for have, places in alike.items():
         part = have.narrowed(plan, places)
@@ -136,45 +158,8 @@ def _by_columns(
     return found
 
 
-def _columns(spark: Any, where: str, question: Question) -> dict[Columns, frozenset[str]]:
-    """The files of the folder by their columns, looked at where the files are."""
-    about = where, question.case_sensitive, question.decryption, question.storage_options
-    found: dict[Columns, frozenset[str]] = (
-        ask(spark, "columns", *about) if is_connect(spark) else columns_of_files(*about)
-    )
-    return found
-
-
-def _question(
-    spark: Any, where: Any, columns: Names | None, filters: Filters | None, partitions: int | None,
-    decryption: str | None, storage_options: Any,
-) -> Question:  # fmt: skip
-    """The read of the source."""
-    return Question(
-        where, columns, taken(filters, spark), None, partitions, 0, decryption, "raise", False, storage_options,
-        is_case_sensitive(spark),
-        many=many_files(spark), zone=time_zone(spark), folders=folders_of(spark),
-        ansi=is_ansi(spark),
-    )  # fmt: skip
-
-
 def _names(partition_cols: Sequence[str] | str) -> tuple[str, ...]:
     return (partition_cols,) if isinstance(partition_cols, str) else tuple(partition_cols)
-
-
-def _report(
-    spark: Any, commits: Any, watch: Watch, job: WriteJob, parts: Sequence[tuple[WriteJob, bytes]], decryption: Any
-) -> list[tuple[Any, ...]]:
-    """Run the job. Each part has the job of its own columns. Returns a row for each new file."""
-    began = time.perf_counter()
-    jobs = list(dict.fromkeys(id(own) for own, _ in parts))
-    work = [pickle.dumps((k, jobs.index(id(own)), payload)) for k, (own, payload) in enumerate(parts)]
-    settings = {"jobs": list({id(own): own for own, _ in parts}.values()), "decryption": decryption}
-    report = committed_or_aborted(
-        commits, job, watch, lambda: replies(spark, "rewrite", work, settings) if work else []
-    )
-    seconds = time.perf_counter() - began
-    return [(f.path, True, None, f.num_rows, None, None, 0, f.num_bytes, seconds, None) for f in report.files]
 
 
 def _only(plan: DatasetPlan, sources: Sources | None) -> DatasetPlan:
@@ -205,7 +190,7 @@ def _places(source: Any, target: Any, mode: str | None, far: bool) -> tuple[Any,
     return where, where if target is None else absolute(os.fspath(target), far), chosen
 
 
-def _parts(plan: DatasetPlan, question: Question) -> list[bytes]:
+def _pieces(plan: DatasetPlan, question: Question) -> list[bytes]:
     """What each task rewrites."""
     count = question.parts or parts_of(plan.num_bytes, 1)
     return pickled(plan.split(count)) if plan.files else []

@@ -7,6 +7,7 @@ options what to read, or use :func:`pyparq.spark.read`, which is faster too.
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from typing import Any
@@ -35,24 +36,24 @@ from pyspark.sql.types import StructType
 
 from pyparq.filters.expression import Expression, col
 from pyparq.options import ReadOptions
-from pyparq.spark import tasks
 from pyparq.spark.keys import check_factory
-from pyparq.spark.option_text import (
+from pyparq.spark.options import (
+    OF_TABLES,
     as_filters,
     as_flag,
     as_list,
     as_value,
     as_whole,
     is_of_writes,
+    options_of,
     source_of,
+    with_options,
 )
-from pyparq.spark.partition_types import SparkFolders
-from pyparq.spark.paths import local
 from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, parts_of, pickled, planned, schema_of
-from pyparq.spark.session import check_session, is_connect
+from pyparq.spark.reading import read_part
+from pyparq.spark.session import check_session, is_connect, local
 from pyparq.spark.skipped import left_out, note, warn
-from pyparq.spark.tables import OF_TABLES, options_of, with_options
-from pyparq.spark.types import SparkTypes
+from pyparq.spark.types import SparkFolders, SparkTypes
 
 _NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error", "truncate", "pushdown", "schema",
           "storage_options", "case_sensitive", "skipped_to", "time_zone", "late_seconds",
@@ -98,13 +99,12 @@ class PyparqDataSource(DataSource):  # type: ignore[misc]
         return kind(dict(self.options) or options_of(schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
-        from pyparq.spark.source_writer import Writer
+        from pyparq.spark.source_writers import Writer
 
         return Writer(dict(self.options), schema, overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        from pyparq.spark.arrivals import LATE
-        from pyparq.spark.stream_reader import StreamReader
+        from pyparq.spark.stream_reader import LATE, StreamReader
 
         given = {name.lower(): text for name, text in self.options.items()}
         late = as_whole(given, "late_seconds")
@@ -112,7 +112,7 @@ class PyparqDataSource(DataSource):  # type: ignore[misc]
         return StreamReader(asked, schema, LATE if late is None else late, as_whole(given, "maxfilespertrigger"))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
-        from pyparq.spark.stream_writer import StreamWriter
+        from pyparq.spark.source_writers import StreamWriter
 
         return StreamWriter(dict(self.options), schema, overwrite)
 
@@ -148,7 +148,7 @@ class Reader(DataSourceReader):  # type: ignore[misc]
         if partition is None or partition.value is None:
             return
         asked = _question(self._options, self._schema)
-        yield from tasks.run("read", partition.value, asked.settings())
+        yield from read_part(pickle.loads(partition.value), asked.settings())
 
     def _pushed(self) -> Expression | None:
         return None

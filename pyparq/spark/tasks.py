@@ -1,215 +1,249 @@
-"""What runs on Spark's workers: each function takes a payload and yields Arrow batches."""
+"""Functions of pyparq as tasks of Spark jobs: over payloads, one per partition, or over the batches of a DataFrame.
+
+A function travels by its name, and a task loads the module that it stands in. :class:`Watch` tells of the progress.
+"""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
 from typing import Any
 
 from pyparq.errors import ParquetError
-from pyparq.spark.keys import keys_of
-from pyparq.spark.skipped import LeftOut, note
-from pyparq.spark.types import SparkTypes
+from pyparq.spark.session import is_connect
+
+PER_SLOT = 4
+"""Tasks for each slot of the session: one that takes long does not keep the others waiting."""
+
+GIVEN_BACK = (ParquetError, OSError)
+"""Errors of a task that are its reply, and that the driver raises. From a failed task Spark would make an error of its
+own."""
+OF_WRITES = (ParquetError,)
+"""The same for a task that writes. What the system refuses fails the task: Spark runs it again, which may help."""
+
+Errors = tuple[type[Exception], ...]
 
 
-def run(task: str, payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The batches of the task with this name."""
-    return _TASKS[task](payload, settings)
+def here(spark: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What the function gives where the files are: in this process, or, over Spark Connect, in a task."""
+    return in_tasks(spark, _called, [()], function, arguments)[0] if is_connect(spark) else function(*arguments)
 
 
-def run_payloads(batches: Iterator[Any], task: str, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The same for each payload in the rows of a partition."""
+def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    return function(*arguments)
+
+
+def in_tasks(
+    spark: Any,
+    function: Callable[..., Any],
+    payloads: Sequence[tuple[Any, ...]],
+    *shared: Any,
+    errors: Errors = GIVEN_BACK,
+) -> list[Any]:
+    """What ``function(*payload, *shared)`` gives for each payload, in their order: each is a task. The first of
+    ``errors`` that a task replies is raised. ``shared`` may hold secrets: see :func:`over_payloads`."""
+    if not payloads:
+        return []
+    pickled = [pickle.dumps(payload, pickle.HIGHEST_PROTOCOL) for payload in payloads]
+    return _replies(over_payloads(spark, _reply_to_payload, pickled, "reply binary", function, shared, errors))
+
+
+def _reply_to_payload(
+    payload: tuple[Any, ...], function: Callable[..., Any], shared: tuple[Any, ...], errors: Errors
+) -> Iterator[Any]:
+    yield _reply(errors, function, *payload, *shared)
+
+
+def over_payloads(
+    spark: Any, function: Callable[..., Iterator[Any]], payloads: Sequence[bytes], schema: Any, *shared: Any
+) -> Any:
+    """A DataFrame of the batches that ``function(payload, *shared)`` gives for each payload, which is pickled.
+
+    Each payload is one partition and one task, in this order. They travel as rows and not in a closure, which Spark
+    would send whole to every task. ``schema``: Spark's, of the result. What is ``shared`` goes to every task, and does
+    not show in the UI or in logs.
+    """
+    import pyarrow as pa
+
+    table = pa.table({"bin": pa.array(range(len(payloads)), pa.int32()), "payload": pa.array(payloads, pa.binary())})
+    rows = spark.createDataFrame(table, schema="bin int, payload binary")
+    return rows.repartitionById(max(len(payloads), 1), "bin").mapInArrow(_task(_each_payload, function, shared), schema)
+
+
+def _each_payload(batches: Iterator[Any], function: Callable[..., Iterator[Any]], shared: Sequence[Any]) -> Any:
     for batch in batches:
         for payload in batch.column(1).to_pylist():
-            yield from run(task, payload, settings)
+            yield from function(pickle.loads(payload), *shared)
 
 
-def _read(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The rows of a part of a plan."""
-    plan = pickle.loads(payload)
-    types = SparkTypes(plan.schema, truncate=settings["truncate"])
-    scan = _scan(plan, settings)
-    yield from types.cast(scan)
-    if settings["skipped_to"] is not None and scan.skipped:
-        note(settings["skipped_to"], [LeftOut(*file) for file in scan.skipped], settings["storage_options"])
+def over_partitions(df: Any, function: Callable[..., Any], *shared: Any, errors: Errors = GIVEN_BACK) -> list[Any]:
+    """What ``function(batches, *shared)`` gives for the batches of each partition of ``df``. The columns of the batches
+    are numbered: PySpark looks its columns up by their names, and fails for names with dots and for names that several
+    columns have."""
+    numbered = df.toDF(*(f"c{k}" for k in range(len(df.columns))))
+    return _replies(numbered.mapInArrow(_task(_reply_to_partition, function, shared, errors), "reply binary"))
 
 
-def _scan(plan: Any, settings: Mapping[str, Any]) -> Any:
-    # One thread: Spark has as many tasks at a time as there are cores.
-    return plan.scan(
-        decryption=keys_of(settings["decryption"]), storage_options=settings["storage_options"], use_threads=False
-    )
+def _reply_to_partition(
+    batches: Iterator[Any], function: Callable[..., Any], shared: Sequence[Any], errors: Errors
+) -> Any:
+    yield _reply(errors, function, batches, *shared)
 
 
-def _count(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The number of matching rows in a part of a plan, and the errors of files that were left out."""
-    from pyparq.spark.skipped import left_out
-
-    with left_out() as said:
-        yield _told(lambda: (_scan(pickle.loads(payload), settings).count(), said()))
-
-
-def _question(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """What a question comes to: see :mod:`pyparq.spark.question`."""
-    from pyparq.spark.question import replied
-
-    question, slots = pickle.loads(settings["arguments"])
-    yield _told(lambda: replied(question, lambda: slots))
-
-
-def _whole_plan(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The plan of a question."""
-    from pyparq.spark.question import planned_or_listed
-
-    (question,) = pickle.loads(settings["arguments"])
-    yield _told(lambda: planned_or_listed(question))
-
-
-def _as_stored(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The question with shredded Variants as they are stored."""
-    from pyparq.spark.question import as_stored
-
-    (question,) = pickle.loads(settings["arguments"])
-    yield _told(lambda: as_stored(question))
-
-
-def _answer(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """What a plan that many tasks have made comes to."""
-    from pyparq.spark.question import reply_to
-    from pyparq.spark.skipped import left_out
-
-    plan, question, slots = pickle.loads(settings["arguments"])
-    with left_out() as said:
-        yield _told(lambda: reply_to(plan, question, lambda: slots, said))
-
-
-def _share(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """What a share of many files holds: see :mod:`pyparq.spark.planning_tasks`."""
-    from pyparq.spark.planning_tasks import share_reply
-
-    yield _told(lambda: share_reply(pickle.loads(payload), **settings))
-
-
-def run_batches(batches: Iterator[Any], task: str, job: bytes) -> Iterator[Any]:
-    """The batches of the task with this name over the batches of a partition."""
-    return _BATCH_TASKS[task](batches, pickle.loads(job))
-
-
-def _write(batches: Iterator[Any], job: Any) -> Iterator[Any]:
-    """Write a partition into staging."""
-    from pyspark import TaskContext
-
-    from pyparq.spark.write_tasks import write_task
-
-    context = TaskContext.get()
-    yield _written(lambda: write_task(batches, job, context.partitionId(), f"task-{context.taskAttemptId()}"))
-
-
-def _note(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """Write down which files were left out, where the files are."""
-    yield _told(lambda: note(*pickle.loads(settings["arguments"])))
-
-
-def _commit_step(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """A step of a commit where the files are."""
-    from pyparq.spark.write_tasks import STEPS
-
-    step, *arguments = pickle.loads(settings["arguments"])
-    yield _told(lambda: STEPS[step](*arguments))
-
-
-def _list(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The files of a source."""
-    from pyparq.spark.file_jobs import listed
-
-    yield _told(lambda: listed(*pickle.loads(settings["arguments"])))
-
-
-def _files(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """A row of the report for each file of the payload."""
+def _reply(errors: Errors, function: Callable[..., Any], *arguments: Any) -> Any:
+    """A batch of one row that holds what the function gives, pickled, or the error that it raises."""
     import pyarrow as pa
 
-    from pyparq.spark.file_jobs import REPORT
-    from pyparq.spark.file_tasks import file_rows
+    try:
+        made = function(*arguments)
+    except errors as error:
+        made = error
+    return pa.RecordBatch.from_pydict({"reply": pa.array([pickle.dumps(made)], pa.binary())})
 
-    types = {"string": pa.string(), "boolean": pa.bool_(), "long": pa.int64(), "double": pa.float64()}
-    schema = pa.schema([(name, types[kind]) for name, kind in (column.split() for column in REPORT.split(", "))])
-    yield pa.RecordBatch.from_pylist(list(file_rows(*pickle.loads(payload))), schema)
+
+def _replies(frame: Any) -> list[Any]:
+    """Run the job of a frame of replies."""
+    found = [pickle.loads(bytes(row[0])) for row in frame.collect()]
+    for reply in found:
+        if isinstance(reply, Exception):
+            raise reply
+    return found
 
 
-def _rewrite(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """Write a part of a plan into staging."""
+def _task(*call: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """A function for ``mapInArrow`` that makes a call of one of ours: the function, and what follows the batches."""
+    pickled = pickle.dumps(call)
+
+    # A worker unpickles this function before it can say what it lacks: nothing of pyparq may be named in it but the
+    # import inside.
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        import pickle
+        import sys
+
+        try:
+            import pyparq.spark.session  # noqa: F401
+        except ModuleNotFoundError as error:
+            raise RuntimeError(
+                f"the Python of Spark's workers ({sys.executable}) has no module {error.name!r}. Install "
+                '"pyparq[spark]" for it on every worker, or set PYSPARK_PYTHON (or spark.pyspark.python) to a Python '
+                "that has it, before the session starts"
+            ) from error
+        function, *arguments = pickle.loads(pickled)
+        yield from function(batches, *arguments)
+
+    return run
+
+
+def attempt() -> str:
+    """The name of this attempt of a task: that of no other."""
     from pyspark import TaskContext
 
-    from pyparq.spark.rewrite_tasks import rewrite_task
-
-    yield _written(lambda: rewrite_task(payload, settings, f"task-{TaskContext.get().taskAttemptId()}"))
+    return f"task-{TaskContext.get().taskAttemptId()}"
 
 
-def _compact(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """A step of a compaction."""
-    from pyspark import TaskContext
+# ---- progress --------------------------------------------------------------------------------------------------------
 
-    from pyparq.spark.compaction_tasks import do
+Progress = Callable[[int, int], Any]
+"""Called with the number of tasks that are done and the number of tasks."""
 
-    step, work = pickle.loads(payload)
-    yield _told(lambda: do(step, work, settings, f"task-{TaskContext.get().taskAttemptId()}"))
-
-
-def _columns(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """The files of a folder by their columns."""
-    from pyparq.spark.file_columns import columns_of_files
-
-    yield _told(lambda: columns_of_files(*pickle.loads(settings["arguments"])))
+EVERY = 0.5
+"""Seconds between two looks at what Spark does."""
 
 
-def _choose(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """Which files a compaction makes anew."""
-    from pyparq.spark.choosing import choose
+class Watch:
+    """Calls ``progress`` while the body of a ``with`` has Spark work; for several bodies, one after the other.
 
-    yield _told(lambda: choose(*pickle.loads(settings["arguments"])))
+    It is called once when this is made, with ``(0, 0)``: the first sign of life. Then whenever more tasks are done or
+    known, from another thread. What it raises is raised at the end of the body, and it is not called again.
+    """
 
+    def __init__(self, spark: Any, progress: Progress | None) -> None:
+        self._progress = progress
+        self._watching: _Jobs | _Operations | None = None
+        self._last = (0, 0)
+        self._before = (0, 0)
+        """Of the bodies that have ended."""
+        self._error: BaseException | None = None
+        if progress is not None:
+            self._watching = _Operations(spark, self._tell) if is_connect(spark) else _Jobs(spark, self._tell)
+            progress(0, 0)
 
-def _catalog(payload: bytes, settings: Mapping[str, Any]) -> Iterator[Any]:
-    """A step of the making of a catalog."""
-    from pyparq.spark.catalog_tasks import STEPS
+    def __enter__(self) -> None:
+        self._before = self._last
+        if self._watching is not None:
+            self._watching.start()
 
-    step, *arguments = pickle.loads(payload or settings["arguments"])
-    own = [settings["job"]] if payload else []
-    yield _told(lambda: STEPS[step](*own, *arguments))
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if self._watching is not None:
+            self._watching.stop()
+        if error is None and self._error is not None:
+            raise self._error
 
-
-def _told(make: Callable[[], Any]) -> Any:
-    """The reply that ``make`` gives, or the error of a file or an option that it raises: the driver raises it then.
-    From a failed task Spark would make an error of its own."""
-    try:
-        made = make()
-    except (ParquetError, OSError) as error:
-        made = error
-    return _reply(made)
-
-
-def _written(make: Callable[[], Any]) -> Any:
-    """The same for a task that writes. What the system refuses is raised: Spark runs such a task again, which may
-    help."""
-    try:
-        made = make()
-    except ParquetError as error:
-        made = error
-    return _reply(made)
-
-
-def _reply(value: Any) -> Any:
-    """A batch of one row that holds a pickled value."""
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_pydict({"reply": pa.array([pickle.dumps(value)], pa.binary())})
+    def _tell(self, done: int, total: int) -> None:
+        now = self._before[0] + done, self._before[1] + total
+        if self._progress is None or self._error is not None or total == 0 or now == self._last:
+            return
+        self._last = now
+        try:
+            self._progress(*now)
+        except BaseException as error:  # this is not the thread that waits for Spark
+            self._error = error
 
 
-_BATCH_TASKS = {"write": _write}
-_TASKS = {
-    "read": _read, "count": _count, "question": _question, "whole_plan": _whole_plan, "as_stored": _as_stored,
-    "answer": _answer,
-    "share": _share, "note": _note, "commit_step": _commit_step, "list": _list, "files": _files, "rewrite": _rewrite,
-    "compact": _compact, "choose": _choose, "columns": _columns, "catalog": _catalog,
-}  # fmt: skip
+_GROUP = "spark.jobGroup.id"
+
+
+class _Jobs:
+    """A classic session: the jobs of this thread get a group of their own, and Spark's status tracker knows it."""
+
+    def __init__(self, spark: Any, tell: Progress) -> None:
+        self._context = spark.sparkContext
+        self._tell = tell
+
+    def start(self) -> None:
+        self._group, self._users = f"pyparq-{uuid.uuid4()}", self._context.getLocalProperty(_GROUP)
+        self._context.setLocalProperty(_GROUP, self._group)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="pyparq progress", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._context.setLocalProperty(_GROUP, self._users)
+        self._ended.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        """Look now and then, and once more at the end."""
+        tracker, is_last = self._context.statusTracker(), False
+        while not is_last:
+            is_last = self._ended.wait(EVERY)
+            jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
+            stages = [tracker.getStageInfo(stage) for job in jobs if job is not None for stage in job.stageIds]
+            known = [stage for stage in stages if stage is not None]
+            self._tell(sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known))
+
+
+class _Operations:
+    """A session of Spark Connect: the server tells of the stages of what it runs."""
+
+    def __init__(self, spark: Any, tell: Progress) -> None:
+        self._spark = spark
+        self._tell = tell
+
+    def start(self) -> None:
+        self._found: dict[str, tuple[int, int]] = {}
+        self._spark.registerProgressHandler(self._handle)
+
+    def stop(self) -> None:
+        self._spark.removeProgressHandler(self._handle)
+
+    def _handle(self, stages: Any, inflight_tasks: int, operation_id: str, done: bool) -> None:
+        if stages:
+            self._found[operation_id] = (
+                sum(stage.num_completed_tasks for stage in stages), sum(stage.num_tasks for stage in stages)
+            )  # fmt: skip
+            found = self._found.values()
+            self._tell(sum(done for done, _ in found), sum(total for _, total in found))

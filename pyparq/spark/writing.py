@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
+from pyparq.datasets.staging import Staging
+from pyparq.datasets.write.commit import Committer, complete_writes
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.write_dataset import WriteReport
-from pyparq.errors import OptionError, UnsupportedError
-from pyparq.io.url import check_storage_options
+from pyparq.datasets.write.store_commit import StoreCommitter, StoreStaging
+from pyparq.datasets.write.write_dataset import StagedPart, WriteReport, WrittenFile, check_write, write_staged
+from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError, TargetExistsError, UnsupportedError
+from pyparq.io.url import check_storage_options, is_url, local_path, shown
 from pyparq.maintenance.kept_storage import ROW_METADATA
-from pyparq.spark import stores
-from pyparq.spark.keys import check_factory
-from pyparq.spark.paths import absolute
-from pyparq.spark.progress import Progress, Watch
-from pyparq.spark.session import check_session, is_connect, time_zone
-from pyparq.spark.settings import obeyed, of_session, stored_as_set
-from pyparq.spark.stored import as_stored
-from pyparq.spark.tables import unmarked
-from pyparq.spark.types import SparkTypes, in_microseconds
-from pyparq.spark.work import ask, over_batches, replies_of
-from pyparq.spark.write_tasks import AnyStaging, TaskReply, WriteJob, committed, sources_of, started
+from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.options import obeyed, of_session, stored_as_set, unmarked
+from pyparq.spark.session import absolute, check_session, is_connect, store_options, time_zone
+from pyparq.spark.stored import as_stored, floored
+from pyparq.spark.tasks import OF_WRITES, Progress, Watch, attempt, here, over_partitions
+from pyparq.spark.types import SparkTypes, in_microseconds, with_clocks, zoned_names
 
 MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwrite": "overwrite", "ignore": "ignore",
          "overwrite_partitions": "overwrite_partitions"}  # fmt: skip
@@ -75,30 +74,46 @@ def write(
     if not isinstance(path, (str, os.PathLike)):
         raise OptionError(f"the target must be a folder's path, not {type(path).__name__}")
     target, watch = absolute(path, is_connect(spark)), Watch(spark, progress)
-    storage_options = stores.storage_options(spark, storage_options, target)
-    check_target(target, storage_options)
-    names, session = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols), of_session(spark)
-    mode, options = obeyed(MODES[mode], names, options, session)
-    schema, options = stored_as_set(arrow_schema(df), df.schema, names, options, session)
-    options = with_row_metadata(options, df.schema, names)
-    check_factory(encryption, "encryption")
-    commits = committer_of(spark)
-    staging = commits.start(target, mode, schema, tuple(names), options, storage_options, force)
-    if staging is None:
+    storage_options = store_options(spark, storage_options, target)
+    request = WriteRequest.of(
+        target, MODES[mode], df.schema, partition_cols, options, storage_options, force, encryption,
+        zone=time_zone(spark), session=of_session(spark),
+    )  # fmt: skip
+    job = begin(spark, request)
+    if job is None:
         return WriteReport(target, ())
-    job = WriteJob(staging, schema, tuple(names), encryption, options, storage_options, zone=time_zone(spark))
-    return committed_or_aborted(commits, job, watch, lambda: replies_of(over_batches(df, "write", job, "reply binary")))
+    return run_write(spark, job, watch, lambda: over_partitions(df, _write_partition, job, errors=OF_WRITES))
 
 
-def committed_or_aborted(commits: Any, job: WriteJob, watch: Watch, run: Callable[[], Any]) -> WriteReport:
-    """Run the tasks of a job and commit their files. After an error the target is as it was."""
+def _write_partition(batches: Any, job: WriteJob) -> TaskReply:
+    from pyspark import TaskContext
+
+    return write_task(batches, job, TaskContext.get().partitionId(), attempt())
+
+
+def begin(spark: Any, request: WriteRequest) -> WriteJob | None:
+    """Begin a write of the session, which :func:`run_write` ends: see :meth:`WriteRequest.begun`."""
+    job: WriteJob | None = here(spark, request.begun, not is_connect(spark))
+    return job
+
+
+def run_write(spark: Any, job: WriteJob, watch: Watch, tasks: Callable[[], Sequence[TaskReply]]) -> WriteReport:
+    """Run the tasks of a job that :func:`begin` has made, and commit their files. After an error the target is as it
+    was.
+
+    Raises :class:`ChangedMeanwhile` for a file that the job replaces and that has changed.
+    """
     try:
         with watch:
-            found = run()
-        report: WriteReport = commits.commit(job, found)
+            replies = tasks()
+        report: WriteReport = here(spark, commit, job, replies)
         return report
-    except BaseException:
-        commits.abort(job.staging, job.storage_options)
+    except BaseException as error:
+        here(spark, abort, job.staging, job.storage_options)
+        if isinstance(error, PlanError) and job.sources is not None:
+            raise ChangedMeanwhile(
+                "the file has changed since this job began, so nothing is replaced: run the job again", file=error.file
+            ) from error
         raise
 
 
@@ -110,30 +125,25 @@ def check_target(target: str, storage_options: Any) -> None:
         raise UnsupportedError(f"each of Spark's workers has a memory of its own: {target} would be lost with them")
 
 
-def arrow_schema(df: Any) -> Any:
-    """The DataFrame's schema as pyarrow has it. Every column can be null, as in files that Spark writes.
+def nullable_schema(schema: Any) -> Any:
+    """A Spark schema as pyarrow has it. Every column can be null, as in files that Spark writes.
 
     Raises :class:`UnsupportedError`, which names the column, for a type that Parquet or Arrow has nothing for.
     """
-    return nullable_schema(df.schema)
-
-
-def nullable_schema(schema: Any) -> Any:
-    """A Spark schema as pyarrow has it, every column nullable: see :func:`arrow_schema`."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
-    for field in schema.fields:
+    for own in schema.fields:
         try:
-            to_arrow_schema(StructType([field]), timezone="UTC")
+            to_arrow_schema(StructType([own]), timezone="UTC")
         except Exception as error:
             raise UnsupportedError(
-                f"Spark hands over no values of type {field.dataType.simpleString()}: leave the column out or cast it",
-                column=field.name,
+                f"Spark hands over no values of type {own.dataType.simpleString()}: leave the column out or cast it",
+                column=own.name,
             ) from error
     arrow = SparkTypes(parse_schema(to_arrow_schema(schema, timezone="UTC"))).arrow
-    return pa.schema([as_stored(field.with_type(in_microseconds(field.type))) for field in arrow])
+    return pa.schema([as_stored(f.with_type(in_microseconds(f.type))) for f in arrow])
 
 
 def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequence[str]) -> dict[str, Any]:
@@ -141,54 +151,183 @@ def with_row_metadata(options: dict[str, Any], schema: Any, partition_cols: Sequ
     Parquet has no type, and the metadata of columns."""
     from pyspark.sql.types import StructType
 
-    own = StructType([field for field in unmarked(schema).fields if field.name not in partition_cols])
+    own = StructType([f for f in unmarked(schema).fields if f.name not in partition_cols])
     return {**options, "key_value_metadata": {ROW_METADATA: own.json(), **dict(options.get("key_value_metadata", {}))}}
 
 
-# ---- where the files are: here, or where a task of a Connect session runs -----------------------------------------
+# ---- steps of a write: where the files are --------------------------------------------------------------------------
+
+AnyStaging = Staging | StoreStaging
+AnyCommitter = Committer | StoreCommitter
 
 
-def committer_of(spark: Any) -> _Here | _Far:
-    """What begins and ends a write of the session."""
-    return _Far(spark) if is_connect(spark) else _Here()
+@dataclass(frozen=True)
+class WriteRequest:
+    """A write that has not begun."""
+
+    target: str
+    mode: str
+    schema: Any
+    """Of the rows, as pyarrow has it."""
+    partition_cols: tuple[str, ...]
+    options: dict[str, Any]
+    """Of :func:`pyparq.write_table`, for each file."""
+    storage_options: Any = None
+    force: bool = False
+    """Write even where a table format manages the folder."""
+    encryption: str | None = None
+    sources: Sources | None = None
+    """The files that the write replaces; ``None``: those that its mode says."""
+    zone: str = ""
+    """Of the clocks that folders of timestamps are named after; ``""``: UTC."""
+
+    @classmethod
+    def of(
+        cls, target: str, mode: str, schema: Any, partition_cols: Sequence[str] | str, options: Mapping[str, Any],
+        storage_options: Any, force: bool, encryption: str | None, *, zone: str, session: Mapping[str, str],
+    ) -> WriteRequest:  # fmt: skip
+        """Of rows that have Spark's ``schema``, with what the settings of the session say where the options do not.
+
+        Raises :class:`OptionError` and :class:`UnsupportedError`.
+        """
+        check_target(target, storage_options)
+        check_factory(encryption, "encryption")
+        names = (partition_cols,) if isinstance(partition_cols, str) else tuple(partition_cols)
+        mode, given = obeyed(mode, names, options, session)
+        rows, given = stored_as_set(nullable_schema(schema), schema, names, given, session)
+        given = with_row_metadata(given, schema, names)
+        return cls(target, mode, rows, names, given, storage_options, force, encryption, zone=zone)
+
+    def begun(self, attached: bool = False) -> WriteJob | None:
+        """Begin the write, after a look at its options; ``None`` for mode ``"ignore"`` where there is something
+        already. ``attached``: it ends in this process too, and its lock shows until then that it is under way."""
+        mode = "error" if self.mode == "ignore" else self.mode
+        check_write(self.schema, self.partition_cols, mode, self.options)
+        committer: AnyCommitter
+        try:
+            if is_url(self.target):
+                committer = StoreCommitter.start(self.target, mode, self.storage_options, force=self.force)
+            else:
+                path = local_path(self.target) or self.target
+                committer = Committer.start(path, mode, detached=not attached, force=self.force)
+        except TargetExistsError:
+            if self.mode == "ignore":
+                return None
+            raise
+        if attached:
+            _attached[committer.staging.folder] = committer
+        return WriteJob(**vars(self), staging=committer.staging)
 
 
-class _Here:
-    """The committer in this process, whose lock shows until the end that the write is under way."""
+@dataclass(frozen=True)
+class WriteJob(WriteRequest):
+    """A write that has begun: what every task of it has to know."""
 
-    def start(self, target: str, mode: str, *about: Any) -> AnyStaging | None:
-        self._committer = started(target, mode, *about, detached=False)
-        return None if self._committer is None else self._committer.staging
+    staging: AnyStaging = field(kw_only=True)
 
-    def sources(self, folder: str, storage_options: Any) -> Sources:
-        return sources_of(folder, storage_options)
-
-    def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
-        assert self._committer is not None  # start() gave its staging
-        return committed(self._committer, job, replies)
-
-    def abort(self, staging: AnyStaging, storage_options: Any) -> None:
-        assert self._committer is not None
-        self._committer.abort()
+    def write_options(self) -> dict[str, Any]:
+        """Options of :func:`pyparq.write_table`, with the keys made here. A task has one core, as Spark counts."""
+        options, keys = {"use_threads": False, **self.options}, keys_of(self.encryption, "encryption")
+        return options if keys is None else {**options, "encryption": keys}
 
 
-class _Far:
-    """The committer in a job of one task: the client may not see the files."""
+@dataclass(frozen=True)
+class TaskReply:
+    """What one task has written."""
 
-    def __init__(self, spark: Any) -> None:
-        self._spark = spark
+    partition: int
+    parts: tuple[StagedPart, ...]
 
-    def start(self, *arguments: Any) -> AnyStaging | None:
-        found: AnyStaging | None = ask(self._spark, "commit_step", "start", *arguments)
-        return found
 
-    def sources(self, folder: str, storage_options: Any) -> Sources:
-        found: Sources = ask(self._spark, "commit_step", "sources", folder, storage_options)
-        return found
+def sources_of(folder: str, storage_options: Any) -> Sources:
+    """The files of a folder that a job is about to replace. Crashed writes there are completed first."""
+    complete_writes(folder)
+    return Sources.listed(folder, storage_options)
 
-    def commit(self, job: WriteJob, replies: Sequence[TaskReply]) -> WriteReport:
-        report: WriteReport = ask(self._spark, "commit_step", "commit", job, list(replies))
-        return report
 
-    def abort(self, staging: AnyStaging, storage_options: Any) -> None:
-        ask(self._spark, "commit_step", "abort", staging, storage_options)
+_attached: dict[str, AnyCommitter] = {}
+"""Writes that have begun in this process, and end in it, by their staging folders."""
+
+
+def _committer(staging: AnyStaging, storage_options: Any) -> AnyCommitter:
+    begun = _attached.pop(staging.folder, None)
+    if begun is not None:
+        return begun
+    return StoreCommitter(staging, storage_options) if isinstance(staging, StoreStaging) else Committer.resume(staging)
+
+
+def commit(job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
+    """Make the files of all tasks visible. Raises what :func:`all_parts` does."""
+    committer = _committer(job.staging, job.storage_options)
+    try:
+        parts = all_parts(replies)
+        # No rows are no partition: as with Spark, nothing tells the columns then.
+        if not parts and not job.partition_cols and (job.staging.mode == "overwrite" or not committer.has_data()):
+            parts = write_staged(
+                [], job.staging, "empty", partition_cols=job.partition_cols, schema=job.schema, even_empty=True,
+                prefix="part-00000", options=job.write_options(), storage_options=job.storage_options,
+            )  # fmt: skip
+        fsync = bool(job.options.get("fsync"))
+        replaced = committer.commit([part.file for part in parts], fsync=fsync, sources=job.sources)
+    except BaseException:
+        committer.abort()
+        raise
+    committer.note_success("_SUCCESS")
+    target = shown(job.staging.target)
+    written = (WrittenFile(os.path.join(target, p.file.path), p.num_rows, p.num_bytes) for p in parts)
+    return WriteReport(target, tuple(sorted(written, key=lambda file: file.path)), tuple(replaced))
+
+
+def abort(staging: AnyStaging, storage_options: Any = None) -> None:
+    """Give a write up. After a commit it does nothing."""
+    if isinstance(staging, StoreStaging) or os.path.isdir(staging.folder):
+        _committer(staging, storage_options).abort()
+
+
+def all_parts(replies: Iterable[TaskReply | None]) -> list[StagedPart]:
+    """The files of all tasks. Raises :class:`DataError` for a partition that is missing or came twice: then some rows
+    would be lost or doubled."""
+    seen: set[int] = set()
+    parts: list[StagedPart] = []
+    for reply in replies:
+        if reply is None:
+            raise DataError("a partition of the DataFrame was not written: its task gave no answer")
+        if reply.partition in seen:
+            raise DataError(f"partition {reply.partition} of the DataFrame was written twice")
+        seen.add(reply.partition)
+        parts += reply.parts
+    return parts
+
+
+def write_task(batches: Any, job: WriteJob, partition: int, attempt: str) -> TaskReply:
+    """Write the rows of one task into staging. ``attempt`` differs between tasks and between their attempts."""
+    import pyarrow as pa
+
+    rows = pa.RecordBatchReader.from_batches(job.schema, (_as(job.schema, batch) for batch in batches))
+    return stage(rows, job, partition, attempt)
+
+
+def stage(rows: Any, job: WriteJob, number: int, attempt: str) -> TaskReply:
+    """Write rows of the job's schema into staging, as the task of this number."""
+    import pyarrow as pa
+
+    schema = job.schema
+    zoned = zoned_names(pa.schema(schema), job.partition_cols, job.zone)
+    if zoned:
+        rows = with_clocks(pa.RecordBatchReader.from_stream(rows), zoned, job.zone)
+        schema = rows.schema
+    parts = write_staged(
+        rows, job.staging, attempt, partition_cols=job.partition_cols, schema=schema, even_empty=False,
+        prefix=f"part-{number:05d}", options=job.write_options(), storage_options=job.storage_options,
+    )  # fmt: skip
+    return TaskReply(number, tuple(parts))
+
+
+def _as(schema: Any, batch: Any) -> Any:
+    """The batch with exactly this schema: Spark's says that some columns have no nulls."""
+    import pyarrow as pa
+
+    if batch.schema.equals(schema):
+        return batch
+    columns = [floored(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

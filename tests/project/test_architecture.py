@@ -47,10 +47,10 @@ INSIDE_FUNCTIONS = {
     "encryption/keyfile": "key tools load with their first use",
     "io/locations": "fsspec may be missing",
     "read/async_reads": "greenlet may be missing",
-    "spark/jobs": "the session's process starts jobs, and loads what they do only to check their options",
+    "spark/file_jobs": "the session's process starts jobs, and loads what they do only to check their options",
     "spark/source": "a batch source does not load what streams and writes need",
-    "spark/tasks": "each task loads what it needs alone",
-    "spark/work": "a worker says what it lacks before it loads anything of pyparq",
+    "spark/sql_conditions": "sqlglot may be missing",
+    "spark/tasks": "a worker says what it lacks before it loads anything of pyparq",
 }
 
 

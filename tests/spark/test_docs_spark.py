@@ -247,7 +247,7 @@ def test_words_for_nulls_and_text(usual: Any, ps: Any, tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
 def test_a_task_encodes_on_one_thread(usual: Any, ps: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyparq.spark.write_tasks import WriteJob, start, write_task
+    from pyparq.spark.writing import WriteRequest, write_task
 
     seen: list[Any] = []
     make = pyparq.WriteOptions.make.__func__  # type: ignore[attr-defined]
@@ -261,8 +261,7 @@ def test_a_task_encodes_on_one_thread(usual: Any, ps: Any, tmp_path: Path, monke
     schema = pa.schema([("id", pa.int64())])
     for number, given in enumerate(({}, {"use_threads": True})):
         seen.clear()
-        staging = start(str(tmp_path / str(number)), "error", schema, (), given, None)
-        job = WriteJob(staging, schema, (), None, given, None)
+        job = WriteRequest(str(tmp_path / str(number)), "error", schema, (), given).begun()
         write_task([pa.RecordBatch.from_pydict({"id": [1]}, schema)], job, 0, "task-0")
         assert seen[-1] is bool(given)
 

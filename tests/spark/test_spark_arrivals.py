@@ -12,8 +12,8 @@ import xxhash
 
 from pyparq.datasets.data_files import DataFile
 from pyparq.errors import ChangedFileError, LimitError, PlanError, UnsupportedError
-from pyparq.spark import arrivals
-from pyparq.spark.arrivals import Arrival, Arrivals, Offset, arrived
+from pyparq.spark import stream_reader as arrivals
+from pyparq.spark.stream_reader import Arrival, Arrivals, Offset, arrived
 
 SECOND = 1_000_000_000
 

@@ -72,9 +72,9 @@ def test_the_driver_plans_from_it(ps: Any, spark: Any, lake: Path) -> None:
 
     from pyparq.datasets.scan import DatasetPlan
     from pyparq.spark.question import Listing, planned_or_listed
-    from pyparq.spark.reading import _question
+    from pyparq.spark.reading import question_of
 
-    question = replace(_question(spark, lake, columns=None, filters=col("id") == 700), many=3)
+    question = replace(question_of(spark, lake, columns=None, filters=col("id") == 700), many=3)
     assert isinstance(planned_or_listed(question), Listing)
     expected = sorted(map(str, ps.read(spark, str(lake), filters=col("id") == 700).collect()))
     ps.index_dataset(spark, str(lake), "id")

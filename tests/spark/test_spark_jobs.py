@@ -146,7 +146,7 @@ def test_unknown_options_stop_before_the_job(spark: Any, ps: Any, folder: Path) 
 
 def test_groups_of_similar_size() -> None:
     from pyparq.datasets.data_files import DataFile
-    from pyparq.spark.files import balanced
+    from pyparq.spark.file_jobs import balanced
 
     sizes = [100 << 20, 1 << 20, 50 << 20, 49 << 20, 2 << 20, 98 << 20]
     named = [(DataFile(str(k), str(k), (), size), None) for k, size in enumerate(sizes)]

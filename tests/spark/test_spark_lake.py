@@ -89,7 +89,7 @@ def busy(tmp_path: Path) -> Path:
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, when: str, do: Any) -> None:
     """Another program at work: before the planning, before the tasks, or before the commit."""
-    import pyparq.spark.rewriting as module
+    from pyparq.spark import rewriting, writing
 
     done: list[None] = []
 
@@ -102,18 +102,11 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, when: str, do: Any) -> None:
 
         return both
 
-    if when == "commit":
-        real = module.committer_of
-
-        def watched(spark: Any) -> Any:
-            commits = real(spark)
-            commits.commit = first(commits.commit)  # type: ignore[method-assign]
-            return commits
-
-        monkeypatch.setattr(module, "committer_of", watched)
-    else:
-        name = {"planning": "planned", "tasks": "replies"}[when]
-        monkeypatch.setattr(module, name, first(getattr(module, name)))
+    places: dict[str, tuple[Any, str]] = {
+        "planning": (rewriting, "planned"), "tasks": (rewriting, "in_tasks"), "commit": (writing, "commit")
+    }  # fmt: skip
+    module, name = places[when]
+    monkeypatch.setattr(module, name, first(getattr(module, name)))
 
 
 def numbers(folder: Path) -> list[int]:

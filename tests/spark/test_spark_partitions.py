@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pyparq
-from pyparq.spark.partition_types import SparkFolders
+from pyparq.spark.types import SparkFolders
 
 pytest_plugins = ("spark_session",)
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

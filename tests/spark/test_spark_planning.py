@@ -86,13 +86,12 @@ def test_plans_are_those_of_one_process(spark: Any, ps: Any, folder: Path, asked
     """Page for page: what is pruned, and what will be read."""
     from dataclasses import replace
 
-    from pyparq.spark import planning
-    from pyparq.spark.reading import _question
+    from pyparq.spark.reading import planned, question_of
 
     given = {"columns": None, "filters": None, **asked}
-    question = replace(_question(spark, folder, **given), many=100)
-    alone = planning.planned(spark, question)
-    shared = planning.planned(spark, replace(question, many=3))
+    question = replace(question_of(spark, folder, **given), many=100)
+    alone = planned(spark, question)
+    shared = planned(spark, replace(question, many=3))
     assert str(shared) == str(alone)
     assert shared.files == alone.files
     assert [column.to_pylist() for column in shared.values] == [column.to_pylist() for column in alone.values]
@@ -103,8 +102,8 @@ def test_plans_are_those_of_one_process(spark: Any, ps: Any, folder: Path, asked
 def test_each_task_opens_its_share(ps: Any, folder: Path) -> None:
     from pyparq.datasets.dataset import files_of
     from pyparq.datasets.shares import shares_of
-    from pyparq.spark.planning_tasks import share_reply
     from pyparq.spark.question import Question
+    from pyparq.spark.reading import share_reply
 
     ds = pyparq.dataset(folder)
     shares = pickle.loads(pickle.dumps(shares_of(files_of(ds), 4)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pyparq
-from pyparq.spark.progress import Watch
+from pyparq.spark.tasks import Watch
 
 pytest_plugins = ("spark_session",)
 pytestmark = pytest.mark.spark

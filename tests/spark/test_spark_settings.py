@@ -171,7 +171,7 @@ def test_the_table_has_every_setting(usual: Any) -> None:
 
 
 def test_settings_that_are_ignored_change_nothing(usual: Any, ps: Any, frame: Any, tmp_path: Path) -> None:
-    from pyparq.spark.settings import OBEYED
+    from pyparq.spark.options import OBEYED
 
     assert {name for name, said in table().items() if said == "obeyed"} == set(OBEYED)
     frame.write.parquet(str(tmp_path / "theirs"))

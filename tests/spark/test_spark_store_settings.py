@@ -12,8 +12,7 @@ import pytest
 
 import pyparq
 from pyparq.errors import UnsupportedError
-from pyparq.spark.paths import absolute
-from pyparq.spark.stores import translated
+from pyparq.spark.session import absolute, translated
 
 ACCOUNT = "lake.dfs.core.windows.net"
 LOGIN = "https://login.microsoftonline.com/some-tenant/oauth2/token"

@@ -153,14 +153,13 @@ def test_a_commit_that_is_refused(ps: Any, s3: S3) -> None:
     """The store refuses a copy: what was placed goes. It refuses a removal: what was placed stays."""
     import pyarrow as pa
 
-    from pyparq.spark.write_tasks import WriteJob, abort, commit, start, write_task
+    from pyparq.spark.writing import WriteRequest, abort, commit, write_task
 
     schema = pa.schema([("id", pa.int64())])
     url = f"s3://{BUCKET}/refused"
 
     def job(mode: str, *ids: int) -> tuple[Any, list[Any]]:
-        staging = start(url, mode, schema, (), {}, s3.options)
-        made = WriteJob(staging, schema, (), None, {}, s3.options)
+        made = WriteRequest(url, mode, schema, (), {}, s3.options).begun()
         batches = [pa.RecordBatch.from_pydict({"id": [i]}, schema) for i in ids]
         return made, [write_task([batch], made, k, f"task-{k}") for k, batch in enumerate(batches)]
 

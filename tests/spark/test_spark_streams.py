@@ -106,7 +106,7 @@ def test_what_a_crash_left_goes_with_the_next_batch(spark: Any, tmp_path: Path) 
     """A process that died before the commit of its batch: nobody aborted it."""
     from pyspark.sql.types import StructType
 
-    from pyparq.spark.stream_writer import StreamWriter
+    from pyparq.spark.source_writers import StreamWriter
 
     options = {"path": str(tmp_path / "out"), "checkpointLocation": str(tmp_path / "check")}
     schema = StructType.fromDDL("id long")
@@ -130,15 +130,14 @@ def test_each_batch_of_a_complete_result_replaces_the_last(spark: Any, tmp_path:
 
 def test_committing_twice(tmp_path: Path, ps: Any) -> None:
     """With the messages of the same attempt, and with those of another one whose tasks cut the rows otherwise."""
-    from pyparq.spark.stream_writer import StreamReply, commit_batch
-    from pyparq.spark.write_tasks import WriteJob, start, write_task
+    from pyparq.spark.source_writers import StreamReply, commit_batch
+    from pyparq.spark.writing import WriteRequest, write_task
 
     schema = pa.schema([("id", pa.int64())])
 
     def replies(*parts: list[int]) -> list[StreamReply]:
-        staging = start(str(tmp_path / "out"), "append", schema, (), {})
-        assert staging is not None
-        job = WriteJob(staging, schema, (), None, {})
+        job = WriteRequest(str(tmp_path / "out"), "append", schema, (), {}).begun()
+        assert job is not None
         batches = [pa.RecordBatch.from_pydict({"id": part}, schema) for part in parts]
         return [StreamReply("q", job, write_task([b], job, k, f"task-{k}")) for k, b in enumerate(batches)]
 

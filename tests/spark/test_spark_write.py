@@ -196,13 +196,13 @@ def test_a_failed_task_leaves_the_old_files(spark: Any, ps: Any, tmp_path: Path,
 def test_a_partition_that_came_twice_or_not_at_all(tmp_path: Path, ps: Any) -> None:
     import pyarrow as pa
 
-    from pyparq.spark.write_tasks import TaskReply, WriteJob, commit, start
+    from pyparq.spark.writing import TaskReply, WriteRequest, commit
 
     schema = pa.schema([("a", pa.int64())])
     for replies, said in (([TaskReply(0, ()), TaskReply(0, ())], "twice"), ([TaskReply(0, ()), None], "no answer")):
-        staging = start(str(tmp_path / "t"), "error", schema, (), {})
+        job = WriteRequest(str(tmp_path / "t"), "error", schema, (), {}).begun()
         with pytest.raises(DataError, match=said):
-            commit(WriteJob(staging, schema, (), None, {}), replies)
+            commit(job, replies)
         assert not (tmp_path / "t").exists()
 
 
@@ -210,12 +210,12 @@ def test_a_task_that_outlives_its_write_fails(tmp_path: Path, ps: Any) -> None:
     """Two attempts of one partition; and one that goes on after the abort."""
     import pyarrow as pa
 
-    from pyparq.spark.write_tasks import WriteJob, abort, commit, start, write_task
+    from pyparq.spark.writing import WriteRequest, abort, commit, write_task
 
     schema = pa.schema([("a", pa.int64())])
     batch = pa.RecordBatch.from_pydict({"a": [1, 2, 3]}, schema)
     target = tmp_path / "t"
-    job = WriteJob(start(str(target), "error", schema, (), {}), schema, (), None, {})
+    job = WriteRequest(str(target), "error", schema, (), {}).begun()
     first = write_task([batch], job, 0, "task-1")
     write_task([batch], job, 0, "task-2")
     job = pickle.loads(pickle.dumps(job))
@@ -226,7 +226,7 @@ def test_a_task_that_outlives_its_write_fails(tmp_path: Path, ps: Any) -> None:
     abort(job.staging)  # Spark calls it after a commit that failed
     assert len(data_files(target)) == 1
 
-    job = WriteJob(start(str(target), "overwrite", schema, (), {}), schema, (), None, {})
+    job = WriteRequest(str(target), "overwrite", schema, (), {}).begun()
     abort(job.staging)
     with pytest.raises(WriteConflictError, match="gone"):
         write_task([batch], job, 0, "task-4")
@@ -253,8 +253,8 @@ def test_a_driver_that_is_killed_while_it_commits(spark: Any, ps: Any, tmp_path:
     """The commit of another process, killed at a step. The next write finishes it, or takes it away."""
     code = """
 import os, pickle, sys
-from pyparq.datasets.write import folder_commit as committing
-from pyparq.spark.write_tasks import commit
+from pyparq.datasets.write import commit as committing
+from pyparq.spark.writing import commit
 job, replies = pickle.load(open(sys.argv[1], "rb"))
 def reached(step):
     if step == sys.argv[2]:
@@ -264,14 +264,14 @@ commit(job, replies)
 """
     import pyarrow as pa
 
-    from pyparq.spark.write_tasks import WriteJob, start, write_task
+    from pyparq.spark.writing import WriteRequest, write_task
 
     schema = pa.schema([("id", pa.int64())])
     batch = pa.RecordBatch.from_pydict({"id": [7]}, schema)
     for step, counts in (("staged", {10}), ("recorded", {10, 1}), ("moved aside", {10, 1}), ("placed", {10, 1})):
         target = tmp_path / step.replace(" ", "")
         ps.write(spark.range(10).coalesce(1), target)
-        job = WriteJob(start(str(target), "overwrite", schema, (), {}), schema, (), None, {})
+        job = WriteRequest(str(target), "overwrite", schema, (), {}).begun()
         replies = [write_task([batch], job, 0, "task-1")]
         (tmp_path / "job").write_bytes(pickle.dumps((job, replies)))
         ran = subprocess.run([sys.executable, "-c", code, str(tmp_path / "job"), step], capture_output=True)

@@ -1,4 +1,5 @@
-"""The streaming side of the data source: ``df.writeStream.format("pyparq")``. Each batch is one commit.
+"""The writing side of the data source: ``df.write.format("pyparq")``, where Spark has two modes, append and overwrite,
+and ``df.writeStream.format("pyparq")``, where each batch is one commit.
 
 A batch that Spark repeats after a restart must not write its rows again. So every commit has one file more, the batch's
 record (``_pyparq_stream-<query>/<batch>.json``, a name that readers pass over), and where that is already, the batch
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from pyparq.datasets.staging import Staging, staging_folders
 from pyparq.datasets.write.commit import Committer
@@ -27,8 +28,64 @@ from pyparq.datasets.write.targets import StagedFile
 from pyparq.datasets.write.write_dataset import check_write
 from pyparq.errors import OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import is_url
-from pyparq.spark.source_writer import Wanted
-from pyparq.spark.write_tasks import TaskReply, WriteJob, abort, all_parts, start, write_task
+from pyparq.spark.options import (
+    as_flag,
+    as_list,
+    as_value,
+    as_write_option,
+    options_of_write,
+    source_of,
+)
+from pyparq.spark.writing import TaskReply, WriteJob, WriteRequest, abort, all_parts, commit, write_task
+
+
+def _request(options: Mapping[str, Any], schema: Any, overwrite: bool) -> WriteRequest:
+    """What the text that Spark hands on asks for. Raises :class:`OptionError`."""
+    given = options_of_write(options, schema)
+    target = source_of(given)
+    if not isinstance(target, str):
+        raise OptionError("give one folder to write to")
+    force = as_flag(given, "force")
+    storage, zone, encryption, names = (
+        given.get(name) for name in ("storage_options", "time_zone", "encryption", "partition_cols")
+    )
+    values = {name: as_write_option(name, text) for name, text in given.items() if name not in _OF_THE_WRITE}
+    return WriteRequest.of(
+        target, "overwrite" if overwrite else "append", schema, as_list(names) or (), values, as_value(storage), force,
+        encryption, zone=zone or "", session={},
+    )  # fmt: skip
+
+
+_OF_THE_WRITE = ("path", "paths", "schema", "encryption", "storage_options", "force", "time_zone", "partition_cols")
+
+
+class Message(WriterCommitMessage):  # type: ignore[misc]
+    """What one task has written."""
+
+    def __init__(self, reply: TaskReply) -> None:
+        self.reply = reply
+
+
+class Writer(DataSourceArrowWriter):  # type: ignore[misc]
+    """One write. Made once, where Spark plans; its parts run in other processes."""
+
+    def __init__(self, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
+        super().__init__()
+        job = _request(options, schema, overwrite).begun()
+        assert job is not None  # for mode "ignore" alone
+        self.job = job
+
+    def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+        context = TaskContext.get()
+        attempt = f"task-{context.taskAttemptId()}"
+        return Message(write_task(iterator, self.job, context.partitionId(), attempt))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        commit(self.job, [None if message is None else message.reply for message in messages])
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        abort(self.job.staging, self.job.storage_options)
+
 
 KEPT = 100
 """Records of batches that stay: as many as Spark keeps of its own (``spark.sql.streaming.minBatchesToRetain``)."""
@@ -63,26 +120,25 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
         given = {name.lower(): value for name, value in options.items()}
         self._owner = _hashed(given.pop("checkpointlocation", None))
         given.pop("queryname", None)
-        self._wanted = Wanted.of(given, schema, overwrite)
-        if is_url(self._wanted.target):
+        self._request = _request(given, schema, overwrite)
+        if is_url(self._request.target):
             raise UnsupportedError(
                 "a stream cannot commit its batches on a store, which renames nothing: write each batch by "
                 "foreachBatch "
                 'and pyparq.spark.write, with mode="overwrite" and a folder for each batch (docs/spark.md)'
             )
-        self._mode = self._wanted.mode
-        check_write(self._wanted.schema, self._wanted.partition_cols, self._mode, self._wanted.options)
+        check_write(self._request.schema, self._request.partition_cols, self._request.mode, self._request.options)
         self._job: WriteJob | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Spark pickles a writer to send it to the tasks of a batch: this begins the batch."""
         if self._job is None:
             self._give_up()
-            staging = start(self._wanted.target, self._mode, *self._wanted.about)
-            assert isinstance(staging, Staging)  # a folder's, and not that of mode "ignore"
-            with open(os.path.join(staging.folder, _OWNER), "w", encoding="ascii") as file:
+            job = self._request.begun()
+            assert job is not None  # for mode "ignore" alone
+            with open(os.path.join(job.staging.folder, _OWNER), "w", encoding="ascii") as file:
                 file.write(self._owner)
-            self._job = self._wanted.job(staging)
+            self._job = job
         return self.__dict__
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
@@ -104,12 +160,12 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
 
     def _give_up(self) -> None:
         """Remove what earlier attempts of this query left: it works on one batch at a time."""
-        if not self._owner or not os.path.isdir(self._wanted.target):
+        if not self._owner or not os.path.isdir(self._request.target):
             return
-        for folder in staging_folders(os.path.realpath(self._wanted.target)):
+        for folder in staging_folders(os.path.realpath(self._request.target)):
             with suppress(OSError), open(os.path.join(folder, _OWNER), encoding="ascii") as file:
                 if file.read() == self._owner:
-                    abort(Staging(os.path.dirname(folder), folder, self._mode))
+                    abort(Staging(os.path.dirname(folder), folder, self._request.mode))
 
 
 def commit_batch(replies: Sequence[StreamReply | None], batch: int) -> None:
