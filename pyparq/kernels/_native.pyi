@@ -375,7 +375,7 @@ class PieceSpec:
 
 class DecodeRefusal:
     """
-    A fault in a file: a name with up to three numbers and a text, which pyparq/read/decode/refusals.py puts
+    A fault in a file: a name with up to three numbers and a text, which pyparq/read/decode/decoder.py puts
     into words; the column and piece of the call; and the ordinal of the data page, -2 for the dictionary page,
     -1 for none.
     """
