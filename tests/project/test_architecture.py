@@ -49,7 +49,6 @@ INSIDE_FUNCTIONS = {
     "read/async_reads": "greenlet may be missing",
     "spark/file_jobs": "the session's process starts jobs, and loads what they do only to check their options",
     "spark/source": "a batch source does not load what streams and writes need",
-    "spark/sql_conditions": "sqlglot may be missing",
     "spark/tasks": "a worker says what it lacks before it loads anything of pyparq",
 }
 
