@@ -16,11 +16,11 @@ from test_architecture import NAMES, imports_of, modules
 SCRIPT = Path(__file__).parents[1] / "support" / "call_counts.py"
 
 MOST = {
-    "read": (215, 43, 125),
-    "filtered read": (425, 62, 250),
-    "four files, filtered": (775, 78, 385),
-    "write": (280, 34, 130),
-    "folder of four written": (1950, 52, 960),
+    "read": (200, 41, 115),
+    "filtered read": (400, 60, 235),
+    "four files, filtered": (715, 76, 362),
+    "write": (272, 32, 130),
+    "folder of four written": (1870, 50, 930),
 }
 """Calls, files, and changes from one file to another."""
 
@@ -56,7 +56,7 @@ def test_the_house_does_not_grow() -> None:
         "with one importer": len(single),
         "longest chain": max(map(depth, edges)),
     }
-    most = {"lines": 77_100, "modules": 320, "folders": 26, "with one importer": 60, "longest chain": 42}
+    most = {"lines": 76_600, "modules": 300, "folders": 26, "with one importer": 55, "longest chain": 40}
     assert {name: found[name] for name in most if found[name] > most[name]} == {}
 
 
