@@ -16,6 +16,7 @@ from pyparq.cli.sources import chosen_row_groups, file_of, opened
 from pyparq.errors import FilterError, ParquetError
 from pyparq.filters.conditions import probe_value
 from pyparq.format.types import Field
+from pyparq.io.url import shown
 
 SHOWN = 100
 """Filters on a terminal before the rest needs ``--all``."""
@@ -51,7 +52,7 @@ def bloom_command(
         filters, problems = _list(parquet, places, 1 << 60 if as_json or everything or not on_terminal() else SHOWN)
         layout = _layout(parquet)
         if as_json:
-            print_json({"file": file, "layout": layout, "filters": filters})
+            print_json({"file": shown(file), "layout": layout, "filters": filters})
         else:
             _print(parquet, filters, layout, len(places))
         raise_problems(problems)
@@ -150,8 +151,8 @@ def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_
     if not node.is_leaf:
         inner = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
         raise FilterError(f"the column has nested fields: name one of {inner}", column=node.dotted)
-    shown = file_of(parquet).fields.shown(node)
-    hashes = [_hashes(node, text, shown) for text in texts]
+    field = file_of(parquet).fields.shown(node)
+    hashes = [_hashes(node, text, field) for text in texts]
     answers = [_ask(parquet, node, alternatives, groups) for alternatives in hashes]
     if as_json:
         rows = [

@@ -14,6 +14,7 @@ from pyparq.cli.output import Grid, count, emit, print_json, say, title
 from pyparq.cli.progress import Busy
 from pyparq.cli.sources import opened, plain_errors_of, source_of
 from pyparq.cli.upkeep import run_on_spark
+from pyparq.io.url import shown
 
 
 @click.command("verify")
@@ -92,13 +93,13 @@ def advise_command(file: str, rows: int, as_json: bool) -> None:
 
     with opened(file) as parquet, Busy("measuring") as busy:
         advice = advise(parquet, rows=rows, progress=lambda _: busy.step())
-    command = _command(file, advice.options)
+    command = _command(shown(file), advice.options)
     if as_json:
         for trial in advice.trials:
             trial.options = _named(trial.options)
-        print_json({"file": file, **asdict(advice), "command": command})
+        print_json({"file": shown(file), **asdict(advice), "command": command})
         return
-    title(f"{file}: measured on {count(advice.rows, 'row')}")
+    title(f"{shown(file)}: measured on {count(advice.rows, 'row')}")
     if not advice.trials:
         emit("  nothing to measure: the file has no rows or no columns")
         return

@@ -10,6 +10,7 @@ from pyparq.cli.options import ALL, COLUMNS, IGNORE_CASE, JSON, SOURCE
 from pyparq.cli.output import Grid, count, cut, emit, on_terminal, print_json, title
 from pyparq.cli.sources import opened_any, tree_of
 from pyparq.errors import SchemaError
+from pyparq.io.url import shown
 
 SHOWN = 200
 """Lines on a terminal before the rest needs ``--all``."""
@@ -34,7 +35,7 @@ def schema_command(file: str, columns: list[str], everything: bool, as_json: boo
         tree = tree_of(parquet)
         nodes = [tree.find(name) for name in columns] if columns else list(tree.root.children)
         if as_json:
-            print_json({"file": file, "columns": [_document(node) for node in nodes]})
+            print_json({"file": shown(file), "columns": [_document(node) for node in nodes]})
         else:
             _print(file, tree, nodes, everything)
 
@@ -50,7 +51,7 @@ def _print(file: str, tree: Any, nodes: list[Any], everything: bool) -> None:
             else:
                 grid.add(*_row(inner, depth, inner is node))
     columns, leaves = len(tree.root.children), len(tree.leaves)
-    title(f"{file}: {count(columns, 'column')}" + (f" with {leaves:,} leaves" if leaves != columns else ""))
+    title(f"{shown(file)}: {count(columns, 'column')}" + (f" with {leaves:,} leaves" if leaves != columns else ""))
     if grid.rows:
         grid.show()
     if left_out:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -62,6 +63,14 @@ class Node:
             names.append(node.name)
             node = node.parent
         return tuple(reversed(names))
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """What was not asked for yet stays so: the type of a damaged column is an error when somebody needs it."""
+        state = {}
+        for name in self.__slots__:
+            with suppress(AttributeError):
+                state[name] = Node.__dict__[name].__get__(self)
+        return None, state
 
     def in_variant(self) -> bool:
         """Whether the node lies below a group annotated with VARIANT. Its columns ``metadata`` and ``value`` have no

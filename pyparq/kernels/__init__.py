@@ -283,7 +283,5 @@ __all__ = [
     "xxh64_fixed",
 ]
 
-DOOR = (
-    "buffers",
-)
+DOOR = ("buffers",)
 """Modules of this package that other packages may use."""

@@ -105,6 +105,11 @@ def joined_rows(
             return None
         coded = tuple([c for k, c in enumerate(first) if _has_codes(leaves[c], table, k)])
         forms = [fields.leaf_set(first, named) for named in ((coded, ()) if coded else ((),))]
+        if reader.logger is not None:
+            names = ", ".join([leaves[column].dotted for column in first + others])
+            reader.logger.debug(
+                "%s: planned %d row groups together, columns %s: all pages", reader.file.name, len(selections), names
+            )
         question = Question(tested, outputs, projection.is_flat, limit)
         return list(_Job(reader, selections, question, table, forms, fields.leaf_set(others)).run())
     except ChecksumError:

@@ -20,7 +20,5 @@ from pyparq.spark.writing import write  # noqa: E402
 
 __all__ = ["add_indexes", "compact", "count", "index_dataset", "read", "register", "rewrite", "verify", "write"]
 
-DOOR = (
-    "session",
-)
+DOOR = ("session",)
 """Modules of this package that other packages may use."""

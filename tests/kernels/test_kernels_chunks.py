@@ -14,7 +14,6 @@ import pytest
 from pyparq import kernels
 from pyparq.api import read_table
 from pyparq.kernels import DecodedColumn, KernelError, LeafSpec
-from pyparq.read.decode import decoder as whole_chunks
 
 ROWS = 500
 
@@ -53,15 +52,14 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
     pq.write_table(table(), path, row_group_size=100, compression="snappy", write_page_checksum=False)
     calls: list[Call] = []
 
+    decode = kernels.decode_chunks
+
     def noted(*given: Any) -> Any:
         calls.append(Call(*given))
-        return kernels.decode_chunks(*given)
-
-    class Noting:
-        decode_chunks = staticmethod(noted)
+        return decode(*given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(whole_chunks, "kernels", Noting)
+        patched.setattr(kernels, "decode_chunks", noted)
         assert pa.table(read_table(path)).equals(table())
     (found,) = calls
     return found

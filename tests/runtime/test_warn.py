@@ -23,7 +23,8 @@ def damaged(tmp_path: Path) -> list[Path]:
     """Files whose OffsetIndexes of the first column are no Thrift."""
     paths = [tmp_path / f"{name}.parquet" for name in "ab"]
     for path in paths:
-        pyparq.write_table({"id": list(range(5000)), "s": [f"u{k}" for k in range(5000)]}, path, row_group_size=1000)
+        data = {"id": list(range(5000)), "s": [f"u{k}" for k in range(5000)]}
+        pyparq.write_table(data, path, row_group_size=1000, max_rows_per_page=200)
         raw = bytearray(path.read_bytes())
         with pyparq.ParquetFile(path) as file:
             at = file.metadata.raw.row_groups[0].columns[0].offset_index_offset
