@@ -85,12 +85,12 @@ def test_a_job_that_holds_a_lock_of_its_own_on_the_folder(lake: Path) -> None:
 
 STOPPED = """
 import os, signal, sys, pyparq
-from pyparq.datasets.write import commit
+from pyparq.datasets.write import commit, folder_commit
 def stop(step):
     if step == "recorded":
         print("held", flush=True)
         os.kill(os.getpid(), signal.SIGSTOP)
-commit.reached = stop
+commit.reached = folder_commit.reached = stop
 pyparq.write_dataset({"id": [5], "p": [1]}, sys.argv[1], mode="append", partition_cols="p")
 """
 

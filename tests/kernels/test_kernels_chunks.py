@@ -196,7 +196,9 @@ def test_some_rows(call: Call) -> None:
         groups = {row // 100 for row in wanted}
         starts = call.array("start").reshape(5, 4)
         read = [
-            (at, data) for at, data in call.given["read"] if any(at <= starts[g, 0] < at + len(data) for g in groups)
+            (at, data)
+            for at, data in call.given["read"]
+            if any(at <= start < at + len(data) for g in groups for start in starts[g])
         ]
         columns, facts, refusal = call.run(wanted=[words], read=read)
         assert refusal is None

@@ -253,13 +253,13 @@ def test_a_driver_that_is_killed_while_it_commits(spark: Any, ps: Any, tmp_path:
     """The commit of another process, killed at a step. The next write finishes it, or takes it away."""
     code = """
 import os, pickle, sys
-from pyparq.datasets.write import commit as committing
+from pyparq.datasets.write import commit as committing, folder_commit
 from pyparq.spark.writing import commit
 job, replies = pickle.load(open(sys.argv[1], "rb"))
 def reached(step):
     if step == sys.argv[2]:
         os.kill(os.getpid(), 9)
-committing.reached = reached
+committing.reached = folder_commit.reached = reached
 commit(job, replies)
 """
     import pyarrow as pa
