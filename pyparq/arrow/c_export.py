@@ -22,11 +22,6 @@ def field_capsule(field: Field) -> object:
     return ArrowField(field).capsule()
 
 
-def column_capsule(column: Column) -> object:
-    """The array of one column."""
-    return arrow_array(column)
-
-
 def batch_capsule(columns: Sequence[Column], num_rows: int) -> object:
     """A struct array with one child per column."""
     return arrow_array((columns, num_rows))

@@ -170,11 +170,6 @@ def _marked(error: Exception) -> Exception:
     return error
 
 
-def is_an_answer(error: Exception) -> bool:
-    """Whether the store has answered that the object is not there, or that access is refused."""
-    return isinstance(plain_error(error, ""), (FileNotFoundError, PermissionError))
-
-
 def plain_error(error: Exception, name: str) -> Exception:
     kind, text = type(error).__name__, str(error).partition("\n\nDebug source")[0].strip()
     if _NO_CREDENTIALS.search(text):  # whatever the answer was: it says nothing of the object

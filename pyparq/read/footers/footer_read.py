@@ -19,6 +19,18 @@ from pyparq.io.source import REMOTE_TAIL, versioned
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 
+MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
+
+TRAILER = 8
+"""Bytes behind the footer: its length, and the magic bytes."""
+
+LOCAL_TAIL, MANY_REMOTE_TAIL = 16 << 10, 48 << 10
+"""Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the
+footer of most files, and often page indexes or Bloom filters."""
+
+SMALL_FILE = 128 << 10
+"""A local file of up to this many bytes is read whole at once: a second read would take longer."""
+
 FEW = 8
 """Bytes of the request that asks whether a file has changed."""
 
@@ -54,19 +66,6 @@ def keep_footer(fetcher: Fetcher, size: int) -> None:
     if source is not None and identity is not None and source.tag is not None:
         fetcher.kept = KeptFile(source.size, source.tag, bytes(fetcher.tail[-size:]))
         keep_file(identity, fetcher.kept)
-
-
-MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
-
-TRAILER = 8
-"""Bytes behind the footer: its length, and the magic bytes."""
-
-LOCAL_TAIL, MANY_REMOTE_TAIL = 16 << 10, 48 << 10
-"""Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the
-footer of most files, and often page indexes or Bloom filters."""
-
-SMALL_FILE = 128 << 10
-"""A local file of up to this many bytes is read whole at once: a second read would take longer."""
 
 
 def read_footer(
