@@ -26,8 +26,8 @@ def read_parquet(
 ) -> Any:
     """A DataFrame of a file, a folder, a URL or a file object, as ``pandas.read_parquet`` returns it.
 
-    ``columns``: names; the index of pandas comes too. ``filters``: tuples as in :func:`pyparq.read_table`; rows that do
-    not match are not read. ``storage_options``: for the file system of a URL. ``dtype_backend``: ``"numpy_nullable"``
+    ``columns``: names; the index of pandas comes too. ``filters``: tuples as in pandas; rows that do not match
+    are not read. ``storage_options``: for the file system of a URL. ``dtype_backend``: ``"numpy_nullable"``
     or ``"pyarrow"``; numpy's types by default. ``options``: those of :func:`pyparq.parquet.read_table`.
 
     Raises :class:`pyparq.UnsupportedError` without pandas or pyarrow, which makes pandas' frames.

@@ -5,7 +5,8 @@ pyarrow's tuples are ``[("a", "=", 1), ("b", ">", 2)]``, or lists of such lists 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import FilterError
@@ -26,6 +27,14 @@ TUPLE_OPERATORS = ("=", *OPERATORS, "in", "not in")
 _FORM = 'filters are an expression over col(...), or tuples [("column", "op", value), ...]'
 
 
+@dataclass(frozen=True, slots=True)
+class ArrowTuples:
+    """Lists of tuples with the meaning that they have in ``pyarrow.parquet``: the OR of each list's AND. In
+    :func:`pyparq.read_table` a bare list has pyparq's meaning."""
+
+    groups: Sequence[Sequence[tuple[Any, str, Any]]]
+
+
 def as_expression(
     filters: Any, tree: Callable[[], SchemaTree], table: Callable[[], Table] | None = None
 ) -> Expression | None:
@@ -37,6 +46,8 @@ def as_expression(
     """
     if isinstance(filters, Expression):
         return filters._condition()
+    if isinstance(filters, ArrowTuples):
+        return pyarrow_expressions.of_tuples(filters.groups, tree())
     if isinstance(filters, str):
         try:
             return sql_text.parse_where(filters, tree())

@@ -12,6 +12,7 @@ filters made here say so.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -80,6 +81,26 @@ def as_expression(expression: Any, tree: SchemaTree) -> Expression:
     return found
 
 
+def of_tuples(groups: Sequence[Sequence[tuple[Any, str, Any]]], tree: SchemaTree) -> Expression:
+    """The filter that pyarrow makes of lists of tuples. pyarrow itself is not needed.
+
+    Raises :class:`FilterError` for lists that only pyarrow can test: they hold NaN, values of
+    several types, or a zero for a column of floats.
+    """
+    condition = _joined("or", tuple(_joined("and", tuple(_test(*test) for test in group)) for group in groups))
+    found = _TupleBuilder(tree).condition(condition)
+    assert found is not None
+    return found
+
+
+def _test(name: Any, operator: str, value: Any) -> Condition:
+    column = Attribute(tuple(name) if isinstance(name, (list, tuple)) else name)
+    if operator not in ("in", "not in"):
+        return Call("==" if operator == "=" else operator, (column, Literal(value)))
+    found = Call("is_in", (column, Literal({"value_set": value, "null_matching_behavior": _NULLS_MATCH})))
+    return found if operator == "in" else Call("not", (found,))
+
+
 def _stored(expression: Any) -> tuple[list[tuple[str, str]], list[Any]]:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -134,6 +155,8 @@ def _joined(name: str, arguments: tuple[Condition, ...]) -> Call:
 
 _ARITHMETIC = ("+", "-", "*", "negate_checked")
 _FUNCTIONS = (*PARTS, "length")
+_NULLS_MATCH = 0
+"""Of ``null_matching_behavior``: a null is found among nulls. What ``isin`` does unless it is told otherwise."""
 
 
 class _Builder(Builder):
@@ -219,7 +242,7 @@ class _Builder(Builder):
         if not isinstance(left, ColumnRef):
             return Compare(left, op, right)
         if self._has_floats(left) and _is_decimal(right):
-            right = float(right.as_py())
+            right = float(right if isinstance(right, Decimal) else right.as_py())
         found: Expression = Compare(left, op, right)
         if self._has_floats(left) and op in (">", ">="):
             return AllOf((found, Not(IsNan(left))))
@@ -258,6 +281,18 @@ class _Builder(Builder):
         return IsNull(column)
 
 
+class _TupleBuilder(_Builder):
+    """What pyarrow means by a list of tuples."""
+
+    def _is_in(self, tested: Condition, given: Condition) -> Expression:
+        values = given.value["value_set"]  # type: ignore[union-attr]
+        if self._kind(self._column(tested).path) in FLOAT_TYPES and 0 in values:
+            raise FilterError("a zero in a list is not equal to -0.0 in pyarrow, and equal to it elsewhere")
+        if len({type(value) for value in values if value is not None}) > 1:
+            raise FilterError("pyarrow makes one type of the values in a list: give values of one type")
+        return super()._is_in(tested, given)
+
+
 def _shown(node: Condition) -> str:
     if isinstance(node, Call):
         return f"{node.name}({', '.join(map(_shown, node.arguments))})"
@@ -271,4 +306,4 @@ def _is_nan(value: Any) -> bool:
 
 
 def _is_decimal(value: Any) -> bool:
-    return hasattr(value, "as_py") and str(value.type).startswith("decimal")
+    return isinstance(value, Decimal) or (hasattr(value, "as_py") and str(value.type).startswith("decimal"))

@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any
 
 from pyparq.errors import OptionError
+from pyparq.filters.given import ArrowTuples
 from pyparq.io.locations import StorageOptions
 from pyparq.io.locations import located as on_system
 from pyparq.limits import Limits
@@ -133,9 +134,10 @@ def is_expression(filters: Any) -> bool:
     return type(filters).__module__.startswith("pyarrow")
 
 
-def checked(filters: Any) -> Any:
-    """Lists of tuples, as pyarrow allows them. Raises :class:`ValueError` for others."""
-    if filters is None or is_expression(filters):
+def given_filters(filters: Any) -> Any:
+    """Lists of tuples, as pyarrow allows them and with its meaning. Raises :class:`ValueError` for others. pyarrow's
+    expressions stay as they are."""
+    if filters is None or is_expression(filters) or isinstance(filters, ArrowTuples):
         return filters
     if not filters or not isinstance(filters, (list, tuple)):
         raise ValueError("Malformed filters: a list of tuples is needed, or a list of such lists")
@@ -146,7 +148,7 @@ def checked(filters: Any) -> Any:
                 raise ValueError(f"Malformed filters: {test!r} is not (column, operator, value)")
             _check(*test)
     # Text as a collection stands for its letters, as in pyarrow.
-    return [[(n, op, list(v) if op in ("in", "not in") else v) for n, op, v in group] for group in groups]
+    return ArrowTuples([[(n, op, list(v) if op in ("in", "not in") else v) for n, op, v in group] for group in groups])
 
 
 def _check(name: Any, operator: str, value: Any) -> None:
@@ -167,9 +169,10 @@ def filters_to_expression(filters: Any) -> Any:
     """
     import pyarrow.compute as pc
 
-    if is_expression(filters):
-        return filters
-    groups = [[_expression(pc.field(name), *test) for name, *test in group] for group in checked(filters)]
+    given = given_filters(filters)
+    if is_expression(given):
+        return given
+    groups = [[_expression(pc.field(name), *test) for name, *test in group] for group in given.groups]
     return reduce(compare.or_, [reduce(compare.and_, group) for group in groups])
 
 

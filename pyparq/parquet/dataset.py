@@ -11,8 +11,8 @@ from pyparq.errors import FilterError
 from pyparq.parquet.arguments import (
     check_source,
     check_tuning,
-    checked,
-    is_expression,
+    filters_to_expression,
+    given_filters,
     is_folder,
     located,
     read_options,
@@ -61,7 +61,7 @@ class ParquetDataset:
         **tuning: Any,
     ) -> None:
         check_tuning("ParquetDataset", tuning)
-        self._filters = checked(filters)
+        self._filters = given_filters(filters)
         self._given_schema = schema
         self._filesystem = filesystem
         check_source(path_or_paths, buffer_size)
@@ -187,11 +187,10 @@ class ParquetDataset:
         try:
             return self._read_by(wanted, self._filters, None)
         except FilterError:
-            if not is_expression(self._filters):
+            if not has_pyarrow():
                 raise
-            return self._read_by(
-                wanted, None, self._filters
-            )  # a part that pyparq does not know: pyarrow tests the rows
+            # A part that pyparq does not know: pyarrow tests the rows.
+            return self._read_by(wanted, None, filters_to_expression(self._filters))
 
     def _read_by(self, wanted: list[str] | None, own_filters: Any, later: Any) -> Any:
         """The rows that pyparq's filter and then pyarrow's expression leave."""

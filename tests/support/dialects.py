@@ -14,10 +14,12 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet
 from question_oracle import right_rows
 from questions import FLOATS, Dialect, Difference, Question, Unsaid, columns, literals, parts, stored, table
 
 import pyparq
+import pyparq.parquet
 import pyparq.polars
 from pyparq import FilterError, col
 
@@ -224,6 +226,23 @@ class PyArrow(_Objects):
         return super()._operation(op, operands)
 
 
+class PyArrowTuples(Tuples):
+    """Tuples as ``pyarrow.parquet`` and ``pyparq.parquet`` take them."""
+
+    name = "pyarrow-tuples"
+
+    def right(self, question: Question, said: Any) -> list[int]:
+        answer: list[int] = table().filter(pyarrow.parquet.filters_to_expression(said))["n"].to_pylist()
+        return answer
+
+    def found(self, said: Any) -> list[int]:
+        try:
+            answer: list[int] = pyparq.parquet.read_table(stored(), columns=["n"], filters=said)["n"].to_pylist()
+        except (pa.ArrowException, OverflowError) as error:
+            raise FilterError(str(error)) from error
+        return answer
+
+
 class Polars(_Objects):
     name = "polars"
 
@@ -271,7 +290,7 @@ class PolarsLazy(Polars):
         return one
 
 
-DIALECTS: tuple[Dialect, ...] = (Col(), Tuples(), Sql(), PyArrow(), Polars(), PolarsLazy())
+DIALECTS: tuple[Dialect, ...] = (Col(), Tuples(), Sql(), PyArrow(), PyArrowTuples(), Polars(), PolarsLazy())
 """Another dialect (Spark's) is one more class, and the same questions are put to it."""
 
 
@@ -338,13 +357,18 @@ DIFFERENCES = (
     Difference("DuckDB reads a list with a double as doubles", ("sql",), _has_doubles_beside_narrow, False),
     Difference("pyarrow finds -0.0 and 0.0 in lists by their bits", ("pyarrow",), _has_zero_in_list, False),
     # a dialect beside the others
-    Difference("NaN is above no number in pyarrow", ("pyarrow",), _has_floats, True),
-    Difference("a null is in no list in pyarrow, and not unknown", ("pyarrow",), _has_list, True),
+    Difference("NaN is above no number in pyarrow", ("pyarrow", "pyarrow-tuples"), _has_floats, True),
+    Difference("a null is in no list in pyarrow, and not unknown", ("pyarrow", "pyarrow-tuples"), _has_list, True),
     Difference(
         "a null in a list changes nothing in polars, and an empty list is unknown to nulls",
         ("polars",),
         _has_null_in_list,
         True,
     ),
-    Difference("literals take the type of the column", ("sql", "polars", "pyarrow"), _has_inexact_literals, True),
+    Difference(
+        "literals take the type of the column",
+        ("sql", "polars", "pyarrow", "pyarrow-tuples"),
+        _has_inexact_literals,
+        True,
+    ),
 )
