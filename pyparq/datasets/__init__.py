@@ -26,6 +26,7 @@ DOOR = (
     "write.folder_commit",
     "write.job_sources",
     "write.partition_split",
+    "write.rolling_files",
     "write.store_commit",
     "write.targets",
     "write.write_dataset",

@@ -206,6 +206,19 @@ NONE = Partitions((), (), np.zeros(0, np.int64))
 class HiveFolders:
     """Folders called ``name=value`` whose types follow other rules, for example Spark's."""
 
+    above = False
+    """Whether folders above the root are partitions, too."""
+    by_file = False
+    """Whether files of one folder may have different values."""
+
+    def values(self, file: DataFile, spelling: dict[str, str] | None) -> dict[str, str | None]:
+        """The texts of one file by name. ``spelling``: that of names in lower case; ``None`` if case matters."""
+        return _hive_row(file, file.above if self.above else (), spelling)
+
+    def names(self, rows: Sequence[Mapping[str, Any]], files: Sequence[DataFile]) -> list[str]:
+        """The partition columns. ``rows``: the texts of all folders, ``files``: one file of each."""
+        return _common_names(rows, files)
+
     def column(self, name: str, texts: Sequence[str | None]) -> Column:
         """The values of a column from their texts. ``None`` is null."""
         raise NotImplementedError
@@ -228,19 +241,23 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
         return Partitions((), (), np.zeros(len(files), np.int64))
     declared, plain = _declared(partitioning)
     spelling = None if case_sensitive else {name.lower(): name for name in declared}
-    follows_others = isinstance(partitioning, HiveFolders)
+    rules = partitioning if isinstance(partitioning, HiveFolders) else None
     of_folders: dict[_Folders, dict[str, str | None]] = {}
     first: dict[_Folders, DataFile] = {}
     for file in files:
-        key = file.above, file.folders
+        key = _folders_of(file, rules)
         if key not in of_folders:
             _check_text(file)
             first[key] = file
-            above = () if follows_others else file.above
-            of_folders[key] = _plain_values(file, plain) if plain is not None else _hive_row(file, above, spelling)
-            if declared and plain is None:
+            if rules is not None:
+                of_folders[key] = rules.values(file, spelling)
+            elif plain is not None:
+                of_folders[key] = _plain_values(file, plain)
+            else:
+                of_folders[key] = _hive_row(file, file.above, spelling)
                 _check_spelling(of_folders[key], declared, file)
-    names = list(declared) or plain or _common_names(list(of_folders.values()), list(first.values()))
+    found = list(of_folders.values()), list(first.values())
+    names = rules.names(*found) if rules is not None else list(declared) or plain or _common_names(*found)
     if not names:
         return Partitions((), (), np.zeros(len(files), np.int64))
     seen: dict[tuple[str | None, ...], int] = {}
@@ -248,16 +265,21 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
         folders: seen.setdefault(tuple(row.get(name) for name in names), len(seen))
         for folders, row in of_folders.items()
     }
-    of_file = np.array([numbers[file.above, file.folders] for file in files], np.int64)
+    of_file = np.array([numbers[_folders_of(file, rules)] for file in files], np.int64)
     combinations = list(seen)
     fields, columns = [], []
     for k, name in enumerate(names):
         texts = [values[k] for values in combinations]
-        own = partitioning.column(name, texts) if isinstance(partitioning, HiveFolders) else None
+        own = None if rules is None else rules.column(name, texts)
         column = _column(name, texts, declared.get(name)) if own is None else own
         fields.append(Field(name, column.type, True))
         columns.append(column)
     return Partitions(tuple(fields), tuple(columns), of_file)
+
+
+def _folders_of(file: DataFile, rules: HiveFolders | None) -> _Folders:
+    """What the values of a file are found in."""
+    return file.above, (*file.folders, file.name) if rules is not None and rules.by_file else file.folders
 
 
 def _declared(partitioning: Any) -> tuple[dict[str, DataType | None], list[str] | None]:

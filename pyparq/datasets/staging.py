@@ -54,7 +54,7 @@ class Staging:
     folder: str
     """The staging folder."""
     mode: str
-    """``"error"``, ``"append"``, ``"overwrite"`` or ``"overwrite_partitions"``."""
+    """``"error"``, ``"append"``, ``"overwrite"``, ``"overwrite_partitions"`` or ``"overwrite_files"``."""
     made: tuple[str, ...] = ()
     """Folders that this write has made, innermost first. They are removed if the write is given up."""
     detached: bool = False

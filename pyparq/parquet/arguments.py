@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator as compare
 import os
+from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -56,11 +57,20 @@ def is_folder(where: Any) -> bool:
     return isinstance(where, (str, bytes)) and os.path.isdir(where)
 
 
+def files_in(folder: str, ignored: Sequence[str]) -> list[str]:
+    """All files below a folder, but for those with a name on their way that begins with one of ``ignored``."""
+    found, prefixes = list[str](), tuple(ignored)
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith(prefixes))
+        found += [os.path.join(place, name) for name in sorted(names) if not name.startswith(prefixes)]
+    return found
+
+
 # ---- options
 
 _TUNING_OF_READS = {
     "memory_map", "buffer_size", "pre_buffer", "thrift_string_size_limit", "thrift_container_size_limit", "metadata",
-    "common_metadata", "ignore_prefixes",
+    "common_metadata",
 }  # fmt: skip
 """Arguments of reads that only tune pyarrow, or tell it what pyparq finds itself."""
 
@@ -99,8 +109,12 @@ _SAME = {
 _RENAMED = {"encryption_properties": "encryption", "use_deprecated_int96_timestamps": "int96_timestamps"}
 
 
-def write_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Options of :class:`pyparq.WriteOptions` for pyarrow's arguments of a writer.
+class _UnknownArgument(OptionError, TypeError):
+    """An argument that pyarrow does not have either."""
+
+
+def write_options(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Options of :class:`pyparq.WriteOptions` for pyarrow's arguments of a writer. ``names``: of the columns.
 
     Raises :class:`OptionError` for unknown ones.
     """
@@ -110,6 +124,8 @@ def write_options(given: dict[str, Any]) -> dict[str, Any]:
     for name in ("dictionary_pagesize_limit", "data_page_size", "max_rows_per_page"):
         if not isinstance(left.get(name), (int, type(None))):
             raise TypeError(f"{name} must be a number, not {left[name]!r}")
+    if "compression" in left:
+        left["compression"] = _codecs(left["compression"], names)
     codec = str(left.get("compression", "")).lower()
     if codec.startswith("lz4"):
         left.pop("compression_level", None)  # pyarrow takes it
@@ -122,8 +138,16 @@ def write_options(given: dict[str, Any]) -> dict[str, Any]:
     }
     unknown = left.keys() - _SAME - _RENAMED.keys()
     if unknown:
-        raise OptionError(f"unexpected keyword argument {min(unknown)!r}")
+        raise _UnknownArgument(f"unexpected keyword argument {min(unknown)!r}")
     return made | {_RENAMED.get(name, name): value for name, value in left.items() if value is not None}
+
+
+def _codecs(given: Any, names: Sequence[str]) -> Any:
+    """``None`` is no compression. So have columns that a dict does not name."""
+    if isinstance(given, dict):
+        others = {(name,): "none" for name in names if name not in given}
+        return others | {name: codec or "none" for name, codec in given.items()}
+    return "none" if given is None else given
 
 
 # ---- filters

@@ -148,6 +148,31 @@ def _changed(type_: Any, binary_type: Any, list_type: Any) -> Any:
     return type_
 
 
+def without_dictionaries(schema: Any) -> Any:
+    """pyarrow's schema with the types of values in place of dictionaries; any other schema as it is."""
+    if not has_pyarrow():
+        return schema
+    import pyarrow as pa
+
+    if not isinstance(schema, pa.Schema) or not any(map(pa.types.is_dictionary, schema.types)):
+        return schema
+    values = [field.with_type(getattr(field.type, "value_type", field.type)) if pa.types.is_dictionary(field.type)
+              else field for field in schema]  # fmt: skip
+    return pa.schema(values, schema.metadata)
+
+
+def with_dictionaries(table: Any, schema: Any) -> Any:
+    """The table with the dictionaries of ``schema``, which was read without them."""
+    import pyarrow as pa
+
+    for place, name in enumerate(table.column_names):
+        type_ = schema.field(name).type
+        if pa.types.is_dictionary(type_) and not pa.types.is_dictionary(table.column(place).type):
+            column = table.column(place).dictionary_encode().cast(type_)
+            table = table.set_column(place, table.schema.field(place).with_type(type_), column)
+    return table
+
+
 # ---- data as pyarrow stores it
 
 _UNFIT = re.compile(r"[ ,;{}()\n\t=]")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.errors import FilterError
 from pyparq.parquet.arguments import (
     check_source,
     check_tuning,
+    files_in,
     filters_to_expression,
     given_filters,
     is_folder,
@@ -25,9 +27,12 @@ from pyparq.parquet.arrow import (
     schema_with_types,
     table_of,
     types_for,
+    with_dictionaries,
     with_types,
+    without_dictionaries,
 )
 from pyparq.parquet.file import ParquetFile, known_columns, text_columns
+from pyparq.parquet.partitioning import folder_rules
 from pyparq.read.file import ParquetFile as OwnFile
 
 
@@ -41,6 +46,18 @@ class ParquetDataset:
         table = pq.ParquetDataset("flights/", filters=[("month", "=", 2)]).read(columns=["flight"])
     """
 
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        made = super().__new__(cls)
+        made._arguments = arguments, options
+        return made
+
+    def __reduce__(self) -> Any:
+        """The arguments: the files are opened again where it is unpickled."""
+        arguments, options = self._arguments
+        return partial(type(self), **options), arguments
+
+    _arguments: tuple[tuple[Any, ...], dict[str, Any]]
+
     def __init__(
         self,
         path_or_paths: Any,
@@ -51,6 +68,7 @@ class ParquetDataset:
         read_dictionary: Sequence[str] | None = None,
         binary_type: Any = None,
         list_type: Any = None,
+        ignore_prefixes: Sequence[str] | None = None,
         partitioning: Any = "hive",
         coerce_int96_timestamp_unit: str | None = None,
         decryption_properties: Any = None,
@@ -62,7 +80,7 @@ class ParquetDataset:
     ) -> None:
         check_tuning("ParquetDataset", tuning)
         self._filters = given_filters(filters)
-        self._given_schema = schema
+        self._given_schema, self._ignored = schema, ignore_prefixes
         self._filesystem = filesystem
         check_source(path_or_paths, buffer_size)
         self._types = binary_type, list_type, arrow_extensions_enabled
@@ -70,7 +88,7 @@ class ParquetDataset:
         self._dictionaries = list(read_dictionary or ())
         self._place, self._storage = located(path_or_paths, filesystem)
         self._options = read_options(coerce_int96_timestamp_unit, decryption_properties, schema_depth_limit)
-        self._partitioning = _partitioning(partitioning, self._place)
+        self._partitioning = partitioning
         if isinstance(self._place, (list, tuple)) and len(self._place) == 1:
             self._place = self._place[0]
         with arrow_errors():
@@ -91,12 +109,17 @@ class ParquetDataset:
         )  # fmt: skip
 
     def _many_files(self) -> Dataset:
-        given = {"partitioning": self._partitioning, "storage_options": self._storage}
+        place: Any = self._place
+        root: str | None = None
+        if is_folder(place) and self._ignored is not None:
+            place, root = files_in(place, self._ignored), place
+        rules = folder_rules(self._partitioning, self._place, has_pyarrow() and self._given_schema is None, root)
+        given = {"partitioning": rules, "storage_options": self._storage}
         if self._dictionaries:
-            whole = Dataset(self._place, **given)
+            whole = Dataset(place, **given)
             first = files_of(whole).open(0) if whole.files else None
             self._options["read_dictionary"] = [] if first is None else text_columns(first.tree, self._dictionaries)
-        return Dataset(self._place, schema=self._given_schema, **given, **self._options)
+        return Dataset(place, schema=without_dictionaries(self._given_schema), **given, **self._options)
 
     # ---- schema and files
 
@@ -105,8 +128,7 @@ class ParquetDataset:
         """pyarrow's schema of the table that :meth:`read` returns."""
         if self._one is not None:
             return self._one.schema_arrow
-        schema = self._in_dictionaries(schema_of(self._folder.schema))
-        return schema_with_types(schema, *types_for(self._metadata(), *self._types))
+        return schema_with_types(schema_of(self._folder.schema), *types_for(self._metadata(), *self._types))
 
     @property
     def files(self) -> list[str]:
@@ -118,10 +140,14 @@ class ParquetDataset:
     @property
     def fragments(self) -> list[Any]:
         """pyarrow's fragments of the files, for use with :mod:`pyarrow.dataset`."""
+        return list(self._dataset.get_fragments())
+
+    @property
+    def _dataset(self) -> Any:
+        """pyarrow's dataset of the files, which some programs reach for. pyarrow reads it."""
         import pyarrow.dataset as ds
 
-        made = ds.dataset(self.files, format="parquet", partitioning=None)
-        return list(made.get_fragments())
+        return ds.dataset(self.files, format="parquet", partitioning=self._partitioning, schema=self._given_schema)
 
     @property
     def filesystem(self) -> Any:
@@ -207,27 +233,9 @@ class ParquetDataset:
     def _finished(self, table: Any) -> Any:
         if not has_pyarrow():
             return table
-        if self._one is None:
-            schema = table.schema
-            wanted = self._in_dictionaries(schema)
-            table = table if wanted is schema else _encoded(table, wanted)
+        if without_dictionaries(self._given_schema) is not self._given_schema:
+            table = with_dictionaries(table, self._given_schema)
         return with_types(table, *types_for(self._metadata(), *self._types))
-
-    def _in_dictionaries(self, schema: Any) -> Any:
-        """The schema with partition columns as pyarrow has them: dictionaries of text or of int32."""
-        names = set(self._folder.partitions.names) if self._given_schema is None else set()
-        if not names or not has_pyarrow() or self._partitioning is None:
-            return schema
-        import pyarrow as pa
-
-        fields = []
-        for field in schema:
-            type_ = field.type
-            if field.name in names and not pa.types.is_dictionary(type_):
-                value = pa.int32() if pa.types.is_integer(type_) else pa.string()
-                field = field.with_type(pa.dictionary(pa.int32(), value)).with_nullable(True)
-            fields.append(field)
-        return pa.schema(fields, schema.metadata)
 
 
 def _selected(table: Any, wanted: Sequence[str]) -> Any:
@@ -249,16 +257,6 @@ def _selected(table: Any, wanted: Sequence[str]) -> Any:
     return pa.table(columns, names=names).replace_schema_metadata(table.schema.metadata)
 
 
-def _encoded(table: Any, schema: Any) -> Any:
-    import pyarrow as pa
-
-    columns = [
-        column if column.type == field.type else column.cast(field.type.value_type).dictionary_encode().cast(field.type)
-        for column, field in zip(table.columns, schema, strict=True)
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
 def _all_known(tree: Any, wanted: Sequence[str]) -> Any:
     """The columns in the order of ``wanted``. Raises what an unknown one raises."""
     if all((name,) in {(child.name,) for child in tree.root.children} for name in wanted):
@@ -266,31 +264,6 @@ def _all_known(tree: Any, wanted: Sequence[str]) -> Any:
     for name in wanted:
         tree.find(name)
     return known_columns(tree, wanted)
-
-
-def _partitioning(given: Any, place: Any) -> Any:
-    """pyarrow's partitioning as pyparq's. A factory of pyarrow's looks at the folders."""
-    if given is None or isinstance(given, (str, list)):
-        return given
-    schema = getattr(given, "schema", None)
-    if schema is None and isinstance(place, str) and type(given).__module__.startswith("pyarrow"):
-        schema = _inspected(given, place)
-    kind = getattr(given, "type_name", type(given).__name__)
-    if schema is not None and kind in ("directory", "DirectoryPartitioning"):
-        return [field.name for field in schema]
-    if schema is not None:
-        return {field.name: field.type for field in schema}
-    return "hive"
-
-
-def _inspected(factory: Any, place: str) -> Any:
-    """The partition columns that a factory of pyarrow's finds in the folders."""
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-    own = set(Dataset(place, partitioning=None).schema.names)
-    whole = ds.dataset(place, format="parquet", partitioning=factory).schema
-    return pa.schema([field for field in whole if field.name not in own])
 
 
 @arrow_errors()

@@ -101,6 +101,7 @@ class ParquetFile:
             self._metadata = FileMetaData(found.raw, found.serialized_size)
         return self._metadata
 
+    reader = property(lambda self: self)
     schema = property(lambda self: self.metadata.schema)
     num_row_groups = property(lambda self: self._own.num_row_groups)
 
@@ -116,7 +117,7 @@ class ParquetFile:
         """The columns that the file has of these. Other names are passed over, as pyarrow does."""
         if columns is None:
             return None
-        wanted: list[str] = list(columns)
+        wanted: list[str] = [name for name in columns if name is not None]
         if use_pandas_metadata:
             wanted += [name for name in index_columns(self._own.key_value_metadata) if name not in wanted]
         return known_columns(self._own.schema, wanted)
@@ -184,20 +185,23 @@ def text_columns(tree: Any, wanted: Sequence[str]) -> list[ColumnName]:
 
 
 def known_columns(tree: Any, wanted: Sequence[str]) -> list[ColumnName]:
-    """The leaves that the names stand for, in the order of the file: columns, or paths as ``path_in_schema`` has them.
+    """The leaves that the names stand for: columns, or paths as ``path_in_schema`` has them. Columns are in the order
+    of the names, and the leaves of one column in that of the file.
 
     A name stands for all leaves below it. Names that the file does not have are passed over.
     """
-    asked = {tuple(name.split(".")) for name in wanted} | {(name,) for name in wanted}
-    found: list[ColumnName] = []
+    asked: dict[tuple[str, ...], int] = {}
+    for place, name in enumerate(wanted):
+        asked.setdefault((name,), place)
+        asked.setdefault(tuple(name.split(".")), place)
+    found: list[tuple[int, list[ColumnName]]] = []
     for child in tree.root.children:
-        if (child.name,) in asked:
-            found.append((child.name,))
-            continue
-        found += [
-            leaf.path for leaf in child.leaves() if any(leaf.path[:k] in asked for k in range(1, len(leaf.path) + 1))
-        ]
-    return found
+        paths = [(child.name,)] if (child.name,) in asked else [leaf.path for leaf in child.leaves()]
+        places = {path: [asked[path[:k]] for k in range(1, len(path) + 1) if path[:k] in asked] for path in paths}
+        named = [path for path in paths if places[path]]
+        if named:
+            found.append((min(min(places[path]) for path in named), [*named]))
+    return [path for _, paths in sorted(found, key=lambda column: column[0]) for path in paths]
 
 
 @arrow_errors()

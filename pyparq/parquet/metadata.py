@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy, deepcopy
-from decimal import Context, Decimal
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
-from pyparq.arrow.column import Column
 from pyparq.format import ttypes as tt
 from pyparq.format.compression import codec_name, encoding_name
-from pyparq.format.leaf_values import from_plain_bytes
 from pyparq.format.order import Order, order_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.thrift_codec import deserialize, serialize
-from pyparq.format.types import LeafType, Physical, arrow_type
-from pyparq.index.statistics import bounds_from_statistics
 from pyparq.io.sink import open_sink
 from pyparq.options import ReadOptions
 from pyparq.parquet.arguments import located
-from pyparq.parquet.schema import ParquetSchema
-from pyparq.read.decode.arrow_columns import fixed_buffer
+from pyparq.parquet.schema import ColumnSchema, ParquetSchema
+from pyparq.read.footers.chunk_statistics import ChunkStatistics
 from pyparq.read.footers.footer_read import MAGIC
 from pyparq.read.footers.schemas import FileFields, to_bytes
 from pyparq.runtime.text import printable
@@ -59,61 +52,18 @@ class _Part:
 
 # ---- statistics
 
-_EXACT = Context(prec=100)
-_NUMBERS = {Physical.INT32: "<i4", Physical.INT64: "<i8", Physical.FLOAT: "<f4", Physical.DOUBLE: "<f8"}
 
-
-def python_value(raw: bytes, leaf: LeafType) -> Any:
-    """The Python object of one value in the PLAIN encoding, without a length before it."""
-    if leaf.kind == "decimal" and leaf.physical in (Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY):
-        return _EXACT.scaleb(Decimal(int.from_bytes(raw, "big", signed=True)), -leaf.scale)
-    if leaf.is_binary:
-        return raw.decode("utf-8", "replace") if leaf.is_text else raw
-    if leaf.physical == Physical.BOOLEAN:
-        return bool(raw[0])
-    if leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY and leaf.kind != "float":
-        return raw
-    values = from_plain_bytes(np.frombuffer(raw, np.uint8), 1, leaf)
-    buffer, _ = fixed_buffer(values, leaf)
-    return Column(arrow_type(leaf), 1, None, (np.asarray(buffer),), 0).to_pylist()[0]
-
-
-def _physical_value(raw: bytes, leaf: LeafType) -> Any:
-    """The value without its logical type: an int for INT32 and INT64, bytes for byte arrays."""
-    if leaf.physical == Physical.BOOLEAN:
-        return bool(raw[0])
-    return np.frombuffer(raw, _NUMBERS[leaf.physical])[0].item() if leaf.physical in _NUMBERS else raw
-
-
-class Statistics(_Part):
+class Statistics(_Part, ChunkStatistics):
     """Statistics of one column chunk, as far as they can be trusted. What is not known is ``None``."""
 
     _shown = ("has_min_max", "min", "max", "null_count", "distinct_count", "num_values", "physical_type")
 
-    def __init__(self, leaf: LeafType, meta: Any, order: Order, created_by: str | None) -> None:
-        """``meta``: the footer's ColumnMetaData, with ``statistics``."""
-        self._leaf, self._raw = leaf, meta.statistics
-        self.num_values = int(meta.num_values) - int(self._raw.null_count or 0)
-        self.has_min_max = bool(bounds_from_statistics(leaf, meta, order, created_by).has_bounds[0])
+    def __init__(self, node: Node, meta: Any, order: Order, created_by: str | None) -> None:
+        super().__init__(node.type, meta, order, created_by)
+        self._schema = ColumnSchema(node)
 
-    def _bound(self, which: str, convert: Any) -> Any:
-        """The smallest or largest value, as a Python object by ``convert``."""
-        if not self.has_min_max:
-            return None
-        stored = getattr(self._raw, f"{which}_value")
-        return convert(getattr(self._raw, which) if stored is None else stored, self._leaf)
-
-    has_null_count = property(lambda self: self._raw.null_count is not None)
-    null_count = property(lambda self: self._raw.null_count)
-    has_distinct_count = property(lambda self: self._raw.distinct_count is not None)
-    distinct_count = property(lambda self: self._raw.distinct_count)
-    min = property(lambda self: self._bound("min", python_value))
-    max = property(lambda self: self._bound("max", python_value))
-    min_raw = property(lambda self: self._bound("min", _physical_value))
-    max_raw = property(lambda self: self._bound("max", _physical_value))
-    is_min_exact = property(lambda self: self._raw.is_min_value_exact)
-    is_max_exact = property(lambda self: self._raw.is_max_value_exact)
-    physical_type = property(lambda self: self._leaf.physical.name)
+    logical_type = property(lambda self: self._schema.logical_type)
+    converted_type = property(lambda self: self._schema.converted_type)
 
     def equals(self, other: object) -> bool:
         return self == other
@@ -236,7 +186,7 @@ class ColumnChunkMetaData(_Part):
         if self._meta.statistics is None:
             return None
         parent = self._parent
-        return Statistics(self._node.type, self._meta, parent._order(self._node), parent.created_by or None)
+        return Statistics(self._node, self._meta, parent._order(self._node), parent.created_by or None)
 
     @property
     def geo_statistics(self) -> GeoStatistics | None:
@@ -250,7 +200,12 @@ class ColumnChunkMetaData(_Part):
         return "LZ4" if name == "LZ4_RAW" else name  # as pyarrow calls it
 
     def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "statistics": self.statistics.to_dict() if self.statistics is not None else None}
+        statistics, boxes = self.statistics, self.geo_statistics
+        return {
+            **super().to_dict(),
+            "statistics": None if statistics is None else statistics.to_dict(),
+            "geo_statistics": None if boxes is None else boxes.to_dict(),
+        }
 
 
 class RowGroupMetaData(_Part):

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import os
 from types import SimpleNamespace, TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from pyparq.datasets.write.write_dataset import write_dataset
+from pyparq.datasets.write.partition_split import SPARK_NAMES
+from pyparq.datasets.write.rolling_files import FileLimits
+from pyparq.datasets.write.write_dataset import write_folder
 from pyparq.errors import OptionError
 from pyparq.format.thrift_codec import serialize
 from pyparq.parquet.arguments import located, write_options
 from pyparq.parquet.arrow import arrow_errors, converted, has_pyarrow, written_schema
 from pyparq.parquet.file import read_metadata
 from pyparq.parquet.metadata import FileMetaData
+from pyparq.parquet.partitioning import ArrowNames, names_of
 from pyparq.write.file import ParquetWriter as OwnWriter
+
+if TYPE_CHECKING:
+    from pyparq.arguments import WriteArguments
 
 _MOST_ROWS = 64 << 20
 _USUAL_ROWS = 1 << 20
@@ -58,7 +64,8 @@ class ParquetWriter:
             raise OptionError(f"flavor must be 'spark' or None, not {flavor!r}")
         int96 = bool(flavor and "spark" in flavor if use_deprecated_int96_timestamps is None
                      else use_deprecated_int96_timestamps)  # fmt: skip
-        self.where = where
+        self.where, self.flavor = where, flavor
+        self.file_handle = where if hasattr(where, "write") else None
         self.schema = schema
         self.is_open = False
         self._collector = metadata_collector
@@ -69,7 +76,7 @@ class ParquetWriter:
             if has_pyarrow() and hasattr(schema, "field"):
                 self.schema = written_schema(_as_pyarrow(schema), version, flavor, coerce_timestamps, int96)
             streams = options.pop("use_byte_stream_split", False)
-            given = write_options({**options, "use_deprecated_int96_timestamps": int96})
+            given = write_options({**options, "use_deprecated_int96_timestamps": int96}, self.schema.names)
             if streams:
                 given["column_encoding"] = _streams(streams, self.schema, given)
             self._own = OwnWriter(place, self.schema, storage_options=storage, force=force, **given)
@@ -160,6 +167,16 @@ class ParquetWriter:
         if self._collector is not None:
             self._collector.append(self._metadata())
 
+    @property
+    def writer(self) -> Self:
+        """The writer itself: where pyarrow has one of C++, whose ``metadata`` programs ask for."""
+        return self
+
+    @property
+    def metadata(self) -> Any:
+        """The metadata of the file, once it is closed; ``None`` before."""
+        return None if self.is_open else self._metadata()
+
     def _metadata(self) -> Any:
         if _is_path(self._place):
             return read_metadata(self._place)
@@ -210,7 +227,8 @@ def write_table(table: Any, where: Any, row_group_size: int | None = None, **opt
         writer.write_table(table, row_group_size)
 
 
-_MODES = {None: "append", "overwrite_or_ignore": "append", "error": "error", "delete_matching": "overwrite_partitions"}
+_MODES = {None: "overwrite_files", "overwrite_or_ignore": "overwrite_files", "error": "error",
+          "delete_matching": "overwrite_partitions"}  # fmt: skip
 _UNUSED = {
     "create_dir", "max_partitions", "max_open_files", "max_rows_per_file", "min_rows_per_group", "preserve_order",
 }  # fmt: skip
@@ -233,7 +251,8 @@ def write_to_dataset(
 ) -> None:
     """Write a table to a folder, by partitions. The files become visible together.
 
-    ``existing_data_behavior``: ``"overwrite_or_ignore"`` (default) adds files, ``"error"`` wants an empty folder,
+    ``existing_data_behavior``: ``"overwrite_or_ignore"`` (default) adds files, and replaces those of the
+    same names, ``"error"`` wants an empty folder,
     ``"delete_matching"`` replaces the partitions that the table has rows of. ``force``: write even into a folder that a
     table format manages (Delta Lake, Apache Iceberg, Apache Hudi).
 
@@ -251,23 +270,23 @@ def write_to_dataset(
         raise OptionError(f"existing_data_behavior must be one of {known}, not {existing_data_behavior!r}")
     if file_visitor is not None and collector is not None:
         raise OptionError("give either file_visitor or metadata_collector, not both")
-    names = list(partition_cols or _names_of(partitioning))
+    names, kind = names_of(partition_cols, partitioning)
     place, storage = located(root_path, filesystem)
     for unused in _UNUSED:
         options.pop(unused, None)
     table = _converted(table, schema, options)
     if options.pop("use_byte_stream_split", False):
         raise OptionError("use_byte_stream_split is an argument of write_table; give column_encoding here")
-    given = write_options(options)
+    given = write_options(options, [name for name in table.schema.names if name not in names])
     if row_group_size is not None:
         given["row_group_size"] = row_group_size
     template = (basename_template or "{guid}-{i}.parquet").replace("{guid}", "{id}")
     if "{i}" not in template:
         raise OptionError("basename_template did not contain '{i}'")
-    report = write_dataset(
-        table, place, partition_cols=names, mode=_MODES[existing_data_behavior],
-        basename_template=template if "{id}" in template else template.replace("{i}", "{i}-{id}"),
-        storage_options=storage, force=force, **given,
+    report = write_folder(
+        table, place, names, _MODES[existing_data_behavior], FileLimits(), basename_template=template,
+        storage_options=storage, force=force, called=ArrowNames(kind) if has_pyarrow() else SPARK_NAMES,
+        options=cast("WriteArguments", given),
     )  # fmt: skip
     for file in report.files if collector is not None or file_visitor is not None else ():
         metadata = read_metadata(file.path)
@@ -276,14 +295,6 @@ def write_to_dataset(
             collector.append(metadata)
         else:
             file_visitor(SimpleNamespace(path=file.path, metadata=metadata, size=os.path.getsize(file.path)))
-
-
-def _names_of(partitioning: Any) -> list[str]:
-    if partitioning is None:
-        return []
-    if isinstance(partitioning, (list, tuple)):
-        return list(partitioning)
-    return [field.name for field in partitioning.schema]
 
 
 def _converted(table: Any, schema: Any, options: dict[str, Any]) -> Any:

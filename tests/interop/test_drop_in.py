@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import pickle
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
@@ -43,3 +47,170 @@ def test_statistics_do_not_hide_nan(numbers: str, tmp_path: Path) -> None:
         right = pq.read_table(path).filter(pq.filters_to_expression([test]))["k"].to_pylist()
         assert right == [2]
         assert pyparq.parquet.read_table(path, filters=[test])["k"].to_pylist() == right
+
+
+# ---- folders
+
+
+BOTH = pytest.mark.parametrize("module", [pq, pyparq.parquet], ids=["pyarrow", "pyparq"])
+PARTITIONINGS = {
+    "schema": lambda: pads.partitioning(pa.schema([("y", pa.int16()), ("m", pa.string())])),
+    "names": lambda: ["y", "m"],
+    "discovered": lambda: pads.DirectoryPartitioning.discover(["y", "m"]),
+    "dictionaries": lambda: pads.DirectoryPartitioning.discover(["y", "m"], infer_dictionary=True),
+    "file names": lambda: pads.FilenamePartitioning(pa.schema([("y", pa.int16())])),
+    "none": lambda: None,
+    "hive": lambda: "hive",
+}  # fmt: skip
+HIVE = {
+    "text": lambda: pads.partitioning(pa.schema([("month", pa.string()), ("p", pa.string())]), flavor="hive"),
+    "int8": lambda: pads.partitioning(pa.schema([("month", pa.int8())]), flavor="hive"),
+    "found": lambda: pads.partitioning(flavor="hive"),
+    "dictionaries": lambda: pads.HivePartitioning.discover(infer_dictionary=True),
+    "default": lambda: "hive",
+}
+
+
+def answer(call: Any) -> Any:
+    """The table that a call returns, with its types; or that it is refused."""
+    try:
+        table = call()
+    except Exception:
+        return "refused"
+    return table.schema.remove_metadata(), sorted(map(repr, table.to_pylist()))
+
+
+@pytest.mark.parametrize("name", PARTITIONINGS)
+def test_directories_are_partitions_as_in_pyarrow(name: str, tmp_path: Path) -> None:
+    for year in (2020, 2021):
+        for month in ("01", "02"):
+            folder = tmp_path / str(year) / month
+            folder.mkdir(parents=True)
+            pq.write_table(pa.table({"v": [year * 100 + int(month)]}), folder / f"{year}_f.parquet")
+    one, other = (answer(lambda m=m: m.read_table(str(tmp_path), partitioning=PARTITIONINGS[name]()))
+                  for m in (pq, pyparq.parquet))  # fmt: skip
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    "filters", [None, [("month", "=", 1)], [("month", "in", [1, 12])], [("p", "=", "a b")]], ids=str
+)
+@pytest.mark.parametrize("name", HIVE)
+def test_hive_folders_are_partitions_as_in_pyarrow(name: str, filters: Any, tmp_path: Path) -> None:
+    for month in ("01", "12", "__HIVE_DEFAULT_PARTITION__"):
+        for p in ("a%20b", "1", "1099511627776"):
+            folder = tmp_path / f"month={month}" / f"p={p}"
+            folder.mkdir(parents=True)
+            pq.write_table(pa.table({"v": [1, 2]}), folder / "f.parquet")
+    paths = sorted(str(path) for path in tmp_path.rglob("*.parquet"))
+    for place in (str(tmp_path), paths):
+        one, other = (answer(lambda m=m, place=place: m.read_table(place, partitioning=HIVE[name](), filters=filters))
+                      for m in (pq, pyparq.parquet))  # fmt: skip
+        assert one == other
+    for module in (pq, pyparq.parquet):
+        assert module.read_table(str(tmp_path), columns=[]).num_rows == 18
+
+
+VALUES = {
+    "ints": pa.array([1, 2, None]), "big": pa.array([1, 2**40]), "floats": pa.array([2024.0, 1e10, 0.1]),
+    "flags": pa.array([True, False]), "dates": pa.array([dt.date(2026, 1, 1)]),
+    "seconds": pa.array([dt.datetime(2026, 1, 1, 10)]), "instants": pa.array([1, 2], pa.timestamp("ns", "UTC")),
+    "decimals": pa.array([Decimal("1.10")]), "texts": pa.array(["a b", "x/y", "ü", "a=b", "100%", "", ".", " ", None]),
+    "codes": pa.array(["a", "b"]).dictionary_encode(), "times": pa.array([dt.time(1, 2)]),
+    "durations": pa.array([5, None], pa.duration("s")), "bytes": pa.array([b"ab"]),
+}  # fmt: skip
+
+
+def tree(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_folders_are_called_as_by_pyarrow(kind: str, tmp_path: Path) -> None:
+    table = pa.table({"p": VALUES[kind], "v": range(len(VALUES[kind]))})
+    for module, name in ((pq, "a"), (pyparq.parquet, "b")):
+        for _ in range(2):
+            module.write_to_dataset(table, tmp_path / name, partition_cols=["p"], basename_template="part-{i}.parquet")
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+    assert answer(lambda: pq.read_table(tmp_path / "a")) == answer(lambda: pyparq.parquet.read_table(tmp_path / "b"))
+    for _ in range(2):
+        pyparq.parquet.write_to_dataset(
+            table, tmp_path / "a", partition_cols=["p"], existing_data_behavior="delete_matching"
+        )
+    assert pq.read_table(tmp_path / "a").num_rows == len(table)
+
+
+def test_folders_without_names(tmp_path: Path) -> None:
+    table = pa.table({"p": ["a", "b", "a"], "v": [1, 2, 3]})
+    for module, name in ((pq, "a"), (pyparq.parquet, "b")):
+        module.write_to_dataset(table, tmp_path / name, partitioning=["p"], basename_template="{i}.parquet")
+    assert tree(tmp_path / "a") == tree(tmp_path / "b") == ["a/0.parquet", "b/0.parquet"]
+
+
+# ---- files
+
+
+@BOTH
+def test_no_compression(module: Any, tmp_path: Path) -> None:
+    table = pa.table({"a": [1], "b": [2], "s": [{"x": 1}]})
+    for given, codecs in ((None, ["UNCOMPRESSED"] * 3), ({"a": "zstd"}, ["ZSTD", "UNCOMPRESSED", "UNCOMPRESSED"]),
+                          ({"s.x": "gzip", "b": None}, ["UNCOMPRESSED", "UNCOMPRESSED", "GZIP"])):  # fmt: skip
+        if module is pq and isinstance(given, dict) and None in given.values():
+            continue  # pyarrow refuses it
+        module.write_table(table, tmp_path / "f", compression=given)
+        group = pq.read_metadata(tmp_path / "f").row_group(0)
+        assert [group.column(k).compression for k in range(3)] == codecs
+    module.write_to_dataset(table, tmp_path / "d", compression={"b": "snappy"})
+    group = pq.read_metadata(next((tmp_path / "d").glob("*.parquet"))).row_group(0)
+    assert [group.column(k).compression for k in range(3)] == ["UNCOMPRESSED", "SNAPPY", "UNCOMPRESSED"]
+
+
+@BOTH
+def test_order_of_columns(module: Any, tmp_path: Path) -> None:
+    table = pa.table({"a": [1], "s": [{"x": 1, "y": 2}], "b": [2]})
+    pq.write_table(table, tmp_path / "f")
+    file = module.ParquetFile(tmp_path / "f")
+    for wanted, names in ((["b", "a"], ["b", "a"]), (["b", "s.y", "a", "s.x"], ["b", "s", "a"]), (["a", None], ["a"]),
+                          (["b", "zz"], ["b"])):  # fmt: skip
+        assert file.read(columns=wanted).column_names == names
+        assert file.read_row_group(0, columns=wanted).column_names == names
+        assert next(file.iter_batches(columns=wanted)).schema.names == names
+    assert file.read(columns=["b", "s.y"]).schema.field("s").type == pa.struct([("y", pa.int64())])
+
+
+@BOTH
+def test_a_schema_with_types_of_the_caller(module: Any, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1, 2, 1], "y": ["a", None, "a"], "d": [1, 2, 3]}), tmp_path / "f")
+    wanted = pa.schema([("y", pa.dictionary(pa.int32(), pa.string())), ("x", pa.int64()), ("d", pa.int32())])
+    table = module.read_table(tmp_path / "f", schema=wanted)
+    assert table.schema.equals(wanted)
+    assert table.to_pydict() == {"y": ["a", None, "a"], "x": [1, 2, 1], "d": [1, 2, 3]}
+
+
+@BOTH
+def test_prefixes_that_are_ignored(module: Any, tmp_path: Path) -> None:
+    for name in ("p=1/a.parquet", "p=2/tmp_b.parquet", "tmp_c/p=1/d.parquet"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({"x": [1]}), tmp_path / name)
+    table = module.read_table(tmp_path, ignore_prefixes=["tmp_"])
+    assert table.schema.names == ["x", "p"]
+    assert table.to_pylist() == [{"x": 1, "p": 1}]
+
+
+@BOTH
+def test_what_programs_reach_for(module: Any, tmp_path: Path) -> None:
+    table = pa.table({"d": [dt.date(2026, 1, 1), None], "s": ["a", "b"]})
+    writer = module.ParquetWriter(tmp_path / "f", table.schema, flavor="spark")
+    writer.write_table(table)
+    writer.close()
+    assert writer.flavor == "spark"
+    assert writer.writer.metadata.num_rows == 2
+    found = module.ParquetFile(tmp_path / "f").metadata.row_group(0).column(0)
+    assert found.statistics.min == found.statistics.max == dt.date(2026, 1, 1)
+    assert (str(found.statistics.logical_type), found.statistics.converted_type) == ("Date", "DATE")
+    assert "geo_statistics" in found.to_dict()
+    whole = module.ParquetDataset(tmp_path / "f", filters=[("s", "=", "b")])
+    assert whole._dataset.to_table(columns=["s"]).num_rows == 2
+    assert pickle.loads(pickle.dumps(whole)).read(columns=["s"]).to_pylist() == [{"s": "b"}]
+    with pytest.raises(TypeError):
+        module.write_table(table, tmp_path / "g", nonsense=1)

@@ -200,6 +200,8 @@ class Committer:
             old = data_files(target)
         elif mode == "overwrite_partitions":
             old = data_files(target, {partition_of(os.path.dirname(file.path).split(os.sep)) for file in files})
+        elif mode == "overwrite_files":
+            old = [file.path for file in files if os.path.lexists(os.path.join(target, file.path))]
         if summaries is not None:
             files = [*files, *summaries([path for path in data_files(target) if path not in set(old)])]
         if files or old:

@@ -25,22 +25,44 @@ _MAX_NAME = 255
 """Bytes of one name that file systems take."""
 
 
-def check_partition_type(name: str, type_: DataType) -> None:
-    """Raise :class:`UnsupportedError` for a type whose values cannot be written in the name of a folder."""
-    if type_.kind not in _TEXTS:
-        raise UnsupportedError(
-            f"a column of type {type_} cannot be a partition column. Cast it to a string, a number, a date or a "
-            "timestamp first",
-            column=name,
-        )
+class PartitionNames:
+    """How the folders and files of a write are called: as Spark calls them."""
+
+    def check(self, name: str, type_: DataType) -> None:
+        """Raise :class:`UnsupportedError` for a type whose values cannot be written in the name of a folder."""
+        if type_.kind not in _TEXTS:
+            raise UnsupportedError(
+                f"a column of type {type_} cannot be a partition column. Cast it to a string, a number, a date or a "
+                "timestamp first",
+                column=name,
+            )
+
+    def texts(self, column: Column, name: str) -> list[str | None]:
+        """The text of each value. ``None`` for null, and for the empty string, which Spark makes null too."""
+        return texts_of(column, name)
+
+    def folder(self, column: str, text: str | None) -> str:
+        """The folder of a value; empty for none. Raises :class:`DataError` for a value that cannot be in a name."""
+        return folder_name(column, text)
+
+    def file(self, template: str, number: int, number_in_folder: int) -> str:
+        """A file, by its number among all of a write and among those of its folder."""
+        return template.replace("{i}", f"{number:05d}")
+
+
+SPARK_NAMES = PartitionNames()
 
 
 def folder_name(column: str, text: str | None) -> str:
     """``column=value``, both escaped. ``None`` is null. Raises :class:`DataError` for a value that cannot be in the
     name of a folder."""
-    name = f"{escaped(column)}={NULL if text is None else escaped(text)}"
     if text == NULL:
         raise DataError(f"the value {text!r} of a partition column would be read back as null", column=column)
+    return checked_name(f"{escaped(column)}={NULL if text is None else escaped(text)}", column, text)
+
+
+def checked_name(name: str, column: str, text: str | None) -> str:
+    """The name of a folder for ``text``. Raises :class:`DataError` for one that file systems do not take."""
     try:
         size = len(os.fsencode(name))
     except UnicodeEncodeError:
@@ -142,7 +164,7 @@ class Splitter:
     name folders, and :class:`DataError` if no other column is left.
     """
 
-    def __init__(self, schema: Schema, names: Sequence[str]) -> None:
+    def __init__(self, schema: Schema, names: Sequence[str], called: PartitionNames = SPARK_NAMES) -> None:
         for name in names:
             if name not in schema.names:
                 near = near_matches(name, schema.names)
@@ -152,11 +174,11 @@ class Splitter:
                     f"{schema.names.count(name)} columns have the name {name!r}: rename all but the partition column",
                     column=name,
                 )
-        self._names = list(names)
+        self._names, self._called = list(names), called
         self._places = [schema.names.index(name) for name in names]
         self._kept = [k for k in range(len(schema.fields)) if k not in self._places]
         for name, place in zip(names, self._places, strict=True):
-            check_partition_type(name, schema.fields[place].type)
+            called.check(name, schema.fields[place].type)
         if names and not self._kept:
             raise DataError("every column is a partition column, so nothing is left to write to the files")
         self.schema = replace(schema, fields=tuple(schema.fields[k] for k in self._kept))
@@ -172,17 +194,34 @@ class Splitter:
             return
         codes, texts = [], []
         for name, place in zip(self._names, self._places, strict=True):
-            code, text = _codes(batch.columns[place], name)
+            code, text = self._codes(batch.columns[place], name)
             codes.append(code)
             texts.append(text)
         for rows in _groups(codes):
             first = int(rows[0])
-            folders = tuple(
-                folder_name(name, text[int(code[first])])
+            folders = (
+                self._called.folder(name, text[int(code[first])])
                 for name, code, text in zip(self._names, codes, texts, strict=True)
             )
             whole = len(rows) == batch.num_rows
-            yield folders, RecordBatch(columns if whole else [take(c, rows) for c in columns], len(rows))
+            yield (
+                tuple(filter(None, folders)),
+                RecordBatch(columns if whole else [take(c, rows) for c in columns], len(rows)),
+            )
+
+    def _codes(self, column: Column, name: str) -> tuple[Codes, list[str | None]]:
+        """A number for each row, and the text of each number. Values with the same text have the same number."""
+        mask = column.valid_mask()
+        present = np.arange(column.length) if mask is None else np.flatnonzero(mask)
+        if column.type.kind == "null" or not len(present):
+            return np.zeros(column.length, np.int64), [None]
+        some = column if mask is None else take(column, present)
+        indices, firsts = _distinct(some)
+        numbers: dict[str | None, int] = {None: 0}
+        own = [numbers.setdefault(text, len(numbers)) for text in self._called.texts(take(some, firsts), name)]
+        codes = np.zeros(column.length, np.int64)
+        codes[present] = np.array(own, np.int64)[indices]
+        return codes, list(numbers)
 
 
 def _groups(codes: Sequence[Codes]) -> Iterator[Codes]:
@@ -193,21 +232,6 @@ def _groups(codes: Sequence[Codes]) -> Iterator[Codes]:
     order = np.argsort(combined, kind="stable")
     edges = np.flatnonzero(np.diff(combined[order])) + 1
     yield from np.split(order, edges)
-
-
-def _codes(column: Column, name: str) -> tuple[Codes, list[str | None]]:
-    """A number for each row, and the text of each number. Values with the same text have the same number."""
-    mask = column.valid_mask()
-    present = np.arange(column.length) if mask is None else np.flatnonzero(mask)
-    if column.type.kind == "null" or not len(present):
-        return np.zeros(column.length, np.int64), [None]
-    some = column if mask is None else take(column, present)
-    indices, firsts = _distinct(some)
-    numbers: dict[str | None, int] = {None: 0}
-    own = [numbers.setdefault(text, len(numbers)) for text in texts_of(take(some, firsts), name)]
-    codes = np.zeros(column.length, np.int64)
-    codes[present] = np.array(own, np.int64)[indices]
-    return codes, list(numbers)
 
 
 def _distinct(column: Column) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:

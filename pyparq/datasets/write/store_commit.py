@@ -163,7 +163,7 @@ class RemoteTarget:
         Raises :class:`WriteConflictError` where another program writes to the folder, and :class:`TargetExistsError`
         where it has filled it meanwhile.
         """
-        if self._mode == "append":
+        if self._mode in ("append", "overwrite_files"):
             return
         self._claim.take(self._mode, template, new)
         self._old = self._listed()
@@ -182,9 +182,10 @@ class RemoteTarget:
         self._changes.copy(staged, full, posixpath.join(self.name, path))
 
     def _begin(self, path: str, full: str) -> None:
-        if path in self._old and path not in SUMMARIES:
+        if path in self._old and path not in SUMMARIES and self._mode != "overwrite_files":
             raise TargetExistsError("a file of this name is there already", file=posixpath.join(self.name, path))
-        self._written.append(path)
+        if self._mode != "overwrite_files" or path not in self._old:  # an object that was replaced cannot be had back
+            self._written.append(path)
         self._changes.make_folder(posixpath.dirname(full), self.name)
 
     def has_data(self) -> bool:

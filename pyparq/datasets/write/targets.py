@@ -20,7 +20,7 @@ from pyparq.runtime.messages import warn_caller
 
 NOT_EMPTY = 'the folder is not empty. Give mode="append", "overwrite" or "overwrite_partitions"'
 FILLED = "another program has written to the folder meanwhile"
-MODES = ("error", "append", "overwrite", "overwrite_partitions")
+MODES = ("error", "append", "overwrite", "overwrite_partitions", "overwrite_files")
 Kept = Sequence[tuple[str, Callable[[], Source]]]
 """The files that stay: their paths, and what opens them."""
 Summary = Callable[[Kept], Mapping[str, bytes]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -15,7 +16,7 @@ from pyparq.datasets.partitions import NULL, escaped
 from pyparq.datasets.staging import Staging
 from pyparq.datasets.write.commit import LocalTarget, StagedFiles
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.partition_split import Splitter
+from pyparq.datasets.write.partition_split import SPARK_NAMES, PartitionNames, Splitter
 from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles, summary_files
 from pyparq.datasets.write.store_commit import RemoteTarget, StagedObjects, StoreStaging
 from pyparq.datasets.write.targets import MODES, Kept, StagedFile, Target
@@ -125,19 +126,20 @@ def write_dataset(
 
     ``data``: what :func:`write_table` takes; a stream or generator is written in bounded memory. It may be a
     :func:`pyparq.dataset` of the very folder that is overwritten. ``path``: the folder or its URL; it is made if it
-    does not exist. ``partition_cols``: columns whose values become the names of folders, as Spark and Hive write them
-    (``year=2024/city=Lima``); they are not in the files. ``mode``: ``"error"`` writes to a new or empty folder only;
-    ``"append"`` adds files; ``"overwrite"`` replaces all Parquet files of the folder; ``"overwrite_partitions"``
-    replaces those of the partitions that the data has. ``schema``: the schema of the data, partition columns included;
-    without it, types come from the data. ``max_rows_per_file``, ``max_bytes_per_file``: begin a new file there (the
-    second is kept approximately). ``max_open_files``: files that are open at the same time. ``max_memory``: bytes of
-    rows that wait for their partition's row group to fill. ``basename_template``: names of the files; ``{i}`` is a
-    number and ``{id}`` the same random text for all files of a call. ``write_metadata``: write ``_metadata`` (the
-    footers of all files in the folder) and ``_common_metadata`` (the schema). ``force``: write even where Delta Lake,
-    Iceberg or Hudi manages the folder. ``storage_options``: options for the file system of a URL. ``filesystem``: a
-    file system of fsspec or pyarrow or a store of obstore, on which ``path`` is a path; or ``"obstore"`` or
-    ``"fsspec"``, by which a URL is opened (docs/urls.md). ``options``: the fields of :class:`pyparq.WriteOptions`,
-    listed below; they apply to each file.
+    does not exist. ``partition_cols``: columns whose values become the names of folders, as Spark and Hive write
+    them (``year=2024/city=Lima``); they are not in the files. ``mode``: ``"error"`` writes to a new or empty folder
+    only; ``"append"`` adds files; ``"overwrite"`` replaces all Parquet files of the folder;
+    ``"overwrite_partitions"`` replaces those of the partitions that the data has; ``"overwrite_files"`` those that
+    have a new file's name. ``schema``: the schema of the data, partition columns included; without it, types come
+    from the data. ``max_rows_per_file``, ``max_bytes_per_file``: begin a new file there (the second is kept
+    approximately). ``max_open_files``: files that are open at the same time. ``max_memory``: bytes of rows that
+    wait for their partition's row group to fill. ``basename_template``: names of the files; ``{i}`` is a number and
+    ``{id}`` the same random text for all files of a call. ``write_metadata``: write ``_metadata`` (the footers of
+    all files in the folder) and ``_common_metadata`` (the schema). ``force``: write even where Delta Lake, Iceberg
+    or Hudi manages the folder. ``storage_options``: options for the file system of a URL. ``filesystem``: a file
+    system of fsspec or pyarrow or a store of obstore, on which ``path`` is a path; or ``"obstore"`` or
+    ``"fsspec"``, by which a URL is opened (docs/urls.md). ``options``: the fields of
+    :class:`pyparq.WriteOptions`, listed below; they apply to each file.
 
     Data without rows make one empty file, unless there are files already.
 
@@ -154,12 +156,34 @@ def write_dataset(
     if isinstance(data, (str, os.PathLike)):
         raise OptionError(f"write_dataset() takes the data first and the folder second, but {data!r} is not data")
     names = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols)
-    _check(names, mode, basename_template, write_metadata, options)
     limits = FileLimits(max_rows_per_file, max_bytes_per_file, max_open_files, max_memory)
-    _check_limits(limits)
     path, storage_options = on_system(path, filesystem, storage_options)
+    return write_folder(
+        data, path, names, mode, limits, schema=schema, basename_template=basename_template,
+        write_metadata=write_metadata, force=force, storage_options=storage_options, options=options,
+    )  # fmt: skip
+
+
+def write_folder(
+    data: Any,
+    path: Any,
+    names: Sequence[str],
+    mode: str,
+    limits: FileLimits,
+    *,
+    schema: Any = None,
+    basename_template: str = _TEMPLATE,
+    write_metadata: bool = False,
+    force: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    called: PartitionNames = SPARK_NAMES,
+    options: WriteArguments,
+) -> WriteReport:
+    """As :func:`write_dataset`. ``called``: how folders and files are called."""
+    _check(names, mode, basename_template, write_metadata, options)
+    _check_limits(limits)
     target = _target(path, mode, storage_options, force)
-    writing = _Write(target, names, limits, basename_template, options, keep_footers=write_metadata)
+    writing = _Write(target, names, limits, basename_template, options, write_metadata, called)
     return _written(target, data, schema, mode, writing)
 
 
@@ -274,15 +298,17 @@ class _Write:
         template: str,
         options: WriteArguments,
         keep_footers: bool = False,
+        called: PartitionNames = SPARK_NAMES,
     ) -> None:
         self.keep_footers = keep_footers
+        self._called = called
         self._target = target
         self._names = names
         self._limits = limits
         self.template = template.replace("{id}", secrets.token_hex(8))
         self._options: dict[str, Any] = dict(options)
         self.fsync = bool(options.get("fsync"))
-        self._count = 0
+        self._counts: Counter[Folders] = Counter()
         self._paths: dict[Sink, str] = {}
         self._files: RollingFiles | None = None
         self._has_columns = True
@@ -302,7 +328,7 @@ class _Write:
         use_threads = self._options.get("use_threads", True)
         found, batches = ingest(piece, schema, source, use_threads)
         self._has_columns = bool(found.fields)
-        splitter = Splitter(found, self._names)
+        splitter = Splitter(found, self._names, self._called)
         given = schema if schema is not None else source[0] if source else found
         kept = tuple(field for field in given.fields if field.name not in self._names)
         self._files = RollingFiles(
@@ -339,9 +365,9 @@ class _Write:
         return [(self._paths[file.sink], file) for file in made]
 
     def _new_sink(self, folders: Folders) -> Sink:
-        name = self.template.replace("{i}", f"{self._count:05d}")
-        self._count += 1
-        path = os.path.join(*folders, name)
+        self._counts[()] += 1
+        self._counts[folders] += bool(folders)
+        path = os.path.join(*folders, self._called.file(self.template, self._counts[()] - 1, self._counts[folders] - 1))
         sink = self._target.sink(path, self.fsync)
         self._paths[sink] = path
         return sink
@@ -385,7 +411,7 @@ def _check(names: Sequence[Any], mode: str, template: str, write_metadata: bool,
     if mode == "overwrite_partitions" and not names:
         raise OptionError('mode="overwrite_partitions" needs partition_cols. Use mode="overwrite" to replace all files')
     fixed = template.replace("{id}", "").replace("{i}", "") if isinstance(template, str) else "/"
-    if "{i}" not in str(template) or "/" in fixed or os.sep in fixed or fixed.startswith((".", "_")) or "{" in fixed:
+    if "{i}" not in str(template) or "/" in fixed or os.sep in fixed or template.startswith((".", "_")) or "{" in fixed:
         raise OptionError(
             f"basename_template must be a file name with {{i}} in it that does not begin with '.' or '_', "
             f"not {template!r}"

@@ -13,6 +13,7 @@ from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.statistics import bounds_from_statistics
 from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.read.footers.chunk_statistics import ChunkStatistics
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import to_bytes
@@ -230,6 +231,14 @@ class ColumnChunkMetaData:
         """The statistics of the column chunk, as far as they can be trusted. One entry."""
         file, node = self._file, self._chunk.node
         return gregorian(bounds_from_statistics(node.type, self._chunk.meta, file.column_order(node), file.created_by))
+
+    @property
+    def statistics(self) -> ChunkStatistics | None:
+        """The same as Python values of the column's type. ``None`` for a chunk without statistics."""
+        file, node, meta = self._file, self._chunk.node, self._chunk.meta
+        if meta.statistics is None:
+            return None
+        return ChunkStatistics(node.type, meta, file.column_order(node), file.created_by)
 
     @property
     def key_value_metadata(self) -> dict[bytes, bytes]:
