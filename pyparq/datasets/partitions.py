@@ -244,8 +244,10 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
     rules = partitioning if isinstance(partitioning, HiveFolders) else None
     of_folders: dict[_Folders, dict[str, str | None]] = {}
     first: dict[_Folders, DataFile] = {}
-    for file in files:
-        key = _folders_of(file, rules)
+    keys: list[_Folders] = [(file.above, file.folders) for file in files]
+    if rules is not None and rules.by_file:
+        keys = [(file.above, (*file.folders, file.name)) for file in files]
+    for file, key in zip(files, keys, strict=True):
         if key not in of_folders:
             _check_text(file)
             first[key] = file
@@ -255,7 +257,8 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
                 of_folders[key] = _plain_values(file, plain)
             else:
                 of_folders[key] = _hive_row(file, file.above, spelling)
-                _check_spelling(of_folders[key], declared, file)
+                if declared:
+                    _check_spelling(of_folders[key], declared, file)
     found = list(of_folders.values()), list(first.values())
     names = rules.names(*found) if rules is not None else list(declared) or plain or _common_names(*found)
     if not names:
@@ -265,7 +268,7 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
         folders: seen.setdefault(tuple(row.get(name) for name in names), len(seen))
         for folders, row in of_folders.items()
     }
-    of_file = np.array([numbers[_folders_of(file, rules)] for file in files], np.int64)
+    of_file = np.array([numbers[key] for key in keys], np.int64)
     combinations = list(seen)
     fields, columns = [], []
     for k, name in enumerate(names):
@@ -275,11 +278,6 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
         fields.append(Field(name, column.type, True))
         columns.append(column)
     return Partitions(tuple(fields), tuple(columns), of_file)
-
-
-def _folders_of(file: DataFile, rules: HiveFolders | None) -> _Folders:
-    """What the values of a file are found in."""
-    return file.above, (*file.folders, file.name) if rules is not None and rules.by_file else file.folders
 
 
 def _declared(partitioning: Any) -> tuple[dict[str, DataType | None], list[str] | None]:

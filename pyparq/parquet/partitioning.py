@@ -14,7 +14,7 @@ from pyparq.arrow.table import Batch, Table
 from pyparq.datasets.data_files import DataFile, folders_between
 from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.partitions import NULL, HiveFolders, declared_column, escaped, unescaped
-from pyparq.datasets.write.partition_split import PartitionNames, checked_name
+from pyparq.datasets.write.partition_split import PartitionNames
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.format.types import DataType, Field, Schema
 
@@ -83,10 +83,10 @@ class ArrowNames(PartitionNames):
 
     def folder(self, column: str, text: str | None) -> str:
         if self._kind == "directory":
-            return "" if text is None else checked_name(text, column, text)
+            return text or ""
         from urllib.parse import quote
 
-        return checked_name(f"{escaped(column)}={NULL if text is None else quote(text, safe='')}", column, text)
+        return f"{escaped(column)}={NULL if text is None else quote(text, safe='')}"
 
     def file(self, template: str, number: int, number_in_folder: int) -> str:
         return template.replace("{i}", str(number_in_folder))

@@ -3,12 +3,12 @@
 DOOR = (
     "async_reads",
     "column_reads",
-    "decode.arrow_columns",
     "decode.chunk_pages",
     "decode.memory_account",
     "explain",
     "file",
     "file_map",
+    "footers.chunk_statistics",
     "footers.chunks",
     "footers.footer_read",
     "footers.metadata",

@@ -25,44 +25,8 @@ _MAX_NAME = 255
 """Bytes of one name that file systems take."""
 
 
-class PartitionNames:
-    """How the folders and files of a write are called: as Spark calls them."""
-
-    def check(self, name: str, type_: DataType) -> None:
-        """Raise :class:`UnsupportedError` for a type whose values cannot be written in the name of a folder."""
-        if type_.kind not in _TEXTS:
-            raise UnsupportedError(
-                f"a column of type {type_} cannot be a partition column. Cast it to a string, a number, a date or a "
-                "timestamp first",
-                column=name,
-            )
-
-    def texts(self, column: Column, name: str) -> list[str | None]:
-        """The text of each value. ``None`` for null, and for the empty string, which Spark makes null too."""
-        return texts_of(column, name)
-
-    def folder(self, column: str, text: str | None) -> str:
-        """The folder of a value; empty for none. Raises :class:`DataError` for a value that cannot be in a name."""
-        return folder_name(column, text)
-
-    def file(self, template: str, number: int, number_in_folder: int) -> str:
-        """A file, by its number among all of a write and among those of its folder."""
-        return template.replace("{i}", f"{number:05d}")
-
-
-SPARK_NAMES = PartitionNames()
-
-
-def folder_name(column: str, text: str | None) -> str:
-    """``column=value``, both escaped. ``None`` is null. Raises :class:`DataError` for a value that cannot be in the
-    name of a folder."""
-    if text == NULL:
-        raise DataError(f"the value {text!r} of a partition column would be read back as null", column=column)
-    return checked_name(f"{escaped(column)}={NULL if text is None else escaped(text)}", column, text)
-
-
-def checked_name(name: str, column: str, text: str | None) -> str:
-    """The name of a folder for ``text``. Raises :class:`DataError` for one that file systems do not take."""
+def _check_name(name: str, column: str, text: str | None) -> str:
+    """The name of a folder. Raises :class:`DataError` for one that file systems do not take."""
     try:
         size = len(os.fsencode(name))
     except UnicodeEncodeError:
@@ -71,16 +35,6 @@ def checked_name(name: str, column: str, text: str | None) -> str:
         why = "contains a zero byte" if "\x00" in name else f"makes a folder name of {size} bytes, over {_MAX_NAME}"
         raise DataError(f"the partition value {(text or '')[:40]!r} {why}", column=column)
     return name
-
-
-def texts_of(column: Column, name: str) -> list[str | None]:
-    """The text of each value. ``None`` for null, and for the empty string, which Spark makes null too."""
-    if column.length == 0:
-        return []
-    texts = _TEXTS[column.type.kind](column, name)
-    mask = column.valid_mask()
-    present = [True] * column.length if mask is None else mask.tolist()
-    return [text if is_valid and text else None for text, is_valid in zip(texts, present, strict=True)]
 
 
 def _plain(column: Column, name: str) -> list[Any]:
@@ -152,6 +106,41 @@ _TEXTS: dict[str, Callable[[Column, str], list[Any]]] = {
 }  # fmt: skip
 
 
+class PartitionNames:
+    """How the folders and files of a write are called: as Spark calls them."""
+
+    def check(self, name: str, type_: DataType) -> None:
+        """Raise :class:`UnsupportedError` for a type whose values cannot be written in the name of a folder."""
+        if type_.kind not in _TEXTS:
+            raise UnsupportedError(
+                f"a column of type {type_} cannot be a partition column. Cast it to a string, a number, a date or a "
+                "timestamp first",
+                column=name,
+            )
+
+    def texts(self, column: Column, name: str) -> list[str | None]:
+        """The text of each value. ``None`` for null, and for the empty string, which Spark makes null too."""
+        if column.length == 0:
+            return []
+        texts = _TEXTS[column.type.kind](column, name)
+        mask = column.valid_mask()
+        present = [True] * column.length if mask is None else mask.tolist()
+        return [text if is_valid and text else None for text, is_valid in zip(texts, present, strict=True)]
+
+    def folder(self, column: str, text: str | None) -> str:
+        """The name of the folder of a value, without a check of its length; empty for none."""
+        if text == NULL:
+            raise DataError(f"the value {text!r} of a partition column would be read back as null", column=column)
+        return f"{escaped(column)}={NULL if text is None else escaped(text)}"
+
+    def file(self, template: str, number: int, number_in_folder: int) -> str:
+        """A file, by its number among all of a write and among those of its folder."""
+        return template.replace("{i}", f"{number:05d}")
+
+
+SPARK_NAMES = PartitionNames()
+
+
 Codes = npt.NDArray[np.int64]
 _ALL = 1 << 62
 """No limit on the size of a dictionary."""
@@ -200,7 +189,7 @@ class Splitter:
         for rows in _groups(codes):
             first = int(rows[0])
             folders = (
-                self._called.folder(name, text[int(code[first])])
+                _check_name(self._called.folder(name, text[int(code[first])]), name, text[int(code[first])])
                 for name, code, text in zip(self._names, codes, texts, strict=True)
             )
             whole = len(rows) == batch.num_rows
