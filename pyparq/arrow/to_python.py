@@ -312,7 +312,8 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
 
 
 def chunks_to_numpy(type_: DataType, chunks: Sequence[Column]) -> npt.NDArray[Any]:
-    """The elements of all chunks as one numpy array of shape ``(n,)``.
+    """The elements of all chunks as one numpy array of shape ``(n,)``; of ``(n, length)`` for lists of numbers that
+    all have one length, as embeddings have, again over the memory of the column.
 
     Numbers keep their dtype (and share memory when there is one chunk); dates and timestamps come as datetime64
     (``[D]`` and the column's unit; instants in UTC), times of day as timedelta64; with nulls all of these are masked
@@ -320,6 +321,8 @@ def chunks_to_numpy(type_: DataType, chunks: Sequence[Column]) -> npt.NDArray[An
     """
     dtype = _time_dtype(type_)
     if dtype is None and (type_.kind not in ("bool", "int", "uint", "float") or type_.dictionary is not None):
+        if type_.kind == "list" and type_.dictionary is None and (made := _rows_of_lists(type_, chunks)) is not None:
+            return made
         return _object_array([value for chunk in chunks for value in column_to_pylist(chunk)])
     parts = [chunk.values() for chunk in chunks]
     plain = np.dtype(np.bool_) if type_.format == "b" else type_.numpy_dtype
@@ -338,6 +341,32 @@ def chunks_to_numpy(type_: DataType, chunks: Sequence[Column]) -> npt.NDArray[An
         values = values.copy()
         values[hidden] = np.array("NaT", dtype)
     return np.ma.MaskedArray(values, hidden)
+
+
+def _rows_of_lists(type_: DataType, chunks: Sequence[Column]) -> npt.NDArray[Any] | None:
+    """Lists of numbers as rows. ``None`` for lists that are missing or of several lengths, and for other items."""
+    parts, width = [], int(type_.format[3:]) if type_.format.startswith("+w:") else 0
+    for chunk in chunks:
+        if not len(chunk):
+            continue
+        if chunk.valid_mask() is not None:
+            return None
+        offsets, items = list_items(chunk)
+        width = width or int(offsets[1] - offsets[0])
+        if not width or (np.diff(offsets) != width).any():
+            return None
+        found = chunks_to_numpy(items.type, [slice_column(items, int(offsets[0]), int(offsets[-1]))])
+        if found.dtype.kind == "O":
+            return None
+        parts.append(found.reshape(len(chunk), width, *found.shape[1:]))
+    if not parts and width:
+        none = chunks_to_numpy(type_.children[0].type, [])
+        return None if none.dtype.kind == "O" else none.reshape(0, width, *none.shape[1:])
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    join = np.ma.concatenate if any(map(np.ma.isMaskedArray, parts)) else np.concatenate
+    joined: npt.NDArray[Any] = join(parts)
+    return joined
 
 
 def without_mask(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -231,10 +231,9 @@ def test_numpy_shares_memory() -> None:
 
 
 def test_bad_numpy() -> None:
-    with pytest.raises(DataError, match="2 dimensions"):
-        table({"c": np.zeros((2, 2))})
-    with pytest.raises(DataError, match="0 dimensions"):
-        table({"c": np.array(5)})
+    for array in (np.zeros((2, 0)), np.zeros((2, 0, 3)), np.array(5)):
+        with pytest.raises(DataError, match="of shape"):
+            table({"c": array})
     with pytest.raises(DataError, match="32-bit number of days"):
         table({"c": np.array([2**40], "M8[D]")})
     for unit in ("Y", "M", "W", "h", "m"):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import binary_column, fixed_column
 from pyparq.errors import DataError, UnsupportedError
-from pyparq.format.types import DataType
+from pyparq.format.types import DataType, Field
 
 Mask = npt.NDArray[np.bool_]
 
@@ -26,17 +26,16 @@ _DURATIONS = {"W": "s", "D": "s", "h": "s", "m": "s", "s": "s", "ms": "ms", "us"
 
 
 def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[list[Any], str], Column]) -> Column:
-    """A column of a one-dimensional array. ``from_list`` converts object arrays and numpy's variable-width strings.
+    """A column of an array: the rows of two and more dimensions become lists of one length (embeddings, for example).
+    ``from_list`` converts object arrays and numpy's variable-width strings.
 
     bool, integers, floats keep their type; datetime64 becomes a timestamp (``[D]`` a date; NaT is null), ``U`` and
     ``StringDType`` strings, ``S`` binary, ``V`` fixed-size binary. A masked array's mask is its nulls; NaN stays a
     value; timedelta64 becomes a duration. Raises :class:`UnsupportedError` for complex and wide floats,
-    :class:`DataError` for more dimensions than one.
+    :class:`DataError` for an array without dimensions, or with one of length 0 behind the first.
     """
     if array.ndim != 1:
-        raise DataError(
-            f"the array has {array.ndim} dimensions, but a column has one. Give a list of rows", column=name
-        )
+        return _lists(array, name, from_list)
     mask: Mask | None = None
     if isinstance(array, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(array)
@@ -70,6 +69,15 @@ def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[l
             values = [value if present else None for value, present in zip(values, mask.tolist(), strict=True)]
         return from_list([None if _is_missing(v) else v for v in values] if kind == "T" else values, name)
     raise UnsupportedError(f"numpy's {array.dtype} has no matching column type. Convert it first", column=name)
+
+
+def _lists(array: npt.NDArray[Any], name: str, from_list: Callable[[list[Any], str], Column]) -> Column:
+    """Lists of one length, over the memory of the array where it is contiguous."""
+    if not array.ndim or not all(array.shape[1:]):
+        raise DataError(f"an array of shape {array.shape} has no column: give one value or list a row", column=name)
+    items = column_from_numpy(array.reshape(-1, *array.shape[2:]), name, from_list)
+    element = Field("element", items.type, items.null_count != 0)
+    return Column(DataType(f"+w:{array.shape[1]}", (element,)), len(array), None, (), 0, (items,))
 
 
 def _is_missing(value: Any) -> bool:

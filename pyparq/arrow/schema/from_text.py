@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Never
 
 import numpy as np
@@ -79,7 +80,8 @@ def schema(spec: Any) -> Schema:
       ``enum`` (strings), ``bson`` (binary), ``interval`` (12 bytes: months, days, milliseconds), ``geometry``,
       ``geography`` (WKB in longitude and latitude), ``variant`` (a struct of ``metadata`` and ``value``) and
       ``file`` (a struct of ``uri``, ``offset``, ``size``, ``content_type``, ``checksum`` and ``inline``);
-    - ``list<int64?>``, ``struct<a: int64, b: string?>``, ``map<string, float64?>``, nested as needed;
+    - ``list<int64?>``, ``struct<a: int64, b: string?>``, ``map<string, float64?>``, nested as needed, and
+      ``float32[384]``, lists of one length;
     - a ``?`` behind a type makes the value nullable; without it, it is required.
 
     Raises :class:`SchemaError` that says what is wrong with which column.
@@ -188,20 +190,43 @@ class _Parser:
         type_ = self.type_of(word)
         geo = word in ("geometry", "geography")
         metadata = metadata_of(LeafType(Physical.BYTE_ARRAY, word)) if geo else _METADATA.get(word, {})
+        found = Field(name, type_, self.takes_null() or word == "null", metadata)
+        while self.peek() == "[":
+            found = self.fixed_list(found)
+        return found
+
+    def takes_null(self) -> bool:
         nullable = self.peek() == "?"
         if nullable:
             self.take()
-        return Field(name, type_, nullable or word == "null", metadata)
+        return nullable
+
+    def fixed_list(self, element: Field) -> Field:
+        """``float32[384]``: lists of one length."""
+        type_ = DataType(f"+w:{self.size()}", (replace(element, name="element"),))
+        return Field(element.name, type_, self.takes_null())
+
+    def size(self) -> int:
+        self.take("[")
+        size = self.number()
+        self.take("]")
+        if size < 1:
+            self.fail("lists of at least 1 item are needed")
+        return size
 
     def type_of(self, word: str) -> DataType:
-        if word in _NAMES and self.peek() not in ("[", "<", "("):
+        if word in ("fixed", "fixed_size_binary", "binary") and self.peek() == "[":
+            return self.fixed()
+        if word in _NAMES and self.peek() not in ("<", "("):
             return DataType(_NAMES[word])
         if word == "variant":
             return _VARIANT_TYPE
         if word == "file":
             return _FILE_TYPE
-        if word in ("fixed", "fixed_size_binary", "binary"):
+        if word in ("fixed", "fixed_size_binary"):
             return self.fixed()
+        if word == "fixed_size_list":
+            return self.printed_list()
         if word == "timestamp":
             return self.timestamp()
         if word in _TIME_WIDTHS:
@@ -221,6 +246,15 @@ class _Parser:
         known = [*_NAMES, "timestamp", "duration", "decimal", "fixed", "list", "map", "struct", "variant", "file"]
         similar = near(word, known)
         return self.fail(f"unknown type {word!r}" + (f"; did you mean {similar[0]!r}?" if similar else ""))
+
+    def printed_list(self) -> DataType:
+        """``fixed_size_list[384]<element: float32>``, as such types print."""
+        size = self.size()
+        self.take("<")
+        self.skip_name()
+        element = self.nullable_type("element")
+        self.take(">")
+        return DataType(f"+w:{size}", (element,))
 
     def fixed(self) -> DataType:
         self.take("[")
