@@ -12,7 +12,7 @@ from pyparq.errors import near
 from pyparq.runtime.lazy_import import load
 
 _PUBLIC = {
-    "api": "read_metadata read_schema read_table read_table_async",
+    "api": "count read_metadata read_schema read_table read_table_async",
     "arrow.chunked_array": "ChunkedArray",
     "arrow.schema.from_text": "schema",
     "arrow.table": "Batch Table",
@@ -71,11 +71,19 @@ _MODULES = (
 _ELSEWHERE = {
     "concat_tables": "pyparq.read_table([path, path]) for files, and pyarrow.concat_tables for tables in memory",
     "from_pandas": "pyparq.Table.from_pandas",
+    "lit": "a Python value as it is: pyparq.col('price') > 2.5",
+    "load": "pyparq.read_table",
+    "merge_files": "pyparq.merge",
     "open": "pyparq.ParquetFile",
+    "read_csv": "pyparq.write_table(pandas.read_csv(path), target), or the command pyparq import",
+    "read_json": "pyparq.write_table(pandas.read_json(path, lines=True), target), or the command pyparq import",
     "read_pandas": "pyparq.read_table(...).to_pandas()",
     "read_parquet": "pyparq.read_table(...), and .to_pandas() or .to_polars() of the table",
     "scan_parquet": "pyparq.dataset(...).scan(...), or pyparq.polars.scan(...) for a LazyFrame",
+    "scan": "pyparq.dataset(...).scan(...), or pyparq.polars.scan(...) for a LazyFrame",
     "sink_parquet": "pyparq.write_table, which also takes a LazyFrame",
+    "table": "pyparq.Table.from_pydict or pyparq.Table.from_pandas",
+    "to_parquet": "pyparq.write_table(data, path)",
     "write_parquet": "pyparq.write_table",
     "write_to_dataset": "pyparq.write_dataset",
 }
@@ -88,7 +96,7 @@ def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF:
         if name in _ELSEWHERE:
             raise AttributeError(f"module 'pyparq' has no attribute {name!r}; use {_ELSEWHERE[name]}")
-        found = near(name, __all__)
+        found = near(name, __all__, 0.7)
         hint = f"; did you mean {found[0]!r}?" if found else ""
         raise AttributeError(f"module 'pyparq' has no attribute {name!r}{hint}")
     value = getattr(load(_MODULE_OF[name]), name)

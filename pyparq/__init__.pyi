@@ -3,6 +3,7 @@
 # ruff: noqa: I001
 
 from pyparq._version import __version__ as __version__
+from pyparq.api import count as count
 from pyparq.api import read_metadata as read_metadata
 from pyparq.api import read_schema as read_schema
 from pyparq.api import read_table as read_table

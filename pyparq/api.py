@@ -126,6 +126,32 @@ def _read_many(
     return Dataset(source, storage_options=storage_options, **options).scan(columns, filters, limit=limit).to_table()
 
 
+def count(
+    source: Any,
+    filters: Filters | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    **options: Unpack[ReadArguments],
+) -> int:
+    """The number of rows of a file, or of many: of those for which ``filters`` is true. No column is read where footers
+    and indexes tell. ``source``, ``filters`` and the others are as in :func:`pyparq.read_table`.
+
+    Example::
+
+        print(pyparq.count("flights.parquet", pyparq.col("dest") == "LAX"))
+    """
+    if options:
+        ReadOptions.check_known(options, _PARAMETERS)
+    source, storage_options = on_system(source, filesystem, storage_options)
+    if names_many(source):
+        from pyparq.datasets.dataset import Dataset
+
+        return Dataset(source, storage_options=storage_options, **options).count(filters)
+    with reader.ParquetFile(source, storage_options=storage_options, **options) as file:
+        return file.scan(filters=filters).count()
+
+
 def read_schema(
     source: Any,
     *,
@@ -166,5 +192,5 @@ def read_metadata(
         return file.metadata
 
 
-for _function in (read_table, read_table_async, read_schema, read_metadata):
+for _function in (read_table, read_table_async, count, read_schema, read_metadata):
     _function.__doc__ = with_options(_function.__doc__, ReadOptions)

@@ -234,6 +234,6 @@ def near_matches(name: str, names: Iterable[str], what: str = "columns") -> str:
     if found:
         return "; did you mean " + " or ".join(repr(n) for n in found) + "?"
     if what == "options":
-        return f"; the nearest options are {', '.join(map(repr, near(name, known, 0.0)))}" if known else ""
+        return "; help() of the function tells of all that there are"
     shown = ", ".join(repr(n) for n in known[:10]) + (", ..." if len(known) > 10 else "")
     return f"; the {what} are {shown}" if known else f"; there are no {what}"

@@ -126,6 +126,7 @@ _NO_DATASETS = (
     "this writes a single file. Use pyparq.write_dataset(data, folder, partition_cols=[...]) for a folder of many files"
 )
 NOT_FOR_WRITING = {
+    "append": 'a Parquet file cannot grow: pyparq.write_dataset(data, folder, mode="append") adds a file to a folder',
     "allow_truncated_timestamps": "pyparq never truncates timestamps, so leave it out",
     "basename_template": _NO_DATASETS,
     "coerce_timestamps": "give a schema with the unit, such as timestamp[us]",
@@ -150,6 +151,10 @@ _OF_A_DATASET = (
 _OF_A_SCAN = "it is not an option for opening a file. Give it to read() or scan() of the open file, or to read_table()"
 NOT_FOR_READING = {
     "buffer_size": "only the needed bytes are read, so leave it out",
+    "n_rows": "give limit= to read_table() or scan()",
+    "nrows": "give limit= to read_table() or scan()",
+    "usecols": "give columns= to read_table() or scan()",
+    "where": "give filters= to read_table() or scan()",
     "columns": _OF_A_SCAN,
     "decryption_properties": "give decryption=pyparq.DecryptionProperties(...)",
     "engine": "pyparq is the engine, so leave it out",

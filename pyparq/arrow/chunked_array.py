@@ -16,6 +16,7 @@ from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.errors import OptionError
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.runtime.lazy_import import LazyModule
+from pyparq.runtime.other_names import OtherNames, by_each
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _AT_ONCE = 4096
 """Values that iteration turns into Python objects at a time."""
 
 
-class ChunkedArray:
+class ChunkedArray(OtherNames):
     """The values of one column, in one or more chunks (``pyarrow.ChunkedArray`` with a name).
 
     It supports the Arrow interface, so ``pyarrow.chunked_array(c)``, ``polars.Series(c)`` and ``numpy.asarray(c)`` take
@@ -43,6 +44,16 @@ class ChunkedArray:
     """
 
     __slots__ = ("chunks", "field")
+    _elsewhere = by_each({
+        "tolist to_list": "to_pylist()", "values": "to_numpy()", "dtype": "type", "shape size length": "len(column)",
+        "chunk iterchunks": "chunks", "to_pandas": "pandas.Series(column.to_numpy()), or table.to_pandas()",
+        "to_polars": "polars.Series(column)", "to_arrow combine_chunks": "pyarrow.chunked_array(column)",
+        "sum mean min max std median unique value_counts sort argsort cumsum round":
+            "to_numpy(), or pyarrow.chunked_array(column) with pyarrow.compute",
+        "cast astype filter isin is_in is_null isna is_valid fill_null fillna drop_null dropna str dt":
+            "pyarrow.chunked_array(column) with pyarrow.compute, or polars.Series(column)",
+        "head": "column[:5]", "tail": "column[-5:]", "take iloc loc item": "column[start:stop], or to_numpy()[numbers]",
+    })  # fmt: skip
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, field: Field, chunks: Sequence[Column]) -> None:

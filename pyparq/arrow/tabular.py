@@ -19,6 +19,7 @@ from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError
 from pyparq.format.types import DataType, Schema
 from pyparq.runtime.lazy_import import LazyModule
+from pyparq.runtime.other_names import OtherNames, by_each
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -56,12 +57,29 @@ def _has_odd_decimals(type_: DataType) -> bool:
     return any(_has_odd_decimals(field.type) for field in type_.children)
 
 
-class Tabular:
+_IN_PANDAS = "to_pandas(), to_polars() or to_arrow(), whose result has it"
+
+
+class Tabular(OtherNames):
     """Columns of equal length under a schema, in one or more parts. The base of :class:`pyparq.Table` and
     :class:`pyparq.Batch`."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
+    _elsewhere = by_each({
+        "filter query where": "filters= where the rows are read, or to_arrow().filter(...)",
+        "cast astype": "schema= where the data is written or pyparq.dataset(path, schema=...) where it is read",
+        "write_parquet to_parquet sink_parquet": "pyparq.write_table(table, path)",
+        "write_csv to_csv write_json to_json": "to_pandas() or to_polars(), or the command pyparq convert",
+        "tail": "table[-5:]", "iloc loc row": "table[start:stop], and to_pylist() of it for Python values",
+        "dtypes": "schema", "height": "num_rows", "width": "num_columns", "values": "to_numpy(name)",
+        "to_dict": "to_pydict()", "to_dicts iter_rows iterrows itertuples rows": "to_pylist()",
+        "drop": "select([...]) with the names to keep", "collect read": "the table itself: it is read already",
+        "field": "schema.field(name)", "validate": "pyparq.verify(path) for a file", "combine_chunks": "to_arrow()",
+        "sort_by sort sort_values": "sorting_columns= of write_table, or to_arrow().sort_by(...)",
+        "group_by groupby join merge describe info unique pivot with_columns add_column append_column": _IN_PANDAS,
+        "set_column drop_columns assign explode fillna dropna isna value_counts index apply map": _IN_PANDAS,
+    })  # fmt: skip
 
     # ---- what the two differ in
 

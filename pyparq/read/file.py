@@ -39,10 +39,13 @@ from pyparq.read.plan.scan_plan import ScanPlan
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.runtime.lazy_import import LazyModule
+from pyparq.runtime.other_names import OtherNames, by_each
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from typing import Unpack
+
+    import pandas
 
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
@@ -112,7 +115,7 @@ class PageInfo:
     has_crc: bool
 
 
-class ParquetFile:
+class ParquetFile(OtherNames):
     """An open Parquet file.
 
     ``source`` is a path, an ``os.PathLike``, a URL (needs obstore or fsspec), the result of ``fsspec.open``, a
@@ -129,6 +132,18 @@ class ParquetFile:
             print(file.num_row_groups, file.schema_arrow.names)
             few = file.read(["dest"], pyparq.col("flight") == 7)
     """
+
+    _elsewhere = by_each({
+        "shape": "num_rows and len(columns)", "dtypes": "schema_arrow", "names column_names": "columns",
+        "to_polars to_arrow": "read(), and to_polars() or to_arrow() of the table",
+        "to_table read_all collect read_pandas": "read(columns, filters)", "filter query": "read(filters=...)",
+        "batches iter_row_groups to_batches": "iter_batches()", "count": "scan(filters=...).count()",
+        "explain": "scan(filters=...).explain()", "row_group row_groups": "metadata.row_group(k)",
+        "statistics": "metadata.row_group(k).column(name).statistics", "info": "print(file), or file.metadata",
+        "created_by": "metadata.created_by", "num_columns": "len(columns)", "select": "read(columns)",
+        "slice": "read_rows(start, stop)", "write": "pyparq.write_table(data, path)",
+        "append": 'pyparq.write_dataset(data, folder, mode="append")', "delete": "pyparq.delete(path, filters)",
+    })  # fmt: skip
 
     def __init__(
         self,
@@ -197,6 +212,16 @@ class ParquetFile:
     def metadata(self) -> FileMetaData:
         """The footer: row groups, column chunks, their sizes and statistics."""
         return FileMetaData(self._file)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return self.metadata.num_rows
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return self.schema_arrow.names
 
     @property
     def num_row_groups(self) -> int:
@@ -279,6 +304,14 @@ class ParquetFile:
     def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """The first (matching) rows."""
         return self.scan(columns, filters, limit=num_rows).to_table()
+
+    def tail(self, num_rows: int = 10, columns: Names | None = None) -> Table:
+        """The last rows."""
+        return self.read_rows(max(self.num_rows - num_rows, 0), None, columns)
+
+    def to_pandas(self, columns: Names | None = None, filters: Filters | None = None) -> pandas.DataFrame:
+        """All (matching) rows as a DataFrame: see :meth:`pyparq.Table.to_pandas`."""
+        return self.read(columns, filters).to_pandas()
 
     def read_rows(self, start: int, stop: int | None = None, columns: Names | None = None) -> Table:
         """Rows ``start`` to ``stop`` of the file (to the end when ``None``), with the rules of a Python slice."""

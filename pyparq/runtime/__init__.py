@@ -5,6 +5,7 @@ DOOR = (
     "lanes",
     "lazy_import",
     "messages",
+    "other_names",
     "text",
     "threads",
 )

@@ -91,12 +91,12 @@ def test_a_plan_is_for_one_file(tmp_path: Path) -> None:
         (lambda f: pyparq.ParquetFile(b"", memory_map=True), "unknown read option 'memory_map'; only the needed bytes"),
         (
             lambda f: pyparq.ParquetFile(b"", qqqq=True),
-            r"unknown read option 'qqqq'; the nearest options are '\w+', '\w+', '\w+'$",
+            r"unknown read option 'qqqq'; help\(\) of the function tells of all that there are$",
         ),
         (lambda f: written({"a": [1]}, flavor="spark"), "unknown write option 'flavor'; names are kept"),
         (
             lambda f: written({"a": [1]}, qqqq=1),
-            r"unknown write option 'qqqq'; the nearest options are '\w+', '\w+', '\w+'$",
+            r"unknown write option 'qqqq'; help\(\) of the function tells of all that there are$",
         ),
         (lambda f: written({"a": [1]}, key_value_metadata=[1]), "key-value metadata must be a dict"),
         (lambda f: pyparq.read_table("nowhere://x"), "cannot read from 'nowhere://x'"),
