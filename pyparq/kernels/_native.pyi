@@ -828,19 +828,6 @@ def shorter_max(order: LeafOrder, value: bytes, length: int) -> bytes:
     The same for an upper bound; the whole value where there is no shorter one.
     """
 
-def statistics(
-    order: LeafOrder,
-    mins: Sequence[bytes | None],
-    maxs: Sequence[bytes | None],
-    null_count: int,
-    nan_count: int,
-    distinct_count: int,
-    truncate: int,
-) -> bytes:
-    """
-    The serialized Statistics of a chunk from the whole bounds of its pages. A `distinct_count` below 0: unknown.
-    """
-
 def column_index(
     order: LeafOrder,
     mins: Sequence[bytes | None],
@@ -1487,6 +1474,20 @@ class probes:
         """
         Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec
         has.
+        """
+
+    @staticmethod
+    def statistics(
+        order: LeafOrder,
+        mins: Sequence[bytes | None],
+        maxs: Sequence[bytes | None],
+        null_count: int,
+        nan_count: int,
+        distinct_count: int,
+        truncate: int,
+    ) -> bytes:
+        """
+        The serialized Statistics of a chunk from the whole bounds of its pages. A `distinct_count` below 0: unknown.
         """
 
     @staticmethod

@@ -113,9 +113,9 @@ class TypeReader : public Reader {
 
   protected:
     nb::object primitive(int kind, Span value) override {
-        if (!is_decimal(kind)) return nb::int_(kind);
-        const ExactNumber number = *exact_number(value.data);
-        return nb::make_tuple(kind, std::max({digits_of(number.unscaled), number.scale, 1}), number.scale);
+        const auto number = is_decimal(kind) ? exact_number(value.data) : std::nullopt;
+        if (!number) return nb::int_(kind);
+        return nb::make_tuple(kind, std::max({digits_of(number->unscaled), number->scale, 1}), number->scale);
     }
     nb::object text(Span /*value*/, size_t /*begin*/) override { return nb::int_(int{kString}); }
 };
@@ -146,6 +146,7 @@ struct Draft {
         }
         if (basic == kArray) return write_array(out, edges, values);
         std::vector<ObjectField> fields;
+        fields.reserve(items.size());
         for (size_t k = 0; k < items.size(); ++k)
             fields.push_back({names[k]->first, names[k]->second, edges[k], edges[k + 1] - edges[k]});
         write_object(out, fields, values);
