@@ -320,6 +320,8 @@ class Computed(Bound):
     __slots__ = ("negated", "nodes")
     of_entries = True
     """Whether the answer for a row follows from its values, none of which is null."""
+    of_variant = False
+    """Whether it asks for a path of a Variant."""
 
     def __init__(self, values: Sequence[BoundValue], negated: bool) -> None:
         self.negated = negated

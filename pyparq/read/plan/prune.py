@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyparq.errors import ParquetError
 from pyparq.filters.coverings import Covering, coverings_of, with_coverings
@@ -22,9 +24,40 @@ from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, chosen, chunks_to_locate, hold, is_slow_to_ask
 from pyparq.read.plan.bloom_probe import HEADER
-from pyparq.read.plan.candidates import Candidates, Selection, StageReport, Trace
+from pyparq.read.plan.candidates import Candidates, Selection
 from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges, read_locations
+from pyparq.read.plan.scan_trace import Trace
 from pyparq.read.plan.stages import BloomStage, DictionaryStage, ask_page_indexes, ask_statistics, page_counts
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+
+@dataclass(slots=True)
+class StageReport:
+    """The effect and the cost of one stage: row groups, rows and pages before and after, requests and bytes."""
+
+    name: str
+    asked: int
+    """Indexes asked (chunks)."""
+    row_groups_before: int
+    row_groups_after: int
+    rows_before: int
+    rows_after: int
+    pages_before: int
+    pages_after: int
+    requests: int
+    bytes: int
+
+
+def log_stages(logger: Logger, source: str, reports: Sequence[StageReport]) -> None:
+    """Write a debug line for each stage."""
+    for stage in reports:
+        logger.debug(
+            "%s: pruned by %s: row groups %d -> %d, rows %d -> %d, %d indexes asked, %d requests, %d bytes",
+            source, stage.name, stage.row_groups_before, stage.row_groups_after, stage.rows_before, stage.rows_after,
+            stage.asked, stage.requests, stage.bytes,
+        )  # fmt: skip
 
 
 class Pruner:
