@@ -294,7 +294,7 @@ class _Window:
         runs = self._tested(self._job.question.predicate, limit)
         found = list(self._parts([run for run in runs if run.num_rows]))
         if isinstance(self._account, Portion):
-            self._account.settle(sum(map(_bytes_of, found)))
+            self._account.set_held(sum(map(_bytes_of, found)))
         return found
 
     def _tested(self, predicate: Predicate, limit: int | None) -> list[_Run]:

@@ -235,7 +235,7 @@ class RowGroupReader:
             for k, count in zip(part.places, part.counts.tolist(), strict=True):
                 self.rows_of_groups[selections[k].row_group] = count
         if self._columns.trace is not None:
-            self._columns.trace.note_whole(selections, nodes)
+            self._columns.trace.note_whole([s.row_group for s in selections], nodes)
         return [self._joined_batch(part, selections[part.places[0]], outputs) for part in parts]
 
     def _joined_batch(self, part: Part, group: Selection, outputs: list[Output]) -> Batch:
@@ -269,7 +269,7 @@ class RowGroupReader:
         ]
         decoded |= _by_place(rest, self._columns.read(rest))
         if beside is not None:
-            beside.settle(any(kept))
+            beside.count_use(any(kept))
             beside.release()
         parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
         places = [(output, s, rows) for s, rows in parts for output in outputs]

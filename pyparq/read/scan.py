@@ -38,7 +38,7 @@ from pyparq.read.footers.schemas import Output
 from pyparq.read.plan.ahead import EarlyReads, SpareBytes
 from pyparq.read.plan.candidates import Selection, all_rows
 from pyparq.read.plan.page_reads import with_pages
-from pyparq.read.plan.prune import Pruner, StageReport, log_stages
+from pyparq.read.plan.prune import Pruner, log_stages
 from pyparq.read.plan.scan_plan import (
     NOT_PLANNED,
     PlanHeader,
@@ -49,7 +49,7 @@ from pyparq.read.plan.scan_plan import (
     check_state,
     plan_options,
 )
-from pyparq.read.plan.scan_trace import Trace
+from pyparq.read.plan.scan_trace import StageReport, Trace
 from pyparq.read.projection import Int64Array, project, ranges_by_group, row_numbers
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.streams import Convertible, ScanStream, set_last_apart, slices

@@ -119,7 +119,7 @@ ComputedQuestion = tuple[Computed, Selection, list[Chunk]]
 
 
 class Candidates:
-    """What all stages of pruning share. Each stage answers tests; :meth:`settle` draws the conclusion."""
+    """What all stages of pruning share. Each stage answers tests; :meth:`narrow_selections` draws the conclusion."""
 
     def __init__(
         self, file: OpenFile, predicate: Predicate, row_groups: Sequence[int], within: Mapping[int, RowRanges]
@@ -194,6 +194,10 @@ class Candidates:
             if rows.count:
                 self.selections.append(Selection(self.row_groups[k], rows, rows if every else sets[1], place=k))
 
+    def rows_by_group(self) -> dict[int, RowRanges]:
+        """The rows that can still match. Row groups that are ruled out are missing."""
+        return {s.row_group: s.maybe for s in self.selections}
+
     def rows_left(self) -> int:
         if self._left is None:
             self._left = sum([s.maybe.count for s in self.selections])
@@ -246,7 +250,7 @@ class Candidates:
                 ]
         return found
 
-    def settle(self) -> None:
+    def narrow_selections(self) -> None:
         """Combine the rows of the tests by the predicate, where a stage has learned something. Drop row groups without
         any row."""
         if not self.changed:

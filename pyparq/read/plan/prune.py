@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyparq.errors import ParquetError
@@ -26,28 +25,11 @@ from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, chosen, chunks_to_lo
 from pyparq.read.plan.bloom_probe import HEADER
 from pyparq.read.plan.candidates import Candidates, Selection
 from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges, read_locations
-from pyparq.read.plan.scan_trace import Trace
+from pyparq.read.plan.scan_trace import StageReport, Trace
 from pyparq.read.plan.stages import BloomStage, DictionaryStage, ask_page_indexes, ask_statistics, page_counts
 
 if TYPE_CHECKING:
     from logging import Logger
-
-
-@dataclass(slots=True)
-class StageReport:
-    """The effect and the cost of one stage: row groups, rows and pages before and after, requests and bytes."""
-
-    name: str
-    asked: int
-    """Indexes asked (chunks)."""
-    row_groups_before: int
-    row_groups_after: int
-    rows_before: int
-    rows_after: int
-    pages_before: int
-    pages_after: int
-    requests: int
-    bytes: int
 
 
 def log_stages(logger: Logger, source: str, reports: Sequence[StageReport]) -> None:
@@ -114,7 +96,7 @@ class Pruner:
         if self.options.use_dictionaries:
             self._stage("dictionary", self._dictionaries.run, False)
         if self._early is not None:
-            self._early.settle(bool(self._rows.selections))
+            self._early.count_use(bool(self._rows.selections))
         return self._rows.selections
 
     def _by_indexes(self) -> None:
@@ -198,12 +180,12 @@ class Pruner:
         if not rows.asked:
             return
         rows_before = rows.rows_left()
-        rows.settle()
+        rows.narrow_selections()
         pages = page_counts(rows, before) if name == "column index" else (0, 0)
         early, self._not_reported = self._not_reported, (0, 0)
         took = counts.requests - requests + early[0], counts.bytes - size + early[1]
         if self._trace is not None:
-            self._trace.note_stage(name, rows.asked, rows.selections)
+            self._trace.note_stage(name, rows.asked, rows.rows_by_group())
         left = len(rows.selections), rows.rows_left()
         self.reports.append(
             StageReport(name, len(rows.asked), len(before), left[0], rows_before, left[1], *pages, *took)
@@ -213,7 +195,7 @@ class Pruner:
         rows = self._rows
         asked = ask_statistics(rows)
         if self._trace is not None:
-            self._trace.note_stage("statistics", set(), rows.selections)
+            self._trace.note_stage("statistics", set(), rows.rows_by_group())
         if asked:
             left = len(rows.selections), rows.rows_left()
             self.reports.append(

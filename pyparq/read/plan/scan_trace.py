@@ -1,15 +1,31 @@
-"""What a scan notes of itself for a map of its file: the rows that each stage leaves, and everything that it reads."""
+"""What a scan notes of itself: the cost of each stage for ``explain()``, and for maps the rows left and all reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from pyparq.format.schema_node import Node
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
-from pyparq.read.plan.candidates import Selection
 from pyparq.read.plan.page_reads import ColumnRead
+
+
+@dataclass(slots=True)
+class StageReport:
+    """The effect and the cost of one stage: row groups, rows and pages before and after, requests and bytes."""
+
+    name: str
+    asked: int
+    """Indexes asked (chunks)."""
+    row_groups_before: int
+    row_groups_after: int
+    rows_before: int
+    rows_after: int
+    pages_before: int
+    pages_after: int
+    requests: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +51,11 @@ class Trace:
     requests: list[Range] = field(default_factory=list)
     """All requests to the source, without those that opened the file."""
 
-    def note_stage(self, name: str, asked: Set[tuple[int, int]], selections: Sequence[Selection]) -> None:
-        """Note the rows that a stage has left."""
-        self.stages.append(StageTrace(name, frozenset(asked), {s.row_group: s.maybe for s in selections}))
+    def note_stage(self, name: str, asked: Set[tuple[int, int]], left: dict[int, RowRanges]) -> None:
+        """Note the rows that a stage has left, by row group."""
+        self.stages.append(StageTrace(name, frozenset(asked), left))
 
-    def note_whole(self, selections: Sequence[Selection], nodes: Iterable[Node]) -> None:
+    def note_whole(self, row_groups: Iterable[int], nodes: Iterable[Node]) -> None:
         """Note row groups of which all pages of some columns are decoded."""
-        self.whole |= {(s.row_group, node.column) for s in selections for node in nodes}
+        leaves = list(nodes)
+        self.whole |= {(k, node.column) for k in row_groups for node in leaves}
