@@ -27,7 +27,6 @@ DOOR = (
     "to_polars",
     "to_python",
     "variant_columns",
-    "variant_values",
     "wide_offsets",
 )
 """Modules of this package that other packages may use."""

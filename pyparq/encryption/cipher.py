@@ -50,8 +50,6 @@ class Module(IntEnum):
 # By number: hashing a member of an enum takes longer than encrypting a header.
 IS_PAGE = [module in (Module.DATA_PAGE, Module.DICTIONARY_PAGE) for module in Module]
 """Whether AES_GCM_CTR_V1 leaves a module without authentication."""
-OF_PAGES = tuple(Module)[2:6]
-"""The modules that pages consist of."""
 _NUMBERS = [bytes((module,)) for module in Module]
 _COUNTS_PAGES = [module in (Module.DATA_PAGE, Module.DATA_PAGE_HEADER) for module in Module]
 
@@ -75,7 +73,7 @@ class ChunkAad:
 
     @property
     def of_pages(self) -> list[bytes]:
-        """The AAD of :meth:`before`, for OF_PAGES."""
+        """The AAD of :meth:`before`, for the four modules that pages consist of."""
         before, ordinals = self._file, self._ordinals
         return [before + number + ordinals for number in _NUMBERS[2:6]]
 

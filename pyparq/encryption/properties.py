@@ -30,7 +30,7 @@ def find_in(tree: SchemaTree) -> Find:
     def find(name: ColumnName) -> Path | None:
         nodes = tree.fitting(name)
         if len({node.path for node in nodes}) > 1:
-            tree.only(nodes, name)
+            tree.single(nodes, name)
         return nodes[0].path if nodes else None
 
     return find

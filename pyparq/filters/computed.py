@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pyparq.arrow.column import Column
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 NUMBER, TEXT, BINARY, UUID, BOOL = "number", "text", "binary", "uuid", "bool"
 LOCAL, INSTANT, MOMENT, TIME, DURATION = "local time", "instant", "moment", "time of day", "duration"
@@ -321,6 +320,8 @@ class Computed(Bound):
     __slots__ = ("negated", "nodes")
     of_entries = True
     """Whether the answer for a row follows from its values, none of which is null."""
+    of_variant = False
+    """Whether it asks for a path of a Variant."""
 
     def __init__(self, values: Sequence[BoundValue], negated: bool) -> None:
         self.negated = negated

@@ -245,3 +245,8 @@ def _edge(test: Test, inwards: int) -> tuple[Any, int]:
     if test.op not in ("<", ">"):
         return value, 0
     return (value + inwards, 0) if isinstance(value, int) else (value, inwards)
+
+
+def asks_variants(predicate: Predicate) -> bool:
+    """Whether a test asks for a path of a Variant."""
+    return any(test.of_variant for test in predicate.computed())

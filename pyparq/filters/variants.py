@@ -187,6 +187,7 @@ class InVariant(Computed):
     """
 
     __slots__ = ("is_null", "kinds", "metadata", "rest", "text", "value")
+    of_variant = True
 
     def __init__(
         self, place: VariantPath, text: str, kinds: dict[str, Predicate] | None, is_null: bool = False

@@ -81,11 +81,11 @@ class SchemaTree:
         if not self.case_sensitive:
             return self._find_in_any_case(name)
         if isinstance(name, str) and (tops := self._children(self.root).get(name)) is not None:
-            return self.only(tops, name)
+            return self.single(tops, name)
         found = self.fitting(name)
         if not found:
             raise self._missing(name)
-        return self.only(found, name)
+        return self.single(found, name)
 
     def _find_in_any_case(self, name: ColumnName) -> Node:
         found = [] if isinstance(name, str) else self.fitting(name)
@@ -94,7 +94,7 @@ class SchemaTree:
         found = found or self.fitting(name, any_case=True)
         if not found:
             raise self._missing(name)
-        return self.only(found, name)
+        return self.single(found, name)
 
     def fitting(self, name: ColumnName, *, any_case: bool = False) -> list[Node]:
         """All nodes that a name may mean, at the top or below."""
@@ -148,7 +148,7 @@ class SchemaTree:
             found = self._lowered[node] = _lowered((child.name, child) for child in node.children)
         return found
 
-    def only(self, found: list[Node], name: ColumnName) -> Node:
+    def single(self, found: list[Node], name: ColumnName) -> Node:
         """The one node that :meth:`fitting` found. Raises :class:`ColumnNotFoundError` if it found several."""
         if len(found) == 1:
             return found[0]

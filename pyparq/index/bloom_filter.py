@@ -175,11 +175,6 @@ def block_index(hash_value: int, num_blocks: int) -> int:
     return ((hash_value >> 32) * num_blocks) >> 32
 
 
-def block_mask(key: int) -> tuple[int, ...]:
-    """The eight words, one bit each, that the lower 32 bits of a hash set in a block."""
-    return tuple(1 << (((key * salt) & 0xFFFFFFFF) >> 27) for salt in SALT)
-
-
 def check_block(block: bytes | memoryview, hash_value: int) -> bool:
     """Whether the 32 bytes of a block contain the hash ("maybe"). False proves absence."""
     key = hash_value & 0xFFFFFFFF

@@ -24,7 +24,6 @@ from pyparq.format.order import (
     native_order,
     number_layout,
 )
-from pyparq.format.thrift_codec import deserialize
 from pyparq.format.types import LeafType, Physical
 from pyparq.index.bounds import BoolArray, Bounds
 
@@ -236,34 +235,3 @@ def _count(statistics: tt.Statistics | None, name: str) -> int:
     """A count of a chunk, -1 when it is missing or negative."""
     stored = getattr(statistics, name, None)
     return stored if stored is not None and stored >= 0 else -1
-
-
-def build_statistics(
-    leaf: LeafType,
-    mins: Sequence[bytes | None],
-    maxs: Sequence[bytes | None],
-    *,
-    null_count: int,
-    nan_count: int | None = None,
-    distinct_count: int | None = None,
-    truncate: int | None = DEFAULT_TRUNCATE,
-    deprecated: bool = False,
-    order: Order = Order.TYPE,
-) -> tt.Statistics:
-    """Statistics of a chunk from the whole (not truncated) bounds of its pages.
-
-    ``mins`` and ``maxs`` are as :func:`pyparq.format.order.segment_minmax` gives them (``None`` for pages
-    without). ``nan_count`` is required for the float kinds. ``truncate``: bytes that a bound is cut to where
-    that is valid (``None``: never). ``deprecated``: also set ``min`` and ``max``, where signed comparison was
-    right, for readers from before 2017.
-    """
-    if leaf.kind in FLOAT_KINDS and nan_count is None:
-        raise ValueError("statistics of floats need nan_count")
-    stored = kernels.statistics(
-        native_order(leaf, order), mins, maxs, null_count, nan_count or 0,
-        -1 if distinct_count is None else distinct_count, -1 if truncate is None else truncate,
-    )  # fmt: skip
-    statistics = deserialize(tt.Statistics, stored)[0]
-    if deprecated and domain(leaf) in ("int", "float"):
-        statistics.min, statistics.max = statistics.min_value, statistics.max_value
-    return statistics

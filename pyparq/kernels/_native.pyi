@@ -828,19 +828,6 @@ def shorter_max(order: LeafOrder, value: bytes, length: int) -> bytes:
     The same for an upper bound; the whole value where there is no shorter one.
     """
 
-def statistics(
-    order: LeafOrder,
-    mins: Sequence[bytes | None],
-    maxs: Sequence[bytes | None],
-    null_count: int,
-    nan_count: int,
-    distinct_count: int,
-    truncate: int,
-) -> bytes:
-    """
-    The serialized Statistics of a chunk from the whole bounds of its pages. A `distinct_count` below 0: unknown.
-    """
-
 def column_index(
     order: LeafOrder,
     mins: Sequence[bytes | None],
@@ -1420,6 +1407,34 @@ def variant_shred(
     Raises :class:`KernelError`, which names the row, for what is no valid Variant.
     """
 
+def variant_to_object(metadata: Buffer, value: Buffer, other: Callable[[int, bytes], Any]) -> Any:
+    """
+    A Variant as a Python object: None, a bool, int, float, string, bytes, list or dict.
+
+    ``other(kind, data)`` makes the object of any other primitive type: its number in VariantEncoding.md, and the bytes
+    that follow its header, as many as the type has.
+
+    Raises :class:`KernelError` for what is no valid Variant, for items that overlap, and beyond 200 levels of objects
+    and arrays.
+    """
+
+def variant_types(metadata: Buffer, value: Buffer) -> Any:
+    """
+    The types in a Variant: the number of a primitive type in VariantEncoding.md, ``(number, digits, scale)`` of a
+    decimal, a list for an array, a dict for an object. Raises what ``variant_to_object`` raises.
+    """
+
+def variant_of_object(value: Any, other: Callable[[Any], Any]) -> tuple[bytes, bytes]:
+    """
+    The metadata and the value of a Python object: what ``variant_to_object`` makes by itself, and tuples. Integers
+    take the fewest bytes.
+
+    ``other(value)`` is asked about any other class, and about integers beyond 64 bits. It returns one of those objects,
+    or ``(kind, data)`` for a value of a primitive type.
+
+    Raises :class:`KernelError` for what a Variant cannot hold.
+    """
+
 class probes:
     @staticmethod
     def idle_memory() -> int:
@@ -1459,6 +1474,20 @@ class probes:
         """
         Compress to `out`; how many bytes it took, -1 where they do not fit. `level` must be one that the codec
         has.
+        """
+
+    @staticmethod
+    def statistics(
+        order: LeafOrder,
+        mins: Sequence[bytes | None],
+        maxs: Sequence[bytes | None],
+        null_count: int,
+        nan_count: int,
+        distinct_count: int,
+        truncate: int,
+    ) -> bytes:
+        """
+        The serialized Statistics of a chunk from the whole bounds of its pages. A `distinct_count` below 0: unknown.
         """
 
     @staticmethod

@@ -10,7 +10,7 @@ from pyparq.errors import ParquetError
 from pyparq.pictures.tables import Bar, Cell, html_view, size_text, viewable
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.candidates import StageReport
+from pyparq.read.plan.scan_trace import StageReport
 from pyparq.runtime.text import printable
 
 

@@ -20,7 +20,7 @@ from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import keep
 from pyparq.errors import ChecksumError, CorruptFileError, DataError, LimitError, ParquetError
 from pyparq.filters.leaf_tests import EntryLevels
-from pyparq.filters.predicate import Constant, Predicate, matching_rows
+from pyparq.filters.predicate import Constant, Predicate, asks_variants, matching_rows
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask, Words
@@ -31,7 +31,7 @@ from pyparq.read.decode.leaves import DecodedLeaf, slot_level, spelled_out
 from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.footers.chunks import ChunkTable, LeafSet
 from pyparq.read.footers.schemas import Projection
-from pyparq.read.plan.candidates import Selection, asks_variants
+from pyparq.read.plan.candidates import Selection
 from pyparq.runtime.threads import cpu_count, current_lane, map_tasks
 
 SMALL = 1 << 16
@@ -294,7 +294,7 @@ class _Window:
         runs = self._tested(self._job.question.predicate, limit)
         found = list(self._parts([run for run in runs if run.num_rows]))
         if isinstance(self._account, Portion):
-            self._account.settle(sum(map(_bytes_of, found)))
+            self._account.set_held(sum(map(_bytes_of, found)))
         return found
 
     def _tested(self, predicate: Predicate, limit: int | None) -> list[_Run]:

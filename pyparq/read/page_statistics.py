@@ -107,7 +107,7 @@ def _survey(file: OpenFile, chunk: Chunk, order: Order, wanted: Wanted, account:
     try:
         return _Surveyor(file, chunk, order, wanted, share).run(data)
     finally:
-        share.settle(0)
+        share.set_held(0)
 
 
 class _Surveyor:

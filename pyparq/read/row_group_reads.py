@@ -8,18 +8,21 @@ from dataclasses import replace
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.table import Batch
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, ParquetError, located, reading
-from pyparq.filters.leaf_tests import EntryLevels
-from pyparq.filters.predicate import Constant, Predicate, matching_rows
+from pyparq.filters.computed import Computed
+from pyparq.filters.leaf_tests import EntryLevels, Test
+from pyparq.filters.predicate import FALSE, Constant, Predicate, asks_variants, matching_rows, rewritten
+from pyparq.filters.variants import InVariant
 from pyparq.format.schema_node import Node
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
+from pyparq.index.statistics import bounds_of_chunks
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.decode.leaves import DecodedLeaf, assemble, gregorian_column, slot_level, spelled_out
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import Output, Projection
 from pyparq.read.joined import COUNTED, JOINED, SMALL, Part, check_overlaps, joined_rows
 from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, is_slow_to_ask
-from pyparq.read.plan.candidates import NeededColumns, Selection
+from pyparq.read.plan.candidates import Selection
 from pyparq.runtime.messages import warn_caller
 from pyparq.runtime.threads import map_tasks
 
@@ -41,6 +44,43 @@ COUNTED_BYTES = 16 << 20
 
 ASSEMBLE_FROM = 1 << 16
 """From this many rows on, nested columns are assembled on several threads."""
+
+
+class NeededColumns:
+    """The predicate of a file, for one row group after another."""
+
+    def __init__(self, file: OpenFile, predicate: Predicate) -> None:
+        self._file = file
+        self._predicate = predicate
+        self._asks = asks_variants(predicate)
+        self._known: dict[int, Predicate] = {}
+
+    def of(self, row_group: int) -> Predicate:
+        """The predicate without tests of columns that are all null in the row group."""
+        if not self._asks:
+            return self._predicate
+        found = self._known.get(row_group)
+        if found is None:
+            found = self._without(self._predicate, row_group)
+            # A constant would need no column at all, and row groups without a matching row are pruned before.
+            self._known[row_group] = found = self._predicate if isinstance(found, Constant) else found
+        return found
+
+    def _without(self, predicate: Predicate, row_group: int) -> Predicate:
+        def change(test: Test | Computed) -> Predicate:
+            if isinstance(test, Test):
+                is_value = test.leaf.kind == "variant" and test.op in ("is_null", "is_not_null")
+                if is_value and not test.asks_levels and self._is_all_null(test.node, row_group):
+                    return Constant(test.op == "is_null")
+                return test
+            return FALSE if isinstance(test, InVariant) and self._is_all_null(test.value.node, row_group) else test
+
+        return rewritten(predicate, change)
+
+    def _is_all_null(self, node: Node, row_group: int) -> bool:
+        meta = self._file.chunk(row_group, node).meta
+        bounds = bounds_of_chunks(node.type, [meta], self._file.column_order(node), self._file.created_by)
+        return node.max_def > 0 and node.max_rep == 0 and bool(bounds.all_null[0])
 
 
 class RowGroupReader:
@@ -195,7 +235,7 @@ class RowGroupReader:
             for k, count in zip(part.places, part.counts.tolist(), strict=True):
                 self.rows_of_groups[selections[k].row_group] = count
         if self._columns.trace is not None:
-            self._columns.trace.note_whole(selections, nodes)
+            self._columns.trace.note_whole([s.row_group for s in selections], nodes)
         return [self._joined_batch(part, selections[part.places[0]], outputs) for part in parts]
 
     def _joined_batch(self, part: Part, group: Selection, outputs: list[Output]) -> Batch:
@@ -229,7 +269,7 @@ class RowGroupReader:
         ]
         decoded |= _by_place(rest, self._columns.read(rest))
         if beside is not None:
-            beside.settle(any(kept))
+            beside.count_use(any(kept))
             beside.release()
         parts = [(s, rows) for s, rows in zip(selections, kept, strict=True) if rows]
         places = [(output, s, rows) for s, rows in parts for output in outputs]

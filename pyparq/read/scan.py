@@ -22,7 +22,7 @@ from pyparq.errors import (
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.filters.given import as_expression
-from pyparq.filters.predicate import Constant
+from pyparq.filters.predicate import Constant, asks_variants
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Schema, schema_view
 from pyparq.index.row_ranges import RowRanges
@@ -36,9 +36,9 @@ from pyparq.read.explain import Explanation, count_pages
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import Output
 from pyparq.read.plan.ahead import EarlyReads, SpareBytes
-from pyparq.read.plan.candidates import Selection, StageReport, Trace, all_rows, asks_variants, log_stages
+from pyparq.read.plan.candidates import Selection, all_rows
 from pyparq.read.plan.page_reads import with_pages
-from pyparq.read.plan.prune import Pruner
+from pyparq.read.plan.prune import Pruner, log_stages
 from pyparq.read.plan.scan_plan import (
     NOT_PLANNED,
     PlanHeader,
@@ -49,6 +49,7 @@ from pyparq.read.plan.scan_plan import (
     check_state,
     plan_options,
 )
+from pyparq.read.plan.scan_trace import StageReport, Trace
 from pyparq.read.projection import Int64Array, project, ranges_by_group, row_numbers
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.streams import Convertible, ScanStream, set_last_apart, slices

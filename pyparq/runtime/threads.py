@@ -206,7 +206,7 @@ class Task(Generic[R]):
             raise
 
     @property
-    def begun(self) -> bool:
+    def has_started(self) -> bool:
         """Whether a thread makes the call, or has made it."""
         return bool(self._owner)
 
@@ -335,7 +335,7 @@ def map_requests(function: Callable[[T], R], items: Sequence[T], most: int = REQ
             helper.start(request_pool)
         shared.work(from_the_end=False)
         for helper in helpers:
-            if helper.begun:  # the other items are done
+            if helper.has_started:  # the other items are done
                 helper.result()
     finally:
         for helper in helpers:

@@ -127,7 +127,7 @@ class StoredChunks:
             while patience and not self.task.ended(_LOOK):
                 if parts := self.native.take():
                     yield parts
-                patience -= not self.task.begun
+                patience -= not self.task.has_started
             self.task.result()
             self.task = None
         yield self.native.take()

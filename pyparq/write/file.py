@@ -246,7 +246,7 @@ class ParquetWriter:
             return
         with _Guard(self):
             state.encoder.add(state.rows.take_all())
-            state.encoder.settle()
+            state.encoder.wait_until_stored()
 
     def add_key_value_metadata(self, pairs: Mapping[Any, Any]) -> None:
         """Set key-value metadata of the file before it is closed. Keys are text. Values are text, bytes or ``None``."""
@@ -315,7 +315,7 @@ class ParquetWriter:
         if getattr(self, "_sink", None) is not None:
             unclosed.dropped(self)
 
-    def _give_up(self) -> str | None:
+    def _abandon(self) -> str | None:
         sink = self._sink
         # An error that was raised is known already. Asked first: a thread that goes on at exit fails because of this.
         known = sink is None or self._failed or self._inherited
@@ -410,7 +410,7 @@ class ParquetWriter:
         """Stop using the caller's memory. ``own``: the rows that still wait are copied, too."""
         if self._state is None:
             return
-        self._state.encoder.settle()
+        self._state.encoder.wait_until_stored()
         if own and self._state.rows.num_rows:
             self._state.rows.own()
 
@@ -434,7 +434,7 @@ class ParquetWriter:
             state.encoder.add_sorted(rows)
         elif rows:
             state.encoder.add(rows)
-        state.encoder.settle()
+        state.encoder.wait_until_stored()
         if state.plan.hint is not None:
             self._add_arrow_schema(state, state.plan.hint)
         self._footer = state.layout.finish(self._key_values)

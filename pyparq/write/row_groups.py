@@ -258,7 +258,7 @@ class RowGroupEncoder:
 
             self._submit(stop - start, picked, [int(sizes[part].sum()) // len(tops)] * len(tops))
 
-    def settle(self) -> None:
+    def wait_until_stored(self) -> None:
         """Wait until every row group is stored."""
         self._store(keep=0)
 

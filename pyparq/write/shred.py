@@ -17,13 +17,11 @@ import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column
-from pyparq.arrow.record_batch import RecordBatch
 from pyparq.errors import DataError
 from pyparq.format.leaf_values import Values, concat_values, same_values
-from pyparq.format.nesting import Shape, shapes
+from pyparq.format.nesting import Shape
 from pyparq.format.schema_node import Node
-from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.types import LeafType, Schema
+from pyparq.format.types import LeafType
 from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots, take_memory
 from pyparq.write.physical_values import Misfit, fits, leaf_values, misfit_error
 
@@ -112,24 +110,14 @@ class LeafData:
     known: Known | None = None
 
 
-def shred_batch(batch: RecordBatch, schema: Schema, tree: SchemaTree, first_row: int = 0) -> list[LeafData]:
-    """The leaves of ``tree`` (made from ``schema``) for the rows of ``batch``, in column order.
-
-    Raises :class:`DataError` with column and row (counted from ``first_row``) for a null in a required field and for a
-    value that its Parquet type cannot hold. Also raises it for columns that are not in the schema.
-    """
-    if len(batch.columns) != len(schema) or len(schema) != len(tree.root.children):
-        raise DataError(f"the batch has {len(batch.columns)} columns, but the schema has {len(schema)}")
-    leaves: list[LeafData] = []
-    for shape, column in zip(shapes(tree.root), batch.columns, strict=True):
-        leaves += shred_column(column, shape, batch.num_rows, first_row)
-    return leaves
-
-
 def shred_column(
     column: Column, shape: Shape, num_rows: int, first_row: int = 0, *, encrypts: bool = False
 ) -> list[LeafData]:
-    """The leaves of one top-level column; see :func:`shred_batch`. ``encrypts``: whether the file is encrypted."""
+    """The leaves of one top-level column, in their order. ``encrypts``: whether the file is encrypted.
+
+    Raises :class:`DataError` with column and row (counted from ``first_row``) for a null in a required field and for a
+    value that its Parquet type cannot hold.
+    """
     if len(column) != num_rows:
         raise DataError(f"the column has {len(column)} values for {num_rows} rows", column=shape.name)
     leaves: list[LeafData] = []

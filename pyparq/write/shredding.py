@@ -27,10 +27,9 @@ from pyparq.arrow.variant_columns import (
     with_column,
     with_field,
 )
-from pyparq.arrow.variant_values import outline
 from pyparq.errors import ColumnNotFoundError, DataError, OptionError, SchemaError, UnsupportedError, near_matches
 from pyparq.format.types import DataType, Field, Schema
-from pyparq.kernels import KernelError
+from pyparq.kernels import KernelError, variant_types
 from pyparq.options import WriteOptions
 from pyparq.write.column_plans import WritePlan, make_plan
 
@@ -92,8 +91,8 @@ def inferred(columns: Sequence[Column]) -> Any:
     seen = _Seen()
     for metadata, value in _values(columns):
         try:
-            seen.add(outline(metadata, value))
-        except DataError:  # it is refused with its row when it is shredded
+            seen.add(variant_types(metadata, value))
+        except KernelError:  # it is refused with its row when it is shredded
             continue
     return _choice(seen, [_MOST_COLUMNS])
 

@@ -13,7 +13,7 @@ from typing import Protocol
 class Unclosed(Protocol):
     """A writer that may be left open."""
 
-    def _give_up(self) -> str | None:
+    def _abandon(self) -> str | None:
         """Discard the file. Returns its name if a warning is needed."""
 
 
@@ -27,7 +27,7 @@ def watch(writer: Unclosed) -> None:
 
 def dropped(writer: Unclosed) -> None:
     """Nothing refers to ``writer`` any more: a ``ResourceWarning`` where it was open, as files give."""
-    name = writer._give_up()
+    name = writer._abandon()
     if name is None:
         return
     if sys.is_finalizing():
@@ -41,7 +41,7 @@ def dropped(writer: Unclosed) -> None:
 def _at_exit() -> None:
     for known in list(_writers):
         writer = known()
-        name = None if writer is None else writer._give_up()
+        name = None if writer is None else writer._abandon()
         if name is not None:
             _say(name)
 

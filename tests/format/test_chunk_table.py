@@ -74,7 +74,7 @@ def _assert_same(file: OpenFile) -> int:
                 alone.meta.num_values,
                 alone.meta.codec,
             )
-            assert table.first_page[i, j] == (-1 if alone.first_page == "dictionary" else 0)
+            assert table.has_dictionary_first[i, j] == (alone.first_page == "dictionary")
             if table.odd[i, j]:
                 continue
             compared += 1

@@ -24,10 +24,10 @@ from pyparq.format.schema_tree import build_tree
 from pyparq.format.thrift_codec import ThriftTruncatedError, serialize
 from pyparq.format.types import LeafType, Physical
 from pyparq.index.bloom_filter import (
+    SALT,
     BloomFilter,
     bitset_bytes,
     block_index,
-    block_mask,
     bytes_for,
     can_prune,
     check_block,
@@ -52,6 +52,11 @@ BOOL = LeafType(P.BOOLEAN, "bool")
 
 
 # ---------------------------------------------------------------- the specification by hand
+
+
+def block_mask(key: int) -> tuple[int, ...]:
+    """The eight words, one bit each, that the lower 32 bits of a hash set in a block."""
+    return tuple(1 << (((key * salt) & 0xFFFFFFFF) >> 27) for salt in SALT)
 
 
 def test_mask_of_one_is_the_salts_upper_five_bits() -> None:

@@ -19,20 +19,21 @@ from hypothesis import strategies as st
 from written import footer
 
 from pyparq.format import ttypes as tt
-from pyparq.format.order import Order, encode_bound, order_of
+from pyparq.format.order import Order, encode_bound, native_order, order_of
 from pyparq.format.schema_tree import build_tree
+from pyparq.format.thrift_codec import deserialize
 from pyparq.format.types import LeafType, Physical
 from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import (
     bounds_from_statistics,
     bounds_of_chunks,
-    build_statistics,
     can_truncate,
     parse_created_by,
     truncate_max,
     truncate_min,
     writer_is_trusted,
 )
+from pyparq.kernels._native import probes
 
 P = Physical
 INT32 = LeafType(P.INT32, "int", bits=32)
@@ -52,6 +53,15 @@ def chunk(num_values: int = 10, **statistics: Any) -> tt.ColumnMetaData:
 
 def i32(value: int) -> bytes:
     return struct.pack("<i", value)
+
+
+def statistics(
+    leaf: LeafType, mins: list[bytes | None], maxs: list[bytes | None], *, null_count: int, truncate: int = 64
+) -> tt.Statistics:
+    """What is written of a chunk whose pages have these bounds, and two distinct values."""
+    order = native_order(leaf, Order.TYPE)
+    stored = probes.statistics(order, mins, maxs, null_count, 0, 2, truncate)
+    return deserialize(tt.Statistics, stored)[0]
 
 
 def f64(value: float) -> bytes:
@@ -302,12 +312,8 @@ def test_our_statistics_equal_arrows(name: str) -> None:
     theirs = meta.row_groups[0].columns[0].meta_data.statistics
     bounds = bounds_from_statistics(leaf, tt.ColumnMetaData(num_values=3, statistics=theirs), Order.TYPE)
     pages = [encode_bound(leaf, v) for v in (bounds.maxs[0], bounds.mins[0])]
-    if leaf.kind == "float" or leaf.kind == "double":
-        ours = build_statistics(leaf, [*pages, None], [*pages, None], null_count=1, nan_count=0)
-        assert ours.nan_count == 0
-    else:
-        ours = build_statistics(leaf, [*pages, None], [*pages, None], null_count=1)
-        assert ours.nan_count is None
+    ours = statistics(leaf, [*pages, None], [*pages, None], null_count=1)
+    assert ours.nan_count == (0 if leaf.kind in ("float", "double") else None)
     assert (ours.min_value, ours.max_value) == (theirs.min_value, theirs.max_value)
     assert ours.null_count == theirs.null_count == 1
     assert ours.is_min_value_exact == ours.is_max_value_exact == (name != "zeros")
@@ -315,29 +321,18 @@ def test_our_statistics_equal_arrows(name: str) -> None:
 
 
 def test_no_values_no_bounds() -> None:
-    ours = build_statistics(INT32, [None, None], [None, None], null_count=7)
+    ours = statistics(INT32, [None, None], [None, None], null_count=7)
     assert (ours.min_value, ours.max_value, ours.is_min_value_exact, ours.null_count) == (None, None, None, 7)
-    with pytest.raises(ValueError, match="nan_count"):
-        build_statistics(DOUBLE, [], [], null_count=0)
 
 
 def test_truncated_statistics_say_so() -> None:
     long = b"x" * 100
-    ours = build_statistics(TEXT, [b"a", long], [b"a", long], null_count=0, distinct_count=2)
+    ours = statistics(TEXT, [b"a", long], [b"a", long], null_count=0)
     assert (ours.min_value, ours.is_min_value_exact) == (b"a", True)
     assert (ours.max_value, ours.is_max_value_exact) == (b"x" * 63 + b"y", False)
     assert ours.distinct_count == 2
-    whole = build_statistics(TEXT, [b"a", long], [b"a", long], null_count=0, truncate=None)
+    whole = statistics(TEXT, [b"a", long], [b"a", long], null_count=0, truncate=-1)
     assert (whole.max_value, whole.is_max_value_exact) == (long, True)
-
-
-def test_deprecated_fields_on_request() -> None:
-    ours = build_statistics(INT32, [i32(1)], [i32(2)], null_count=0, deprecated=True)
-    assert (ours.min, ours.max) == (i32(1), i32(2))
-    for leaf in (TEXT, UINT32):
-        ours = build_statistics(leaf, [i32(1)], [i32(2)], null_count=0, deprecated=True)
-        assert ours.min is None
-        assert ours.min_value is not None
 
 
 # ---------------------------------------------------------------- truncation

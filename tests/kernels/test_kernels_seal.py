@@ -14,11 +14,13 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import CTR
 from encryption_by_hand import open_ctr, open_gcm
 
-from pyparq.encryption.cipher import OF_PAGES, ChunkAad, Module
+from pyparq.encryption.cipher import ChunkAad, Module
 from pyparq.kernels import AesKey, KernelError, NativeSealer, Nonces, Sealer, aes_is_native
 
 KEY = bytes(range(16))
 AAD = ChunkAad(b"file", 2, 3)
+OF_PAGES = tuple(Module)[2:6]
+"""The modules that pages consist of."""
 BODIES = (Module.DATA_PAGE, Module.DICTIONARY_PAGE)
 TEXT = bytes(range(256)) * 20
 PARTS: dict[str, list[Any]] = {

@@ -175,7 +175,7 @@ def test_a_stage_without_a_colour_of_its_own_has_one(ours: Path) -> None:
     with pyparq.ParquetFile(ours) as file:
         scan = file.scan(["time"], col("time") >= 0)
         trace = traced(scan)
-        trace.note_stage("an index of next year", {(0, 0)}, [])
+        trace.note_stage("an index of next year", {(0, 0)}, {})
         pages = placed_pages(scan.file, [scan.file.chunk(0, scan.outputs[0].leaves[0])], walk=False)
         assert Fates(scan, trace).of_pages((0, 0), pages[0, 0]) == [OTHER] * 8
 

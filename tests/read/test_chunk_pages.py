@@ -204,7 +204,7 @@ def test_memory_is_taken_before_it_is_used() -> None:
     assert run.numbers.shape == (1, 5)
     assert 0 < account.used <= 40_000
     pages.release(0)
-    share.settle(0)
+    share.set_held(0)
     assert account.used == 0
 
 

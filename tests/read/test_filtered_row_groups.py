@@ -155,8 +155,8 @@ def test_threads_share_what_is_left() -> None:
     first.take(300)
     first.release()
     first.take(390)
-    first.settle(50)
-    second.settle(0)
+    first.set_held(50)
+    second.set_held(0)
     assert account.used == 150
 
 

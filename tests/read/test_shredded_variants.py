@@ -236,9 +236,10 @@ def test_other_libraries_write_the_same_bytes() -> None:
     ("value", "told"),
     [
         ({1: 2}, "not a string"), (object(), "type object"), (Decimal("NaN"), "NaN"), (10**38, "38 digits"),
-        (Decimal(1).scaleb(-39), "38 digits"), (dt.time(1, tzinfo=dt.UTC), "time zone"),
+        (Decimal(1).scaleb(-39), "38 digits"), (dt.time(1, tzinfo=dt.UTC), "time zone"), (["\ud800"], "surrogate"),
+        ({"\ud800": 1}, "surrogate"),
     ],
-    ids=["key", "object", "nan", "large", "scale", "zone"],
+    ids=["key", "object", "nan", "large", "scale", "zone", "text", "name"],
 )  # fmt: skip
 def test_values_that_no_variant_holds(value: Any, told: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=told):
@@ -266,6 +267,15 @@ def test_deep_values() -> None:
 
 
 # ---- bytes from outside
+
+
+def test_items_that_overlap_are_refused() -> None:
+    """A hundred levels of arrays whose two elements are the same bytes would be 2^100 values."""
+    nested = NULL
+    for _ in range(100):
+        nested = b"\x07\x02\x00\x00\x00\x00" + len(nested).to_bytes(2, "little") + nested
+    with pytest.raises(DataError, match="overlap"):
+        decode(EMPTY, nested)
 
 
 @pytest.mark.parametrize(

@@ -15,19 +15,18 @@ import numpy as np
 from pyparq import kernels
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import concat, null_column
+from pyparq.arrow.exchange import arrays_from_arrow, column_from_nanoarrow, field_from_nanoarrow
 from pyparq.arrow.ingest import from_pandas as frames
 from pyparq.arrow.ingest.cast import cast
-from pyparq.arrow.ingest.from_arrow import chunks_from_arrow
 from pyparq.arrow.ingest.from_iterables import Rows, are_rows, is_run, pieces
 from pyparq.arrow.ingest.from_numpy import column_from_numpy
 from pyparq.arrow.ingest.from_pandas import pandas_metadata as metadata_of_frame
-from pyparq.arrow.ingest.from_polars import refuse_objects
 from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.arrow.layouts import normal_field, normal_schema, normal_type, normalize
 from pyparq.arrow.record_batch import RecordBatch, batches_from_arrow
 from pyparq.arrow.schema.to_parquet import check_supported
 from pyparq.arrow.tabular import Tabular
-from pyparq.errors import DataError, ParquetError, near_matches
+from pyparq.errors import DataError, ParquetError, UnsupportedError, near_matches
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.runtime.threads import map_tasks
 
@@ -406,3 +405,41 @@ class _Fitting:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, DataError) and not self._told and _ADVICE not in error.message:
             error.message += _ADVICE
+
+
+def chunks_from_arrow(values: Any, name: str) -> tuple[Field, list[Column]]:
+    """The field and the chunks, zero-copy. Raises :class:`DataError` for what cannot be read."""
+    try:
+        schema, arrays = arrays_from_arrow(values)
+        field = field_from_nanoarrow(schema)
+        return field, [column_from_nanoarrow(array, field.type) for array in arrays]
+    except Exception as error:
+        raise DataError(f"the {type(values).__name__} cannot be read as Arrow data: {error}", column=name) from error
+
+
+def refuse_objects(data: Any, name: str | None = None) -> None:
+    """Raise :class:`UnsupportedError` for a column of polars' type Object. ``data`` may be anything; ``name`` is for a
+    Series, which a frame's columns have themselves.
+
+    polars exports such a column as binary, but its values are addresses of Python objects.
+    """
+    if type(data).__module__.split(".")[0] != "polars":
+        return
+    schema = getattr(data, "schema", None)
+    dtypes = dict(schema) if schema is not None else {name: getattr(data, "dtype", None)}
+    for column, dtype in dtypes.items():
+        if _holds_objects(dtype):
+            raise UnsupportedError(
+                "a polars Object column holds Python objects, and Arrow would get only their addresses. "
+                "Convert it to another polars type first (map_elements(..., return_dtype=...))",
+                column=column,
+            )
+
+
+def _holds_objects(dtype: Any) -> bool:
+    if str(dtype) == "Object":
+        return True
+    if getattr(dtype, "inner", None) is not None:
+        return _holds_objects(dtype.inner)
+    fields = getattr(dtype, "fields", None)
+    return isinstance(fields, list) and any(_holds_objects(getattr(field, "dtype", None)) for field in fields)

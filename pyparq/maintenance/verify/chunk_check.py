@@ -63,7 +63,7 @@ class ChunkCheck:
             shared = self._file.place_chunks().is_shared(row_group, node.column)
             findings.add_error("location" if shared else "metadata", META, error)
         finally:
-            share.settle(0)
+            share.set_held(0)
         result.findings = findings.found
         return result
 

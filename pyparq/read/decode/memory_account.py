@@ -107,7 +107,7 @@ class Portion:
         """Nothing of what was taken is held any more."""
         self._taken = 0
 
-    def settle(self, alive: int) -> None:
+    def set_held(self, alive: int) -> None:
         """Give all back but ``alive`` bytes."""
         self._account.give(self._room - alive)
         self._room = self._taken = alive
@@ -156,7 +156,7 @@ class Share:
         """As :meth:`Account.refusal`, for ``size`` bytes or more. What pages hold is taken already."""
         return self._account.refusal(size)
 
-    def settle(self, size: int) -> None:
+    def set_held(self, size: int) -> None:
         """Set the number of bytes that are still held."""
         self._account.give(self._paid - size)
         self._paid = self.held = size

@@ -138,8 +138,8 @@ class ChunkTable:
 
     ``row_groups`` and ``num_rows`` have an int64 per row group, ``columns`` has one per leaf. Every other array has the
     shape (row groups, columns), int64 or bool. A decoder of many chunks needs ``start``, ``size``, ``num_values``,
-    ``codec`` and ``first_page``. They are checked against the schema and the file where ``encrypted`` is false. The
-    arrays must not be changed.
+    ``codec`` and ``has_dictionary_first``. They are checked against the schema and the file where ``encrypted`` is
+    false. The arrays must not be changed.
     """
 
     __slots__ = (
@@ -229,12 +229,6 @@ class ChunkTable:
     def has_dictionary_first(self) -> Int64Array:
         """1 for each chunk that starts with its dictionary page."""
         found: Int64Array = (self._stack[_DICTIONARY_PAGE] == self.start).astype(np.int64)
-        return found
-
-    @property
-    def first_page(self) -> Int64Array:
-        """Ordinal of the page that each chunk starts with: 0 for a data page, -1 for the dictionary page."""
-        found: Int64Array = -self.has_dictionary_first
         return found
 
     def place(self, row_group: int) -> int | None:

@@ -161,7 +161,7 @@ class EarlyReads:
             narrowed = [s for s in selections if s.narrows]
             self._ahead = self._file.fetcher.begin(self._places_of_pages(narrowed, nodes))
 
-    def settle(self, is_needed: bool) -> None:
+    def count_use(self, is_needed: bool) -> None:
         """Say whether any row is left, so that the bytes are needed."""
         if is_needed and self._spare is not None:
             self._spare.give_back(self._taken)

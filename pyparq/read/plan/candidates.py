@@ -3,147 +3,23 @@ the rows that can still match."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pyparq.filters.computed import Computed
 from pyparq.filters.leaf_tests import Test
-from pyparq.filters.predicate import FALSE, And, Constant, Predicate, rewritten
-from pyparq.filters.variants import InVariant
+from pyparq.filters.predicate import And, Constant, Predicate
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import Int64Array, RowRanges
-from pyparq.index.statistics import bounds_of_chunks
-from pyparq.io.byte_ranges import Range
 from pyparq.read.footers.chunks import Chunk, ChunkTable, Mask
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_reads import ColumnRead
-
-if TYPE_CHECKING:
-    from logging import Logger
-
-
-def asks_variants(predicate: Predicate) -> bool:
-    """Whether a test asks for a path of a Variant."""
-    return any(isinstance(computed, InVariant) for computed in predicate.computed())
-
-
-class NeededColumns:
-    """The predicate of a file, for one row group after another."""
-
-    def __init__(self, file: OpenFile, predicate: Predicate) -> None:
-        self._file = file
-        self._predicate = predicate
-        self._asks = asks_variants(predicate)
-        self._known: dict[int, Predicate] = {}
-
-    def of(self, row_group: int) -> Predicate:
-        """The predicate without tests of columns that are all null in the row group."""
-        if not self._asks:
-            return self._predicate
-        found = self._known.get(row_group)
-        if found is None:
-            found = self._without(self._predicate, row_group)
-            # A constant would need no column at all, and row groups without a matching row are pruned before.
-            self._known[row_group] = found = self._predicate if isinstance(found, Constant) else found
-        return found
-
-    def _without(self, predicate: Predicate, row_group: int) -> Predicate:
-        def change(test: Test | Computed) -> Predicate:
-            if isinstance(test, Test):
-                is_value = test.leaf.kind == "variant" and test.op in ("is_null", "is_not_null")
-                if is_value and not test.asks_levels and self._is_all_null(test.node, row_group):
-                    return Constant(test.op == "is_null")
-                return test
-            return FALSE if isinstance(test, InVariant) and self._is_all_null(test.value.node, row_group) else test
-
-        return rewritten(predicate, change)
-
-    def _is_all_null(self, node: Node, row_group: int) -> bool:
-        meta = self._file.chunk(row_group, node).meta
-        bounds = bounds_of_chunks(node.type, [meta], self._file.column_order(node), self._file.created_by)
-        return node.max_def > 0 and node.max_rep == 0 and bool(bounds.all_null[0])
-
-
-Shares = npt.NDArray[np.float64]
-
-USELESS = 0.95
-"""From this share on no index is read for a test."""
-
-UNKNOWN = 0.5
-
-
-def kept_shares(test: Test, bounds: Bounds) -> Shares:
-    """A share between 0 and 1 for each part of ``bounds`` (float64). Values are assumed to be spread evenly between
-    their bounds."""
-    if test.asks_levels:
-        return np.full(len(bounds), UNKNOWN)
-    if test.none:
-        return np.ones(len(bounds))  # few lists hold one given value
-    if test.op in ("==", "in", "is_nan"):
-        return np.zeros(len(bounds))
-    counts, nulls = bounds.counts, bounds.null_counts
-    known = (counts > 0) & (nulls >= 0)
-    null_shares = np.where(known, nulls / np.maximum(counts, 1), 0.0)
-    if test.op == "is_null":
-        return null_shares
-    present = 1.0 - null_shares
-    if test.op in ("!=", "not in", "not starts_with", "not intersects box", "is_not_null", "is_not_nan"):
-        return present
-    if test.op == "intersects box":
-        return np.full(len(bounds), UNKNOWN)
-    if test.op == "starts_with":
-        return np.where(bounds.has_bounds, UNKNOWN * present, UNKNOWN)
-    below = _positions(bounds, test.literal)
-    share = present * (below if test.op in ("<", "<=") else 1.0 - below)
-    return np.where(bounds.has_bounds, share, UNKNOWN)
-
-
-def _positions(bounds: Bounds, literal: Any) -> Shares:
-    """The position of a literal between the two bounds of each part: 0 at the lower bound, 1 at the upper."""
-    if bounds.mins.dtype == np.dtype(object):  # bytes, or integers of any length
-        found = [_position(low, high, literal) for low, high in zip(bounds.mins, bounds.maxs, strict=True)]
-        return np.array(found, np.float64)
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        low, high = bounds.mins.astype(np.float64), bounds.maxs.astype(np.float64)
-        spread = high - low
-        places = (float(literal) - low) / spread
-    usable = (spread > 0) & np.isfinite(spread)
-    return np.where(usable, np.clip(np.where(usable, places, 0.0), 0.0, 1.0), UNKNOWN)
-
-
-def _position(low: Any, high: Any, literal: Any) -> float:
-    if isinstance(low, bytes):
-        low, high, literal = _as_numbers(low, high, literal)
-    try:
-        low, high, literal = float(low), float(high), float(literal)
-    except OverflowError:
-        return UNKNOWN
-    if not high > low or not isfinite(high - low):
-        return UNKNOWN
-    return min(max(float((literal - low) / (high - low)), 0.0), 1.0)
-
-
-def _as_numbers(low: bytes, high: bytes, literal: bytes) -> tuple[int, int, int]:
-    """The eight bytes behind the common prefix of both bounds, as numbers."""
-    common = 0
-    for a, b in zip(low, high, strict=False):
-        if a != b:
-            break
-        common += 1
-    if literal[:common] != low[:common]:
-        return 0, 1, 0 if literal < low else 1
-    part = slice(common, common + 8)
-    first, second, third = (int.from_bytes(x[part].ljust(8, b"\0"), "big") for x in (low, high, literal))
-    return first, second, third
 
 
 @dataclass(slots=True)
@@ -199,10 +75,10 @@ class Answers:
         """Whether an index could tell more, and is expected to."""
         self._rows: dict[int, tuple[RowRanges, RowRanges]] = {}
 
-    def take(self, some: Mask, every: Mask, kept: Shares) -> None:
-        """Take the answers of the row groups' statistics, and the estimated share of matching rows."""
+    def take(self, some: Mask, every: Mask, may_narrow: Mask) -> None:
+        """Take the answers of the row groups' statistics, and whether an index is likely to rule out more."""
         self.some, self.every = some.copy(), every & some
-        self.is_open = some & ~every & (kept < USELESS)
+        self.is_open = some & ~every & may_narrow
 
     def drop(self, selection: Selection) -> None:
         """Note that no row of a row group passes."""
@@ -243,7 +119,7 @@ ComputedQuestion = tuple[Computed, Selection, list[Chunk]]
 
 
 class Candidates:
-    """What all stages of pruning share. Each stage answers tests; :meth:`settle` draws the conclusion."""
+    """What all stages of pruning share. Each stage answers tests; :meth:`narrow_selections` draws the conclusion."""
 
     def __init__(
         self, file: OpenFile, predicate: Predicate, row_groups: Sequence[int], within: Mapping[int, RowRanges]
@@ -318,6 +194,10 @@ class Candidates:
             if rows.count:
                 self.selections.append(Selection(self.row_groups[k], rows, rows if every else sets[1], place=k))
 
+    def rows_by_group(self) -> dict[int, RowRanges]:
+        """The rows that can still match. Row groups that are ruled out are missing."""
+        return {s.row_group: s.maybe for s in self.selections}
+
     def rows_left(self) -> int:
         if self._left is None:
             self._left = sum([s.maybe.count for s in self.selections])
@@ -370,7 +250,7 @@ class Candidates:
                 ]
         return found
 
-    def settle(self) -> None:
+    def narrow_selections(self) -> None:
         """Combine the rows of the tests by the predicate, where a stage has learned something. Drop row groups without
         any row."""
         if not self.changed:
@@ -418,65 +298,3 @@ class Candidates:
             else:
                 maybe, sure = maybe | other_maybe, sure | other_sure
         return maybe, sure
-
-
-# ---- what a scan notes of itself
-
-
-@dataclass(slots=True)
-class StageReport:
-    """The effect and the cost of one stage: row groups, rows and pages before and after, requests and bytes."""
-
-    name: str
-    asked: int
-    """Indexes asked (chunks)."""
-    row_groups_before: int
-    row_groups_after: int
-    rows_before: int
-    rows_after: int
-    pages_before: int
-    pages_after: int
-    requests: int
-    bytes: int
-
-
-def log_stages(logger: Logger, source: str, reports: Sequence[StageReport]) -> None:
-    """Write a debug line for each stage."""
-    for stage in reports:
-        logger.debug(
-            "%s: pruned by %s: row groups %d -> %d, rows %d -> %d, %d indexes asked, %d requests, %d bytes",
-            source, stage.name, stage.row_groups_before, stage.row_groups_after, stage.rows_before, stage.rows_after,
-            stage.asked, stage.requests, stage.bytes,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class StageTrace:
-    """One stage of pruning."""
-
-    name: str
-    asked: frozenset[tuple[int, int]]
-    """(row group, leaf column) of the indexes that were asked. Statistics cost nothing, and are not listed."""
-    left: dict[int, RowRanges]
-    """The rows that can still match, by row group. Row groups that are ruled out are missing."""
-
-
-@dataclass(slots=True)
-class Trace:
-    """Everything that a scan notes of itself."""
-
-    stages: list[StageTrace] = field(default_factory=list)
-    reads: list[ColumnRead] = field(default_factory=list)
-    """The column chunks, or pages of them, that were decoded."""
-    whole: set[tuple[int, int]] = field(default_factory=set)
-    """(row group, leaf column) of further chunks that were decoded in full."""
-    requests: list[Range] = field(default_factory=list)
-    """All requests to the source, without those that opened the file."""
-
-    def note_stage(self, name: str, asked: Set[tuple[int, int]], selections: Sequence[Selection]) -> None:
-        """Note the rows that a stage has left."""
-        self.stages.append(StageTrace(name, frozenset(asked), {s.row_group: s.maybe for s in selections}))
-
-    def note_whole(self, selections: Sequence[Selection], nodes: Iterable[Node]) -> None:
-        """Note row groups of which all pages of some columns are decoded."""
-        self.whole |= {(s.row_group, node.column) for s in selections for node in nodes}

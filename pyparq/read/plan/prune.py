@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from pyparq.errors import ParquetError
 from pyparq.filters.coverings import Covering, coverings_of, with_coverings
@@ -22,9 +23,23 @@ from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, chosen, chunks_to_locate, hold, is_slow_to_ask
 from pyparq.read.plan.bloom_probe import HEADER
-from pyparq.read.plan.candidates import Candidates, Selection, StageReport, Trace
+from pyparq.read.plan.candidates import Candidates, Selection
 from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges, read_locations
+from pyparq.read.plan.scan_trace import StageReport, Trace
 from pyparq.read.plan.stages import BloomStage, DictionaryStage, ask_page_indexes, ask_statistics, page_counts
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+
+def log_stages(logger: Logger, source: str, reports: Sequence[StageReport]) -> None:
+    """Write a debug line for each stage."""
+    for stage in reports:
+        logger.debug(
+            "%s: pruned by %s: row groups %d -> %d, rows %d -> %d, %d indexes asked, %d requests, %d bytes",
+            source, stage.name, stage.row_groups_before, stage.row_groups_after, stage.rows_before, stage.rows_after,
+            stage.asked, stage.requests, stage.bytes,
+        )  # fmt: skip
 
 
 class Pruner:
@@ -81,7 +96,7 @@ class Pruner:
         if self.options.use_dictionaries:
             self._stage("dictionary", self._dictionaries.run, False)
         if self._early is not None:
-            self._early.settle(bool(self._rows.selections))
+            self._early.count_use(bool(self._rows.selections))
         return self._rows.selections
 
     def _by_indexes(self) -> None:
@@ -165,12 +180,12 @@ class Pruner:
         if not rows.asked:
             return
         rows_before = rows.rows_left()
-        rows.settle()
+        rows.narrow_selections()
         pages = page_counts(rows, before) if name == "column index" else (0, 0)
         early, self._not_reported = self._not_reported, (0, 0)
         took = counts.requests - requests + early[0], counts.bytes - size + early[1]
         if self._trace is not None:
-            self._trace.note_stage(name, rows.asked, rows.selections)
+            self._trace.note_stage(name, rows.asked, rows.rows_by_group())
         left = len(rows.selections), rows.rows_left()
         self.reports.append(
             StageReport(name, len(rows.asked), len(before), left[0], rows_before, left[1], *pages, *took)
@@ -180,7 +195,7 @@ class Pruner:
         rows = self._rows
         asked = ask_statistics(rows)
         if self._trace is not None:
-            self._trace.note_stage("statistics", set(), rows.selections)
+            self._trace.note_stage("statistics", set(), rows.rows_by_group())
         if asked:
             left = len(rows.selections), rows.rows_left()
             self.reports.append(

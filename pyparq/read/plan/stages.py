@@ -4,9 +4,11 @@ rows that can still match, and notes the answers with the :class:`~pyparq.read.p
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq.filters.computed import Computed, can_pass
 from pyparq.filters.leaf_tests import (
@@ -32,7 +34,7 @@ from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk, Mask
 from pyparq.read.plan.ahead import chosen, hold, is_slow_to_ask
 from pyparq.read.plan.bloom_probe import ABSENT, UNUSABLE, Probe, Probing, probe_local
-from pyparq.read.plan.candidates import Candidates, Question, Selection, kept_shares
+from pyparq.read.plan.candidates import Candidates, Question, Selection
 from pyparq.read.plan.page_indexes import read_page_indexes
 from pyparq.read.plan.page_reads import plan_column
 from pyparq.runtime.threads import map_tasks
@@ -43,6 +45,13 @@ SMALL_CHUNK = 64 << 10
 """More of them are not asked if their chunks have no more stored bytes, as the mean of all."""
 LARGE_DICTIONARY = 64 << 10
 """Dictionaries of so many stored bytes, as the mean of all, are decoded on several threads."""
+
+Shares = npt.NDArray[np.float64]
+
+USELESS = 0.95
+"""From this share on no index is read for a test, as it can save a twentieth of the pages at most."""
+
+UNKNOWN = 0.5
 
 
 # ---- statistics
@@ -59,7 +68,7 @@ def ask_statistics(rows: Candidates) -> int:
         some, every = evaluate_bounds(test, bounds)
         if is_box_test(test):
             some &= may_intersect(test, _geospatial_statistics(rows, test.node))
-        rows.answers[test].take(some, every, kept_shares(test, bounds))
+        rows.answers[test].take(some, every, kept_shares(test, bounds) < USELESS)
     for computed in rows.computed:
         for node in computed.nodes:
             if node not in known:
@@ -329,3 +338,71 @@ def page_counts(rows: Candidates, asked: Sequence[Selection]) -> tuple[int, int]
             before += len(locations)
             after += len(selection.maybe.pages(locations.first_rows))
     return before, after
+
+
+# ---- the share of rows that a test is likely to keep
+
+
+def kept_shares(test: Test, bounds: Bounds) -> Shares:
+    """A share between 0 and 1 for each part of ``bounds`` (float64). Values are assumed to be spread evenly between
+    their bounds."""
+    if test.asks_levels:
+        return np.full(len(bounds), UNKNOWN)
+    if test.none:
+        return np.ones(len(bounds))  # few lists hold one given value
+    if test.op in ("==", "in", "is_nan"):
+        return np.zeros(len(bounds))
+    counts, nulls = bounds.counts, bounds.null_counts
+    known = (counts > 0) & (nulls >= 0)
+    null_shares = np.where(known, nulls / np.maximum(counts, 1), 0.0)
+    if test.op == "is_null":
+        return null_shares
+    present = 1.0 - null_shares
+    if test.op in ("!=", "not in", "not starts_with", "not intersects box", "is_not_null", "is_not_nan"):
+        return present
+    if test.op == "intersects box":
+        return np.full(len(bounds), UNKNOWN)
+    if test.op == "starts_with":
+        return np.where(bounds.has_bounds, UNKNOWN * present, UNKNOWN)
+    below = _positions(bounds, test.literal)
+    share = present * (below if test.op in ("<", "<=") else 1.0 - below)
+    return np.where(bounds.has_bounds, share, UNKNOWN)
+
+
+def _positions(bounds: Bounds, literal: Any) -> Shares:
+    """The position of a literal between the two bounds of each part: 0 at the lower bound, 1 at the upper."""
+    if bounds.mins.dtype == np.dtype(object):  # bytes, or integers of any length
+        found = [_position(low, high, literal) for low, high in zip(bounds.mins, bounds.maxs, strict=True)]
+        return np.array(found, np.float64)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        low, high = bounds.mins.astype(np.float64), bounds.maxs.astype(np.float64)
+        spread = high - low
+        places = (float(literal) - low) / spread
+    usable = (spread > 0) & np.isfinite(spread)
+    return np.where(usable, np.clip(np.where(usable, places, 0.0), 0.0, 1.0), UNKNOWN)
+
+
+def _position(low: Any, high: Any, literal: Any) -> float:
+    if isinstance(low, bytes):
+        low, high, literal = _as_numbers(low, high, literal)
+    try:
+        low, high, literal = float(low), float(high), float(literal)
+    except OverflowError:
+        return UNKNOWN
+    if not high > low or not isfinite(high - low):
+        return UNKNOWN
+    return min(max(float((literal - low) / (high - low)), 0.0), 1.0)
+
+
+def _as_numbers(low: bytes, high: bytes, literal: bytes) -> tuple[int, int, int]:
+    """The eight bytes behind the common prefix of both bounds, as numbers."""
+    common = 0
+    for a, b in zip(low, high, strict=False):
+        if a != b:
+            break
+        common += 1
+    if literal[:common] != low[:common]:
+        return 0, 1, 0 if literal < low else 1
+    part = slice(common, common + 8)
+    first, second, third = (int.from_bytes(x[part].ljust(8, b"\0"), "big") for x in (low, high, literal))
+    return first, second, third

@@ -64,6 +64,8 @@ std::optional<ExactNumber> exact_number(const uint8_t* value) {
     }
 }
 
+int digits_of(const Wide& number) { return Magnitude(number).digits(); }
+
 std::optional<Wide> rescaled(const ExactNumber& number, int scale, int digits) {
     if (number.scale > kMostDigits) return {};
     Magnitude value(number.unscaled);

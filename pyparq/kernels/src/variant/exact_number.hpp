@@ -29,6 +29,9 @@ struct ExactNumber {
 // The number that a primitive value holds; none where it holds something else. `value` has the size that its type needs.
 std::optional<ExactNumber> exact_number(const uint8_t* value);
 
+// Decimal digits of the number, 0 of zero.
+int digits_of(const Wide& number);
+
 // The same number with another scale; none where it would have more than `digits` digits, or be another.
 std::optional<Wide> rescaled(const ExactNumber& number, int scale, int digits);
 

@@ -74,7 +74,7 @@ Node::Node(const nb::handle& given, size_t depth) {
 void Node::take(const nb::tuple& given, size_t depth) {
     kind_ = nb::cast<int>(given[0]);
     if (kind_ == kObjectKind) {
-        for (const nb::handle name : nb::cast<nb::tuple>(given[1])) names_.push_back(text_of(name));
+        for (const nb::handle name : nb::cast<nb::tuple>(given[1])) names_.emplace_back(text_of(name));
         for (const nb::handle child : nb::cast<nb::tuple>(given[2])) children_.push_back(std::make_unique<Node>(child, depth + 1));
         if (names_.size() != children_.size()) fail("an object has as many names as fields");
         for (size_t k = 0; k < names_.size(); ++k)

@@ -29,11 +29,14 @@ size_t arrow_width(int kind) {
     }
 }
 
-std::string text_of(const nb::handle& name) {
+std::string_view text_of(const nb::handle& text) {
     Py_ssize_t size = 0;
-    const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
-    if (text == nullptr) throw nb::python_error();
-    return {text, static_cast<size_t>(size)};
+    const char* const data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+    if (data == nullptr) {
+        clear_exception();
+        fail("a string has a lone surrogate, so it cannot be stored as UTF-8");
+    }
+    return {data, static_cast<size_t>(size)};
 }
 
 }  // namespace pyparq::variant

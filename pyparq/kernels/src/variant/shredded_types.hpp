@@ -1,7 +1,7 @@
 // The types of `typed_value` columns (VariantShredding.md), which shredding and its way back share.
 #pragma once
 
-#include <string>
+#include <string_view>
 
 #include "variant/encoding.hpp"
 
@@ -16,7 +16,7 @@ inline bool is_integer(int kind) { return kind >= kInt8 && kind <= kInt64; }
 // KernelError for a type that no column has.
 size_t arrow_width(int kind);
 
-// The name of a field, from a Python string.
-std::string text_of(const nb::handle& name);
+// The UTF-8 of a Python string, for as long as that lives. Throws KernelError where it has none.
+std::string_view text_of(const nb::handle& text);
 
 }  // namespace pyparq::variant

@@ -78,7 +78,7 @@ void Node::take_typed(const nb::tuple& given, size_t slots) {
     typed_valid = taken<Valid>(given[2], "a mask");
     check_valid(typed_valid, slots);
     if (kind == kObjectKind) {
-        for (const nb::handle name : nb::cast<nb::tuple>(given[3])) names.push_back(text_of(name));
+        for (const nb::handle name : nb::cast<nb::tuple>(given[3])) names.emplace_back(text_of(name));
         for (const nb::handle child : nb::cast<nb::tuple>(given[4]))
             children.push_back(std::make_unique<Node>(nb::cast<nb::tuple>(child), slots));
         if (names.size() != children.size()) fail("an object has as many names as fields");
