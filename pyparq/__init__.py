@@ -9,7 +9,7 @@ from typing import Any
 from pyparq import kernels as _kernels  # noqa: F401  a build without kernels says so here, not at the first read
 from pyparq._version import __version__
 from pyparq.errors import near
-from pyparq.runtime.lazy_import import load
+from pyparq.runtime.lazy_import import load as _load
 
 _PUBLIC = {
     "api": "count read_metadata read_schema read_table read_table_async",
@@ -80,7 +80,6 @@ _ELSEWHERE = {
     "read_pandas": "pyparq.read_table(...).to_pandas()",
     "read_parquet": "pyparq.read_table(...), and .to_pandas() or .to_polars() of the table",
     "scan_parquet": "pyparq.dataset(...).scan(...), or pyparq.polars.scan(...) for a LazyFrame",
-    "scan": "pyparq.dataset(...).scan(...), or pyparq.polars.scan(...) for a LazyFrame",
     "sink_parquet": "pyparq.write_table, which also takes a LazyFrame",
     "table": "pyparq.Table.from_pydict or pyparq.Table.from_pandas",
     "to_parquet": "pyparq.write_table(data, path)",
@@ -92,14 +91,14 @@ _ELSEWHERE = {
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return load(f"pyparq.{name}")
+        return _load(f"pyparq.{name}")
     if name not in _MODULE_OF:
         if name in _ELSEWHERE:
             raise AttributeError(f"module 'pyparq' has no attribute {name!r}; use {_ELSEWHERE[name]}")
         found = near(name, __all__, 0.7)
         hint = f"; did you mean {found[0]!r}?" if found else ""
         raise AttributeError(f"module 'pyparq' has no attribute {name!r}{hint}")
-    value = getattr(load(_MODULE_OF[name]), name)
+    value = getattr(_load(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 

@@ -7,8 +7,9 @@ that reaches the user names the file, row group, column and page.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import SimpleNamespace, TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 _PLACES = ("file", "row_group", "column", "page")
 _LABELS = {"file": "file", "row_group": "row group", "column": "column", "page": "page"}
@@ -237,3 +238,22 @@ def near_matches(name: str, names: Iterable[str], what: str = "columns") -> str:
         return "; help() of the function tells of all that there are"
     shown = ", ".join(repr(n) for n in known[:10]) + (", ..." if len(known) > 10 else "")
     return f"; the {what} are {shown}" if known else f"; there are no {what}"
+
+
+class OtherNames:
+    """A class whose ``_elsewhere`` says what to write in place of the names that pyarrow, pandas and polars use."""
+
+    __slots__ = ()
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # type checkers report what is not there
+
+        def __getattr__(self, name: str) -> Any:
+            hint = self._elsewhere.get(name)
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(f"{text}; use {hint}" if hint else text, name=name, obj=self)
+
+
+def by_each(hints: Mapping[str, str]) -> dict[str, str]:
+    """``{"a b": hint}`` as ``{"a": hint, "b": hint}``."""
+    return {name: hint for names, hint in hints.items() for name in names.split()}

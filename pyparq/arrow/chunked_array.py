@@ -13,10 +13,9 @@ from pyparq.arrow.c_export import chunks_to_stream, field_capsule
 from pyparq.arrow.column import Column, bytes_held, count_nulls, shifted
 from pyparq.arrow.column_operations import trimmed
 from pyparq.arrow.decimals import with_usual_decimals
-from pyparq.errors import OptionError
+from pyparq.errors import OptionError, OtherNames, by_each
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.runtime.lazy_import import LazyModule
-from pyparq.runtime.other_names import OtherNames, by_each
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:

@@ -105,7 +105,7 @@ class Batch(_FromOtherData):
         self._schema = schema
 
     @property
-    def has_schema(self) -> bool:
+    def has_schema(self) -> bool:  # type: ignore[override]
         """``False`` for a batch that was made without a schema."""
         return self._schema is not None
 

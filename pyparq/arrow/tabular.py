@@ -16,10 +16,9 @@ from pyparq.arrow.c_export import batches_to_stream, schema_capsule
 from pyparq.arrow.chunked_array import ChunkedArray, parts_of, whole_rows
 from pyparq.arrow.column import Column, bytes_held, shifted
 from pyparq.arrow.decimals import with_usual_decimals
-from pyparq.errors import ColumnNotFoundError, OptionError, SchemaError, UnsupportedError
+from pyparq.errors import ColumnNotFoundError, OptionError, OtherNames, SchemaError, UnsupportedError, by_each
 from pyparq.format.types import DataType, Schema
 from pyparq.runtime.lazy_import import LazyModule
-from pyparq.runtime.other_names import OtherNames, by_each
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -66,6 +65,8 @@ class Tabular(OtherNames):
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]
+    has_schema = True
+    """Whether the columns have names: those of a :class:`pyparq.Batch` may have none."""
     _elsewhere = by_each({
         "filter query where": "filters= where the rows are read, or to_arrow().filter(...)",
         "cast astype": "schema= where the data is written or pyparq.dataset(path, schema=...) where it is read",

@@ -12,7 +12,7 @@ import numpy as np
 
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
-from pyparq.errors import ChangedFileError, DataError, ParquetError, located
+from pyparq.errors import ChangedFileError, DataError, OtherNames, ParquetError, by_each, located
 from pyparq.filters.bind import value_of_literal
 from pyparq.filters.expression import Expression, col
 from pyparq.format.compression import encoding_name
@@ -39,7 +39,6 @@ from pyparq.read.plan.scan_plan import ScanPlan
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.runtime.lazy_import import LazyModule
-from pyparq.runtime.other_names import OtherNames, by_each
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:

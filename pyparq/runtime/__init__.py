@@ -5,7 +5,6 @@ DOOR = (
     "lanes",
     "lazy_import",
     "messages",
-    "other_names",
     "text",
     "threads",
 )

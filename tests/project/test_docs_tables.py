@@ -26,8 +26,9 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, A
 
 
 def test_examples_run(results: list[dict[str, Any]]) -> None:
-    assert len(results) == 6
-    table, column, _, handed, back, _ = results
+    assert len(results) == 7
+    table, column, _, handed, back, _, embeddings = results
+    assert embeddings["near"]["vector"].to_numpy().shape == (10, 384)
     assert table["t"] == table["t"]
     assert table["t"][1] == table["t"][-2]
     assert np.asarray(column["c"]).tolist()[::2] == [1.0, 3.0]

@@ -28,7 +28,7 @@ COLUMN = (
     "take iloc item"
 )
 MODULE = (
-    "read_parquet read_csv read_json scan_parquet to_parquet write_parquet lit load open scan table "
+    "read_parquet read_csv read_json scan_parquet to_parquet write_parquet lit load open table "
     "from_pandas concat_tables sink_parquet write_to_dataset read_pandas"
 )
 

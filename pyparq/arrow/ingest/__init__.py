@@ -170,7 +170,7 @@ def _from_tabular(
     data: Tabular, schema: Schema | None, source: list[Schema] | None, use_threads: bool
 ) -> tuple[Schema, Iterator[RecordBatch]]:
     batches = [RecordBatch(columns, num_rows) for columns, num_rows in data._parts()]
-    if getattr(data, "has_schema", True):  # a Batch may have none
+    if data.has_schema:  # a Batch may have none
         return _conformed(data.schema, iter(batches), schema, source, use_threads)
     (batch,) = batches
     if schema is None:
