@@ -128,7 +128,7 @@ class ChunkPages:
         )  # fmt: skip
 
     def release(self, alive: int) -> None:
-        """Of what was given out, ``alive`` bytes are still looked at. Nothing is decoded any more."""
+        """Give memory back after the last page. ``alive`` bytes of what was decoded stay in use."""
         self._share.give(self._granted - alive)
         self._granted = alive
 
