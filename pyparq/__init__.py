@@ -42,6 +42,8 @@ _PUBLIC = {
     "maintenance.merge": "MergeReport merge",
     "maintenance.report": "IndexReport IndexedColumn IndexedFile",
     "maintenance.rewrite": "rewrite",
+    "maintenance.row_changes.delete": "delete",
+    "maintenance.row_changes.report": "ChangeReport ChangedFileReport IndexHelp",
     "maintenance.verify.report": "Finding VerificationReport",
     "maintenance.verify.verify": "verify",
     "option_values": "BloomOptions SortKey",

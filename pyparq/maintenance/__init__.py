@@ -10,6 +10,11 @@ DOOR = (
     "merge",
     "report",
     "rewrite",
+    "row_changes.applying",
+    "row_changes.changed_file",
+    "row_changes.delete",
+    "row_changes.file_change",
+    "row_changes.report",
     "verify.verify",
 )
 """Modules of this package that other packages may use."""

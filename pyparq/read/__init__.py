@@ -5,6 +5,7 @@ DOOR = (
     "column_reads",
     "decode.arrow_columns",
     "decode.chunk_pages",
+    "decode.leaves",
     "decode.memory_account",
     "explain",
     "file",

@@ -1,0 +1,218 @@
+"""Rows of many files changed: which files may hold them, and how the new files take the places of the old ones.
+
+The files of a local folder change together, by one commit: a reader sees all of it or nothing. Others are replaced one
+by one: a file that was named, files of a list or a pattern, and objects in a store, each only as it was read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyparq.datasets.catalog.layout import FOLDER
+from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.dataset import Dataset, files_of
+from pyparq.datasets.files import DatasetFiles
+from pyparq.datasets.reader import FileScan
+from pyparq.datasets.scan import MatchingFiles
+from pyparq.datasets.write.commit import LocalTarget
+from pyparq.datasets.write.job_sources import Sources
+from pyparq.datasets.write.targets import companions
+from pyparq.errors import located
+from pyparq.io.table_formats import check_streams
+from pyparq.io.url import is_url, local_path
+from pyparq.maintenance.file_runs import Job, Removal, run
+from pyparq.maintenance.row_changes.changed_file import ChangedFile
+from pyparq.maintenance.row_changes.copied_groups import NoSink
+from pyparq.maintenance.row_changes.file_change import FileChange, FindChanges, index_help, written
+from pyparq.maintenance.row_changes.report import ChangedFileReport, ChangeReport
+from pyparq.read.footers.open_file import OpenFile
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyOptions:
+    """How changes are made."""
+
+    keep_empty: bool = False
+    dry_run: bool = False
+    force: bool = False
+    fsync: bool = False
+    progress: Callable[[int, int], Any] | None = None
+
+
+class _Place(Protocol):
+    """Where new files go."""
+
+    def change(self, file_scan: FileScan) -> ChangedFileReport | None:
+        """Change one file. ``None`` if it has no such rows."""
+
+    def commit(self) -> list[str]:
+        """Make the changes visible. Returns notes."""
+
+    def abort(self) -> None: ...
+
+
+def apply(dataset: Dataset, filters: Any, find: FindChanges, options: ApplyOptions) -> ChangeReport:
+    """Change the rows of a dataset for which ``filters`` is true, as ``find`` says."""
+    began = time.perf_counter()
+    files = files_of(dataset)
+    check_streams(files.found.streams, options.force)
+    matching = MatchingFiles(dataset.scan([], filters))
+    candidates = matching.candidates()
+    asked = index_help(matching.reports)
+    place = _place(files, matching, find, options)
+    reports = list[ChangedFileReport]()
+    try:
+        for done, file_scan in enumerate(candidates):
+            report = place.change(file_scan)
+            if report is not None:
+                reports.append(report)
+            if options.progress is not None:
+                options.progress(done + 1, len(candidates))
+        notes = place.commit()
+    except BaseException:
+        place.abort()
+        raise
+    return ChangeReport(
+        files.root, tuple(reports), len(files.found.files), options.dry_run, asked, time.perf_counter() - began,
+        tuple(notes),
+    )  # fmt: skip
+
+
+def _place(files: DatasetFiles, matching: MatchingFiles, find: FindChanges, options: ApplyOptions) -> _Place:
+    if options.dry_run:
+        return _DryRun(find, options)
+    folder = local_folder(files)
+    if folder is None:
+        return _OneByOne(files, matching, find, options)
+    return _Folder(folder, files, find, options)
+
+
+def local_folder(files: DatasetFiles) -> str | None:
+    """The local folder that a dataset is, if it is one."""
+    if is_url(files.root) or files.found.is_one_file:
+        return None
+    folder = local_path(files.root) or files.root
+    return folder if os.path.isdir(folder) else None
+
+
+class _DryRun:
+    """Nothing is written, but all of it is made: so the report has its figures."""
+
+    def __init__(self, find: FindChanges, options: ApplyOptions) -> None:
+        self._find = find
+        self._keep_empty = options.keep_empty
+
+    def change(self, file_scan: FileScan) -> ChangedFileReport | None:
+        scan = file_scan.scan
+        with located(file=scan.file.name):
+            change = FileChange(scan, self._find, self._keep_empty)
+            if not change.changes:
+                return None
+            if not change.removes:
+                written(change, NoSink(scan.file.name))
+        return change.report(scan.file.name)
+
+    def commit(self) -> list[str]:
+        return []
+
+    def abort(self) -> None:
+        return None
+
+
+class _Folder:
+    """The files of a local folder. The new ones have the names of the old ones."""
+
+    def __init__(self, folder: str, files: DatasetFiles, find: FindChanges, options: ApplyOptions) -> None:
+        self._folder = folder
+        self._files = files
+        self._find = find
+        self._options = options
+        self._target: LocalTarget | None = None
+        self._old: list[DataFile] = []
+        self._new: list[str] = []
+
+    def change(self, file_scan: FileScan) -> ChangedFileReport | None:
+        scan, (number,) = file_scan.scan, file_scan.numbers
+        with located(file=scan.file.name):
+            change = FileChange(scan, self._find, self._options.keep_empty)
+            if not change.changes:
+                return None
+            if self._target is None:
+                self._target = LocalTarget(self._folder, "overwrite", self._options.force)
+            file = self._files.found.files[number]
+            self._old.append(file)
+            if not change.removes:
+                path = os.path.join(*file.folders, os.path.basename(file.name))
+                sink = self._target.sink(path, self._options.fsync)
+                written(change, sink)
+                sink.commit()
+                self._new.append(path)
+        return change.report(scan.file.name)
+
+    def commit(self) -> list[str]:
+        if self._target is None:
+            return []
+        self._target.sources = Sources.of(self._old)
+        stale = [path for path in self._companions() if os.path.lexists(os.path.join(self._folder, path))]
+        self._target.commit(self._new, self._options.fsync, None)
+        notes = [f"removed {path}, which described the old files" for path in stale]
+        return [*notes, *remove_catalog(self._folder)]
+
+    def _companions(self) -> list[str]:
+        return companions(self._folder, [os.path.join(*f.folders, os.path.basename(f.name)) for f in self._old])
+
+    def abort(self) -> None:
+        if self._target is not None:
+            self._target.abort()
+
+
+def remove_catalog(folder: str) -> list[str]:
+    """Remove the catalog of a local folder, which has hashes and bounds of the old rows. Returns a note about it."""
+    place = os.path.join(folder, FOLDER)
+    if not os.path.isdir(place):
+        return []
+    shutil.rmtree(place)
+    return [f"removed {place}, which had hashes of the old rows: make it anew with pyparq.index_dataset"]
+
+
+class _OneByOne:
+    """Files that are replaced one by one, each in its place and only as it was read."""
+
+    def __init__(self, files: DatasetFiles, matching: MatchingFiles, find: FindChanges, options: ApplyOptions) -> None:
+        self._files = files
+        self._matching = matching
+        self._find = find
+        self._options = options
+        self._known = dict[str, Any]()
+
+    def change(self, file_scan: FileScan) -> ChangedFileReport | None:
+        (number,) = file_scan.numbers
+        file, found = self._files.found.files[number], self._files.found
+        seen = list[FileChange]()
+
+        def prepare(opened: OpenFile) -> ChangedFile | Removal | None:
+            scan = self._matching.ask(number, opened)
+            if scan is None:
+                return None
+            seen.append(FileChange(scan, self._find, self._options.keep_empty))
+            if not seen[-1].changes:
+                return None
+            return Removal() if seen[-1].removes else seen[-1].writer
+
+        job = Job(
+            file.where, None, self._files.options, found.storage_options, self._options.force, self._options.fsync,
+            self._known,
+        )  # fmt: skip
+        outcome = run(job, prepare)
+        return seen[-1].report(file.name, outcome.notes) if outcome.written else None
+
+    def commit(self) -> list[str]:
+        return []
+
+    def abort(self) -> None:
+        return None
