@@ -35,7 +35,7 @@ from pyparq.encryption.properties import (
     find_in,
     nearest,
 )
-from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning
+from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning, located
 from pyparq.format import ttypes as tt
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -373,7 +373,8 @@ class EncryptedFile:
         for raw, leaf in chunks:
             if raw.crypto_metadata is not None:
                 own = raw.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY
-                key = self._key(leaf, own, tree)
+                with located(column=leaf.dotted):
+                    key = self._key(leaf, own, tree)
                 columns[leaf.path] = None if own is None else HeldKey(key, own.key_metadata)
         footer = HeldKey(self._footer_key, self.key_metadata)
         return SameKeys(FileKeys(footer, columns), self.algorithm, self.plaintext_footer, *self._prefix)

@@ -26,6 +26,7 @@ from pyparq.errors import located
 from pyparq.io.table_formats import check_streams
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.file_runs import Job, Removal, run
+from pyparq.maintenance.in_place import check_not_managed, local_file
 from pyparq.maintenance.row_changes.changed_file import ChangedFile
 from pyparq.maintenance.row_changes.copied_groups import NoSink
 from pyparq.maintenance.row_changes.file_change import FileChange, FindChanges, index_help, written
@@ -61,6 +62,7 @@ def apply(dataset: Dataset, filters: Any, find: FindChanges, options: ApplyOptio
     began = time.perf_counter()
     files = files_of(dataset)
     check_streams(files.found.streams, options.force)
+    _check_folders(files, options.force)
     matching = MatchingFiles(dataset.scan([], filters))
     candidates = matching.candidates()
     asked = index_help(matching.reports)
@@ -81,6 +83,13 @@ def apply(dataset: Dataset, filters: Any, find: FindChanges, options: ApplyOptio
         files.root, tuple(reports), len(files.found.files), options.dry_run, asked, time.perf_counter() - began,
         tuple(notes),
     )  # fmt: skip
+
+
+def _check_folders(files: DatasetFiles, force: bool) -> None:
+    """Raise :class:`OptionError` for local files of a table format, whether rows of them change or not."""
+    folders = {os.path.dirname(path) for path in (local_file(file.where) for file in files.found.files) if path}
+    for folder in sorted(folders):
+        check_not_managed(os.path.join(folder, ""), force)
 
 
 def _place(files: DatasetFiles, matching: MatchingFiles, find: FindChanges, options: ApplyOptions) -> _Place:

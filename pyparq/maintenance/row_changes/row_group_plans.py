@@ -168,6 +168,7 @@ def _encodings(chunk: Chunk) -> tuple[bool, bool, int]:
     known = bool(pages)
     pages = pages or set(meta.encodings or ())
     dictionary = not pages.isdisjoint(compression.DICTIONARY_ENCODINGS)
+    dictionary = dictionary and compression.holds(compression.RLE_DICTIONARY, physical)  # Impala claims it of booleans
     others = [e for e in compression.WRITABLE if e in pages and e not in compression.DICTIONARY_ENCODINGS]
     if not known:  # levels are in the list too, and the entries of a dictionary
         others = [e for e in others if e not in (compression.PLAIN, compression.RLE)]
