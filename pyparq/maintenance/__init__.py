@@ -15,6 +15,7 @@ DOOR = (
     "row_changes.delete",
     "row_changes.file_change",
     "row_changes.report",
+    "row_changes.update",
     "verify.verify",
 )
 """Modules of this package that other packages may use."""

@@ -70,7 +70,7 @@ def delete(
         source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
         verify_checksums=verify_checksums, use_threads=use_threads,
     )  # fmt: skip
-    asked = _question(filters, keys)
+    asked = rows_asked_for(filters, keys)
     return apply(dataset, asked, rows_go, ApplyOptions(keep_empty, dry_run, force, fsync, progress))
 
 
@@ -88,9 +88,10 @@ def opened(source: Any, storage_options: Mapping[str, Any] | None, filesystem: A
     return Dataset(source, storage_options=storage_options, **options)
 
 
-def _question(filters: Filters | None, keys: Mapping[Any, Any] | None) -> Any:
+def rows_asked_for(filters: Filters | None, keys: Mapping[Any, Any] | None) -> Any:
+    """The filter that ``filters`` or ``keys`` say."""
     if (filters is None) == (keys is None):
-        raise OptionError("give either filters or keys={column: keys}: which rows to delete")
+        raise OptionError("give either filters or keys={column: keys}: which rows to change")
     if keys is None:
         return filters
     if not isinstance(keys, Mapping) or not keys:
