@@ -44,6 +44,7 @@ _PUBLIC = {
     "maintenance.rewrite": "rewrite",
     "maintenance.row_changes.delete": "delete",
     "maintenance.row_changes.update": "update",
+    "maintenance.row_changes.upsert": "upsert",
     "maintenance.row_changes.report": "ChangeReport ChangedFileReport IndexHelp",
     "maintenance.verify.report": "Finding VerificationReport",
     "maintenance.verify.verify": "verify",

@@ -72,6 +72,7 @@ from pyparq.maintenance.report import IndexedFile as IndexedFile
 from pyparq.maintenance.rewrite import rewrite as rewrite
 from pyparq.maintenance.row_changes.delete import delete as delete
 from pyparq.maintenance.row_changes.update import update as update
+from pyparq.maintenance.row_changes.upsert import upsert as upsert
 from pyparq.maintenance.row_changes.report import ChangeReport as ChangeReport
 from pyparq.maintenance.row_changes.report import ChangedFileReport as ChangedFileReport
 from pyparq.maintenance.row_changes.report import IndexHelp as IndexHelp

@@ -16,6 +16,7 @@ DOOR = (
     "row_changes.file_change",
     "row_changes.report",
     "row_changes.update",
+    "row_changes.upsert",
     "verify.verify",
 )
 """Modules of this package that other packages may use."""

@@ -45,7 +45,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Writing", ["write_table", "ParquetWriter", "write_dataset", "WriteReport", "WrittenFile", "recover_dataset"]),
     ("Changing files that exist", ["add_indexes", "edit_metadata", "IndexReport", "IndexedFile", "IndexedColumn",
                                    "index_dataset", "CatalogReport", "merge", "MergeReport", "rewrite"]),
-    ("Deleting and changing rows", ["delete", "update", "ChangeReport", "ChangedFileReport", "IndexHelp"]),
+    ("Deleting and changing rows", ["delete", "update", "upsert", "ChangeReport", "ChangedFileReport", "IndexHelp"]),
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
     ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),

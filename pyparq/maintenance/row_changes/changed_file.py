@@ -105,7 +105,7 @@ class ChangedFile:
         """Write the whole file."""
         file, counts = self.file, Counts()
         copied = None if self.why_anew else Copied(file, self._footer, self._without_bounds())
-        layout = _ChangedLayout(sink, self._plans.without_row_groups(), self._encryption, self._new_footer())
+        layout = _ChangedLayout(sink, self._plans.default(), self._encryption, self._new_footer())
         layout.start()
         encoder = _Encoder(layout, self._encryption)
         for k in range(file.num_row_groups):
@@ -123,7 +123,7 @@ class ChangedFile:
             else:
                 counts.dropped += 1
         for more in self._added:
-            encoder.add(more, self._plans.of(file.num_row_groups - 1), sort=True)
+            encoder.add(more, self._plans.for_more_rows(), sort=True)
             counts.made += 1
         counts.rows_left = layout.num_rows
         layout.finish({})

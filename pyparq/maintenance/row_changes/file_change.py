@@ -13,9 +13,13 @@ from pyparq.maintenance.row_changes.report import ChangedFileReport, IndexHelp
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.candidates import StageReport
 from pyparq.read.scan import Scan
+from pyparq.write.shred import LeafData
 
 FindChanges = Callable[[Scan], Mapping[int, GroupChange]]
 """What happens to the row groups in which a scan finds rows. The scan asks the file that is changed."""
+
+MoreRows = Callable[[OpenFile], list[list[LeafData]]]
+"""The leaves of row groups that are added to a file."""
 
 
 def rows_go(scan: Scan) -> dict[int, GroupChange]:
@@ -26,18 +30,19 @@ def rows_go(scan: Scan) -> dict[int, GroupChange]:
 class FileChange:
     """The change of the file that ``scan`` asks. Making it reads the columns of the filter."""
 
-    def __init__(self, scan: Scan, find: FindChanges, keep_empty: bool) -> None:
-        """``keep_empty``: a file without rows stays, with its schema."""
+    def __init__(self, scan: Scan, find: FindChanges, keep_empty: bool, more: MoreRows | None = None) -> None:
+        """``keep_empty``: a file without rows stays, with its schema. ``more``: rows that are added to this file."""
         self._began = time.perf_counter()
         self._scan = scan
         self._changes = find(scan)
         self._keep_empty = keep_empty
+        self._added = [] if more is None else more(scan.file)
         self._writer: ChangedFile | None = None
 
     @property
     def changes(self) -> bool:
-        """Whether any row changes."""
-        return bool(self._changes)
+        """Whether any row changes, or is added."""
+        return bool(self._changes or self._added)
 
     @property
     def removes(self) -> bool:
@@ -49,7 +54,7 @@ class FileChange:
         """Writes the new file (:class:`pyparq.maintenance.file_runs.Writer`)."""
         if self._writer is None:
             file = self._scan.file
-            self._writer = ChangedFile(file, self._changes, encryption=_same_encryption(file))
+            self._writer = ChangedFile(file, self._changes, self._added, _same_encryption(file))
         return self._writer
 
     def report(self, name: str, notes: Sequence[str] = ()) -> ChangedFileReport:
@@ -60,9 +65,10 @@ class FileChange:
         said = (f"all row groups are made anew: {anew}",) if anew and not removed else ()
         gone = sum(change.gone.count for change in self._changes.values() if change.gone is not None)
         changed = sum(len(change.changed) for change in self._changes.values() if change.changed is not None)
+        added = sum(leaves[0].num_rows for leaves in self._added)
         read = file.fetcher.counts.bytes + file.open_counts.bytes
         return ChangedFileReport(
-            name, gone, changed, 0, counts.rows_left, counts.copied, counts.made,
+            name, gone, changed, added, counts.rows_left, counts.copied, counts.made,
             file.num_row_groups if removed else counts.dropped, read, counts.bytes_copied, counts.bytes_written,
             removed, index_help(self._scan.reports), time.perf_counter() - self._began, (*said, *notes),
         )  # fmt: skip

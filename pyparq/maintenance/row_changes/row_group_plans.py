@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Literal
+from typing import Any, Literal
 
 from pyparq.errors import ParquetError
 from pyparq.format import compression
@@ -52,8 +52,13 @@ class RowGroupPlans:
         sort = self._sort(row_group)
         return WritePlan(options, file.fields.schema, self.elements, self.tree, columns, sort, None, self._tops)
 
-    def without_row_groups(self) -> WritePlan:
-        """The plan for a file in which no row group is made anew."""
+    def for_more_rows(self) -> WritePlan:
+        """The plan for a row group behind those of the file: like the last one."""
+        last = self._file.num_row_groups - 1
+        return self.of(last) if last >= 0 else self.default()
+
+    def default(self) -> WritePlan:
+        """The plan for a file without row groups."""
         columns = [self._plain_column(leaf) for leaf in self.tree.leaves]
         return WritePlan(
             WriteOptions(), self._file.fields.schema, self.elements, self.tree, columns, None, None, self._tops
@@ -126,7 +131,8 @@ class RowGroupPlans:
 
     def _plain_column(self, node: Node) -> ColumnPlan:
         return ColumnPlan(
-            node=node, leaf=node.type, path=node.path, codec=0, level=None, dictionary=False, keep_dictionary=False,
+            node=node, leaf=node.type, path=node.path, codec=compression.SNAPPY, level=None,
+            dictionary=compression.holds(compression.RLE_DICTIONARY, node.type.physical), keep_dictionary=False,
             encoding=compression.PLAIN, statistics=True, bloom=None, order=self._file.column_order(node),
             key_values={}, entries=False, ordered=False,
         )  # fmt: skip
@@ -186,3 +192,20 @@ def _dictionary_size(chunk: Chunk) -> int:
     if meta.total_compressed_size > 0:
         ratio = max(meta.total_uncompressed_size / meta.total_compressed_size, 1.0)
     return min(int(stored * ratio), _MOST_OF_PAGE)
+
+
+def options_like(plan: WritePlan) -> dict[str, Any]:
+    """The plan of a row group as options for other files."""
+    given, columns = plan.options, plan.columns
+    blooms = {column.path: True for column in columns if column.bloom is not None}
+    keys = () if plan.sort is None else plan.sort.keys
+    return {
+        "compression": {column.path: compression.codec_name(column.codec).lower() for column in columns},
+        "use_dictionary": {column.path: column.dictionary for column in columns},
+        "bloom_filters": blooms or False,
+        "bloom_filter_layout": given.bloom_filter_layout,
+        "data_page_version": given.data_page_version,
+        "write_page_index": given.write_page_index,
+        "write_statistics": [column.path for column in columns if column.statistics],
+        "sort_by": [SortKey(node.path, key.descending, key.nulls_first) for node, key in keys],
+    }
