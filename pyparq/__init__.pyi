@@ -71,6 +71,12 @@ from pyparq.maintenance.report import IndexReport as IndexReport
 from pyparq.maintenance.report import IndexedColumn as IndexedColumn
 from pyparq.maintenance.report import IndexedFile as IndexedFile
 from pyparq.maintenance.rewrite import rewrite as rewrite
+from pyparq.maintenance.row_changes.delete import delete as delete
+from pyparq.maintenance.row_changes.update import update as update
+from pyparq.maintenance.row_changes.upsert import upsert as upsert
+from pyparq.maintenance.row_changes.report import ChangeReport as ChangeReport
+from pyparq.maintenance.row_changes.report import ChangedFileReport as ChangedFileReport
+from pyparq.maintenance.row_changes.report import IndexHelp as IndexHelp
 from pyparq.maintenance.verify.report import Finding as Finding
 from pyparq.maintenance.verify.report import VerificationReport as VerificationReport
 from pyparq.maintenance.verify.verify import verify as verify

@@ -190,7 +190,7 @@ class Dataset(Convertible):
         :class:`pyparq.FilterError` for keys that the column cannot be compared with, and
         :class:`pyparq.ColumnNotFoundError`.
         """
-        expression = _key_filter(column, keys)
+        expression = key_filter(column, keys)
         if path is False:
             return self.scan(columns, expression).to_table()
         name = path if isinstance(path, str) else "filename"
@@ -367,7 +367,7 @@ def scan(
 # ---- keys of a lookup -----------------------------------------------------------------------------------------------
 
 
-def _key_filter(column: Path, keys: Any) -> Expression:
+def key_filter(column: Path, keys: Any) -> Expression:
     """True where ``column`` is one of ``keys``: one key, or a list or array of them. Null is no key. Raises
     :class:`OptionError` for values that cannot be keys."""
     if isinstance(keys, Expression):

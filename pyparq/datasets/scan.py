@@ -35,8 +35,10 @@ from pyparq.kernels import arrow_stream
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.async_reads import batches_async
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.candidates import StageReport
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
-from pyparq.read.scan import BATCH_ROWS
+from pyparq.read.scan import BATCH_ROWS, Scan, same_question
 from pyparq.read.streams import Convertible, ScanStream
 from pyparq.runtime.messages import debug_logger
 from pyparq.runtime.text import printable
@@ -204,6 +206,29 @@ def file_scans_of(scan: DatasetScan) -> list[FileScan]:
     """The scans of the files that partitions leave, each with all its row groups, in the order of the files. They have
     not run."""
     return scan._reads.make_scans(scan._reads.numbers, join=False, ask=False)
+
+
+class MatchingFiles:
+    """The files in which a row may match, for modules that change them. Each can be asked again after it changed."""
+
+    def __init__(self, scan: DatasetScan) -> None:
+        self._scan = scan
+
+    def candidates(self) -> list[FileScan]:
+        """The files that partitions, a catalog, statistics and Bloom filters leave, each with a scan that has not
+        run."""
+        return self._scan._reads.make_scans(self._scan._reads.numbers, join=False)
+
+    @property
+    def reports(self) -> list[StageReport]:
+        """What asking files together has ruled out."""
+        return self._scan._reads.pruned(execute=False).reports
+
+    def ask(self, number: int, file: OpenFile) -> Scan | None:
+        """The same question to ``file``, which has the place of a file of the dataset. ``None``: no row can match."""
+        query = self._scan._query
+        model = query.scan(file, query.rest(number))
+        return None if model is None else same_question(model, file.fork(), None, None)
 
 
 class Planner:

@@ -7,9 +7,11 @@ module unchanged, so that no stage asks whether a file is encrypted.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from pyparq.column_names import ColumnName
 from pyparq.encryption.cipher import (
     GCM_OVERHEAD,
     IS_PAGE,
@@ -23,8 +25,17 @@ from pyparq.encryption.cipher import (
     stated_length,
 )
 from pyparq.encryption.material import describe, short
-from pyparq.encryption.properties import AES_GCM_CTR_V1, AES_GCM_V1, DecryptionProperties, find_in, nearest
-from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning
+from pyparq.encryption.properties import (
+    AES_GCM_CTR_V1,
+    AES_GCM_V1,
+    DecryptionProperties,
+    FileKeys,
+    Find,
+    HeldKey,
+    find_in,
+    nearest,
+)
+from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning, located
 from pyparq.format import ttypes as tt
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -216,6 +227,28 @@ class FileDecryption(Protocol):
         Raises :class:`MissingKeyError` without the footer key.
         """
 
+    def same_keys(self, chunks: Sequence[tuple[Any, Node]], tree: SchemaTree) -> SameKeys | None:
+        """What a file needs that takes the place of this one. ``chunks``: a ColumnChunk of each leaf. ``None`` for a
+        file that is not encrypted.
+
+        Raises :class:`MissingKeyError` without one of the keys.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class SameKeys:
+    """Keys, algorithm and layout of a file, for the one that takes its place
+    (:class:`pyparq.encryption.writing.FileProperties`)."""
+
+    keys: FileKeys
+    algorithm: str
+    plaintext_footer: bool
+    aad_prefix: bytes
+    store_aad_prefix: bool
+
+    def keys_for(self, leaves: Sequence[ColumnName], file_name: str, find: Find | None = None) -> FileKeys:
+        return self.keys
+
 
 class _ClearFile:
     """A file without encryption."""
@@ -229,6 +262,9 @@ class _ClearFile:
 
     def seal_footer(self, footer: bytes) -> list[Any]:
         return [footer]
+
+    def same_keys(self, chunks: Sequence[tuple[Any, Node]], tree: SchemaTree) -> SameKeys | None:
+        return None
 
 
 CLEAR_FILE = _ClearFile()
@@ -252,7 +288,9 @@ class EncryptedFile:
         if wanted not in (None, self.algorithm):
             raise EncryptionError(f"the file is encrypted with {self.algorithm}, but {wanted} is required")
         self.key_metadata = key_metadata
-        self._file_aad = _aad_prefix(properties, stored) + (stored.aad_file_unique or b"")
+        prefix = _aad_prefix(properties, stored)
+        self._prefix = prefix, bool(stored.aad_prefix)
+        self._file_aad = prefix + (stored.aad_file_unique or b"")
         self._footer_keys: list[DataKey | None] = []
         """One, once it was asked for."""
         self._given: dict[tuple[str, ...], DataKey] | None = None
@@ -324,6 +362,22 @@ class EncryptedFile:
         if self.plaintext_footer:
             return [footer, self._footer_key.sign(footer, aad)]
         return [self._footer_key.seal([footer], aad)]
+
+    def same_keys(self, chunks: Sequence[tuple[Any, Node]], tree: SchemaTree) -> SameKeys | None:
+        if self._footer_key is None:
+            raise MissingKeyError(
+                f"the file is written anew, but the key of its footer is not known ({describe(self.key_metadata)}). "
+                f"Give it as DecryptionProperties(footer_key=...)"
+            )
+        columns: dict[ColumnName, HeldKey | None] = {}
+        for raw, leaf in chunks:
+            if raw.crypto_metadata is not None:
+                own = raw.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY
+                with located(column=leaf.dotted):
+                    key = self._key(leaf, own, tree)
+                columns[leaf.path] = None if own is None else HeldKey(key, own.key_metadata)
+        footer = HeldKey(self._footer_key, self.key_metadata)
+        return SameKeys(FileKeys(footer, columns), self.algorithm, self.plaintext_footer, *self._prefix)
 
     # ---- columns
 

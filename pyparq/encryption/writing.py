@@ -10,8 +10,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from pyparq.column_names import ColumnName
 from pyparq.encryption.cipher import IS_PAGE, MAX_ORDINAL, ChunkAad, DataKey, Module, PageSeal, footer_aad
-from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, Find, find_in
+from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, FileKeys, Find, find_in
 from pyparq.errors import DataError, OptionError
 from pyparq.format import ttypes as tt
 from pyparq.format.schema_tree import SchemaTree
@@ -129,6 +130,24 @@ class EncryptedChunk:
         return self._key.sealer(self._ctr, self._aad.of_pages, self.seal)
 
 
+class FileProperties(Protocol):
+    """How a file is encrypted: :class:`EncryptionProperties`, or those of a file that is replaced."""
+
+    @property
+    def algorithm(self) -> str: ...
+
+    @property
+    def plaintext_footer(self) -> bool: ...
+
+    @property
+    def aad_prefix(self) -> bytes | None: ...
+
+    @property
+    def store_aad_prefix(self) -> bool: ...
+
+    def keys_for(self, leaves: Sequence[ColumnName], file_name: str, find: Find | None = None) -> FileKeys: ...
+
+
 class EncryptedFile:
     """A file under ``properties``. ``paths`` are the leaves' paths, in column order; ``find`` is what the names of
     columns stand for.
@@ -142,7 +161,7 @@ class EncryptedFile:
 
     def __init__(
         self,
-        properties: EncryptionProperties,
+        properties: FileProperties,
         paths: Sequence[tuple[str, ...]],
         file_name: str,
         find: Find | None = None,

@@ -26,6 +26,7 @@ DOOR = (
     "computed",
     "conditions",
     "coverings",
+    "exact_numbers",
     "expression",
     "given",
     "leaf_binding",

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from pyparq.errors import ColumnNotFoundError, FilterError
-from pyparq.filters.bind_computed import Columns, bind_comparison, bind_match, bind_null
-from pyparq.filters.computed import parts_of
+from pyparq.filters.bind_computed import Columns, bind_comparison, bind_match, bind_null, bind_value
+from pyparq.filters.computed import BoundValue, parts_of
 from pyparq.filters.expression import (
     OPERATORS,
     AllOf,
@@ -84,6 +84,11 @@ def tested_leaf(tree: SchemaTree, test: Any) -> Node:
     """The leaf whose values a test of a column looks at. A group, if the test names one by mistake."""
     node = tree.find(test.path)
     return item_of(node) if isinstance(test, Contains) else node
+
+
+def computed_value(value: Value, tree: SchemaTree, shown: Shown | None = None) -> BoundValue:
+    """A value that is computed from columns, for modules that store it. Raises as :func:`bind` does."""
+    return bind_value(value, Columns(_Binder(tree, shown)._leaf, shown))
 
 
 class _Binder:

@@ -169,6 +169,11 @@ def _name(value: BoundValue) -> str | None:
 # ---- values
 
 
+def bind_value(value: Value, columns: Columns) -> BoundValue:
+    """A value that is not compared with anything."""
+    return _value(value, columns, columns.has_decimal(value))
+
+
 def _value(value: Value, columns: Columns, decimal: bool) -> BoundValue:
     """``decimal``: float literals stand for the decimals that they print as."""
     if isinstance(value, ColumnRef):

@@ -10,6 +10,9 @@ DOOR = (
     "merge",
     "report",
     "rewrite",
+    "row_changes.delete",
+    "row_changes.update",
+    "row_changes.upsert",
     "verify.verify",
 )
 """Modules of this package that other packages may use."""

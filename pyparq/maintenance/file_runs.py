@@ -50,7 +50,11 @@ class Writer(Protocol):
     def write(self, sink: Sink) -> None: ...
 
 
-Prepare = Callable[[OpenFile], Writer | None]
+class Removal:
+    """The file goes, and no other takes its place. Only for files in their own place."""
+
+
+Prepare = Callable[[OpenFile], "Writer | Removal | None"]
 """Looks at a file. Returns what writes the new one, or ``None`` if nothing has to be changed."""
 
 
@@ -118,6 +122,8 @@ def _replace(job: Job, place: InPlace, prepare: Prepare) -> Outcome:
             writer = prepare(file)
             if writer is None:
                 return Outcome(False, place.path)
+            if isinstance(writer, Removal):
+                return Outcome(True, place.path, tuple(place.remove()))
             sink = LocalSink(place.real, job.fsync)
             try:
                 _write(writer, sink)
@@ -137,11 +143,13 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
                 check_not_managed_remotely(source, job.force, job.known)
             before = state_of(source)
             file = open_file(source, job.options)
-            writer: Writer | None = prepare(file)
-            if writer is None:
-                if not copies:
-                    return Outcome(False, source.name)
-                writer = _Copy(file)
+            writer = prepare(file)
+            if writer is None and not copies:
+                return Outcome(False, source.name)
+            if isinstance(writer, Removal):
+                _remove(source, job)
+                return Outcome(True, source.name)
+            writer = writer or _Copy(file)
             sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
             try:
                 if not copies:
@@ -157,6 +165,14 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
     finally:
         if source is not job.source:
             source.close()
+
+
+def _remove(source: Any, job: Job) -> None:
+    """Remove an object that is still as it was read."""
+    if not isinstance(source, RemoteFile):
+        raise OptionError("only a file at a path or URL can be removed", file=source.name)
+    source.check_now()
+    Changes(source.fs, job.storage_options).remove(source.path, source.name)
 
 
 def _key_material(file: OpenFile, sink: Sink, fsync: bool) -> AbstractContextManager[Any]:

@@ -22,7 +22,7 @@ from pyparq.datasets.write.folder_commit import complete_crashed
 from pyparq.errors import ChangedFileError, ChangedMeanwhile, OptionError, ParquetError, UnfinishedWriteWarning
 from pyparq.io.atomic_write import Expected
 from pyparq.io.byte_ranges import Source
-from pyparq.io.file_lock import Identity, has_locks, locked_folder
+from pyparq.io.file_lock import Identity, has_locks, locked_folder, locked_name
 from pyparq.io.object_file import ObjectFile
 from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
@@ -134,6 +134,16 @@ class InPlace:
             names = "1 other name" if self.other_names == 1 else f"{self.other_names} other names"
             notes.append(f"the old file has {names} (hard links), which keep it as it was")
         return notes
+
+    def remove(self) -> list[str]:
+        """Remove the file. Returns notes about other files that were removed.
+
+        Raises :class:`ChangedMeanwhile` if the file is no longer the one that was read.
+        """
+        with without_crashed_commits(self.path), locked_name(self.real):
+            self.check()
+            os.unlink(self.real)
+        return remove_stale(self.path)
 
     def check(self) -> None:
         """Raise :class:`ChangedMeanwhile` unless the name still refers to the opened file, unchanged."""

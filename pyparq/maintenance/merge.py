@@ -351,7 +351,7 @@ class MergedFooter:
         """Drop the bounds of a file that would have another meaning under the common footer, or would wrongly be
         believed."""
         file = part.file
-        if not self._one_writer and _needs_its_writer(file.created_by):
+        if not self._one_writer and needs_its_writer(file.created_by):
             raise UnsupportedError(
                 f"readers must know that {file.created_by} wrote these pages, but the other files have another writer. "
                 "Use pyparq.rewrite",
@@ -392,7 +392,7 @@ class MergedFooter:
         return first.footer.parts()
 
 
-def _needs_its_writer(created_by: str | None) -> bool:
+def needs_its_writer(created_by: str | None) -> bool:
     """parquet-mr before 1.8.0: DELTA_BYTE_ARRAY pages depend on the page before (PARQUET-246), dictionary pages are
     larger than stated (PARQUET-816)."""
     name, version, _ = parse_created_by(created_by or "")

@@ -4,6 +4,7 @@ DOOR = (
     "async_reads",
     "column_reads",
     "decode.chunk_pages",
+    "decode.leaves",
     "decode.memory_account",
     "explain",
     "file",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.table import Batch
@@ -25,6 +26,8 @@ from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, is_slow_to_ask
 from pyparq.read.plan.candidates import Selection
 from pyparq.runtime.messages import warn_caller
 from pyparq.runtime.threads import map_tasks
+
+T = TypeVar("T")
 
 MASKED_FROM = 1 << 13
 """From this many tested rows on, the matching rows may be a bitmap. Below, they are ranges."""
@@ -141,9 +144,8 @@ class RowGroupReader:
         """One batch per selection or for several small ones, with at most ``limit`` rows. If a page contradicts its
         index, the rows are read again without the index."""
         with self.context:
-            batches = self._run_or_fall_back(
-                selections, self._projection.outputs if outputs is None else outputs, limit
-            )
+            asked = self._projection.outputs if outputs is None else outputs
+            batches = self._or_without_index(selections, lambda some: self._read(some, asked, limit))
             hybrid = self._projection.hybrid if outputs is None else []
             return [self._gregorian(batch, hybrid) for batch in batches] if hybrid else batches
 
@@ -156,10 +158,20 @@ class RowGroupReader:
                 columns[k] = gregorian_column(columns[k], output.shape, self._columns.account)
         return Batch(columns, batch.num_rows)
 
-    def _run_or_fall_back(self, selections: list[Selection], outputs: list[Output], limit: int | None) -> list[Batch]:
+    def matches(self, selection: Selection) -> Rows:
+        """The rows of a row group where the predicate is true. Only columns that it tests are read."""
+        with self.context:
+            return self._or_without_index([selection], self._matching)[0]
+
+    def _matching(self, selections: list[Selection]) -> list[Rows]:
+        first = [w for s in selections for w in self.filter_columns(s)]
+        decoded = _by_place(first, self._columns.read(first))
+        return [self._survivors(s, decoded) for s in selections]
+
+    def _or_without_index(self, selections: list[Selection], read: Callable[[list[Selection]], list[T]]) -> list[T]:
         used = self._columns.account.used
         try:
-            return self._read(selections, outputs, limit)
+            return read(selections)
         except ChecksumError:
             raise  # the page itself is damaged: reading it without the index would fail as well
         except CorruptFileError as error:
@@ -168,7 +180,7 @@ class RowGroupReader:
             error.locate(file=self._columns.file.name)
             warn_caller(f"the page indexes cannot be read and are ignored: {error}", CorruptIndexWarning)
             self._columns.account.rewind(used)  # what the failed read held is gone
-            return self._read([self._without_index(s) for s in selections], outputs, limit)
+            return read([self._without_index(s) for s in selections])
 
     def _without_index(self, selection: Selection) -> Selection:
         rows = self._rows_asked(selection)

@@ -25,6 +25,7 @@ from pyparq.filters.given import as_expression
 from pyparq.filters.predicate import Constant, asks_variants
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Schema, schema_view
+from pyparq.index.row_mask import Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
 from pyparq.kernels import arrow_stream
@@ -366,6 +367,18 @@ class Scan(Convertible):
         finally:
             self.cancel()
         return total
+
+    def matching_rows(self) -> Iterator[tuple[int, Rows]]:
+        """The row groups that have matching rows, and which rows of them match. Only columns of the filter are read,
+        one row group at a time, and none where the indexes alone give the answer."""
+        try:
+            for selection in self._prune(to_read=True, outputs=[]):
+                self.reader.account.restart()
+                rows = self._groups.matches(selection)
+                if rows:
+                    yield selection.row_group, rows
+        finally:
+            self.cancel()
 
     def plan(self) -> ScanPlan:
         """What the scan will read (:class:`pyparq.read.plan.scan_plan.ScanPlan`). It prunes, and reads no data."""

@@ -7,6 +7,7 @@ DOOR = (
     "external_sort",
     "file",
     "file_layout",
+    "physical_values",
     "row_groups",
     "schema_hint",
     "shred",

@@ -7,7 +7,7 @@ filter is kept too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import Protocol
 
 from pyparq import _version
 from pyparq.encryption.cipher import MAX_ORDINAL
@@ -25,94 +25,128 @@ CREATED_BY = f"pyparq version {_version.__version__} (build {_version.__version_
 """``<application> version <version> (build <hash>)``, the form that readers parse; a release is its own build."""
 
 
-@dataclass(slots=True)
-class _StoredGroup:
-    """A row group that was stored, and its parts that were not stored yet."""
+class StoredGroup(Protocol):
+    """A row group whose column chunks are stored. The rest follows, part by part, in the order of these methods."""
 
-    footer: tt.RowGroup
-    """Without its column chunks."""
-    chunks: list[StoredChunks]
+    num_rows: int
+
+    def store_filters(self, sink: Sink) -> None:
+        """Its Bloom filters, unless they are stored already."""
+
+    def store_column_indexes(self, sink: Sink) -> None: ...
+
+    def store_offset_indexes(self, sink: Sink) -> None: ...
+
+    def serialized(self) -> bytes:
+        """The RowGroup for the footer."""
+
+
+class _EncodedGroup:
+    """A row group of this writer's own."""
+
+    def __init__(self, footer: tt.RowGroup, chunks: list[StoredChunks], plan: WritePlan, encryption: FileEncryption):
+        """``footer``: without its column chunks."""
+        self._footer = footer
+        self._chunks = chunks
+        self._plan = plan
+        self._encryption = encryption
+        self.num_rows: int = footer.num_rows
+
+    def store_filters(self, sink: Sink) -> None:
+        for some in self._chunks:
+            for k, modules in some.filters:
+                start = sink.position
+                sink.write(modules)
+                some.native.set_bloom(k, start, sink.position - start)
+            some.filters = []
+
+    def store_column_indexes(self, sink: Sink) -> None:
+        for some in self._chunks if self._plan.options.write_page_index else ():
+            sink.write([some.native.column_indexes(sink.position)])
+
+    def store_offset_indexes(self, sink: Sink) -> None:
+        for some in self._chunks if self._plan.options.write_page_index else ():
+            sink.write([some.native.offset_indexes(sink.position)])
+
+    def serialized(self) -> bytes:
+        columns = [some.footer_entries(self._encryption) for some in self._chunks]
+        return serialize_row_group(self._footer, columns, len(self._plan.columns))
 
 
 class FileLayout:
     """Appends to a sink in the order of the format. Call :meth:`start`, :meth:`add_row_group` …, :meth:`finish`."""
 
     def __init__(self, sink: Sink, plan: WritePlan, encryption: FileEncryption) -> None:
-        self._sink = sink
+        self.sink = sink
         self._plan = plan
         self._encryption = encryption
-        self._groups: list[_StoredGroup] = []
+        self._groups: list[StoredGroup] = []
+        self.num_rows = 0
 
     @property
     def num_row_groups(self) -> int:
         return len(self._groups)
 
     def start(self) -> None:
-        self._sink.write([self._encryption.magic])
+        self.sink.write([self._encryption.magic])
 
-    def add_row_group(self, chunks: Iterable[StoredChunks], num_rows: int) -> None:
-        """Store the chunks in column order, as they are made."""
-        ordinal = len(self._groups)
-        start = self._sink.position
+    def add_row_group(self, chunks: Iterable[StoredChunks], num_rows: int, plan: WritePlan) -> None:
+        """Store the chunks in column order, as they are made. ``plan``: of this row group; those of one file differ in
+        nothing but options."""
+        start, ordinal = self.sink.position, len(self._groups)
         group = tt.RowGroup(columns=[], total_byte_size=0, num_rows=num_rows, file_offset=start)
-        stored = _StoredGroup(group, [])
+        kept = list[StoredChunks]()
         for some in chunks:
-            first = self._sink.position
+            first = self.sink.position
             for parts in some.parts():
-                self._sink.write(parts)
+                self.sink.write(parts)
             some.native.place(first)  # offsets of pages were counted from the first chunk until now
             group.total_byte_size += some.native.uncompressed
-            if self._plan.options.write_page_index and self._encryption.encrypts:
+            if plan.options.write_page_index and self._encryption.encrypts:
                 some.seal_offset_indexes(self._encryption)
-            stored.chunks.append(some)
-        group.total_compressed_size = self._sink.position - start
+            kept.append(some)
+        group.total_compressed_size = self.sink.position - start
         if ordinal <= MAX_ORDINAL:  # an i16 in parquet.thrift: later row groups have none
             group.ordinal = ordinal
-        if self._plan.sort is not None:
-            group.sorting_columns = [_sorting_column(node.column, key) for node, key in self._plan.sort.keys]
-        self._groups.append(stored)
-        if self._plan.options.bloom_filter_layout == "row_group":
-            self._store_filters(stored)
+        if plan.sort is not None:
+            group.sorting_columns = [_sorting_column(node.column, key) for node, key in plan.sort.keys]
+        self.add_stored(_EncodedGroup(group, kept, plan, self._encryption), plan.options.bloom_filter_layout)
+
+    def add_stored(self, group: StoredGroup, bloom_filter_layout: str) -> None:
+        """Add a row group whose column chunks are in the sink."""
+        self._groups.append(group)
+        self.num_rows += group.num_rows
+        if bloom_filter_layout == "row_group":
+            group.store_filters(self.sink)
 
     def finish(self, key_values: Mapping[str, str | bytes | None]) -> bytes:
         """Store filters (footer layout), indexes and the footer; returns the serialized FileMetaData."""
         for group in self._groups:
-            self._store_filters(group)
-        if self._plan.options.write_page_index:
-            # PageIndex.md: all ColumnIndexes stand together, and then all OffsetIndexes. One request gets either kind.
-            every = [some.native for group in self._groups for some in group.chunks]
-            for some in every:
-                self._sink.write([some.column_indexes(self._sink.position)])
-            for some in every:
-                self._sink.write([some.offset_indexes(self._sink.position)])
-        footer = tt.FileMetaData(
+            group.store_filters(self.sink)
+        # PageIndex.md: all ColumnIndexes stand together, and then all OffsetIndexes. One request gets either kind.
+        for group in self._groups:
+            group.store_column_indexes(self.sink)
+        for group in self._groups:
+            group.store_offset_indexes(self.sink)
+        row_groups = [group.serialized() for group in self._groups]
+        parts, in_the_clear = self._encryption.seal_footer(self._footer(key_values), row_groups)
+        size = sum(memoryview(part).nbytes for part in parts)
+        if size >= 1 << 32:
+            raise DataError(f"the footer has {size} bytes, but its length must fit in 32 bits")
+        self.sink.write([*parts, size.to_bytes(4, "little"), self._encryption.magic])
+        return in_the_clear
+
+    def _footer(self, key_values: Mapping[str, str | bytes | None]) -> tt.FileMetaData:
+        """The footer without its row groups."""
+        return tt.FileMetaData(
             version=1,  # parquet.thrift: version 1 is what every reader takes
             schema=self._plan.elements,
-            num_rows=sum(group.footer.num_rows for group in self._groups),
+            num_rows=self.num_rows,
             row_groups=[],
             key_value_metadata=[tt.KeyValue(key=k, value=v) for k, v in key_values.items()] or None,
             created_by=CREATED_BY,
             column_orders=_column_orders([column.order for column in self._plan.columns]),
         )
-        row_groups = [self._serialized(group) for group in self._groups]
-        parts, in_the_clear = self._encryption.seal_footer(footer, row_groups)
-        size = sum(memoryview(part).nbytes for part in parts)
-        if size >= 1 << 32:
-            raise DataError(f"the footer has {size} bytes, but its length must fit in 32 bits")
-        self._sink.write([*parts, size.to_bytes(4, "little"), self._encryption.magic])
-        return in_the_clear
-
-    def _serialized(self, group: _StoredGroup) -> bytes:
-        columns = [some.footer_entries(self._encryption) for some in group.chunks]
-        return serialize_row_group(group.footer, columns, len(self._plan.columns))
-
-    def _store_filters(self, group: _StoredGroup) -> None:
-        for some in group.chunks:
-            for k, modules in some.filters:
-                start = self._sink.position
-                self._sink.write(modules)
-                some.native.set_bloom(k, start, self._sink.position - start)
-            some.filters = []
 
 
 def _column_orders(orders: list[Order]) -> list[tt.ColumnOrder]:

@@ -55,16 +55,17 @@ def fits(type_: DataType, leaf: LeafType) -> bool:
     return made == replace(leaf, utc=made.utc) if leaf.kind == "time" else made == leaf
 
 
-def leaf_values(column: Column, keep: Mask | Int64Array | None, leaf: LeafType) -> Values:
+def leaf_values(column: Column, keep: Mask | Int64Array | None, leaf: LeafType, *, check_text: bool = True) -> Values:
     """Physical values of the elements to ``keep``: a mask, positions, or ``None`` for all.
 
-    Shares memory with the column if neither a conversion nor a selection is needed. Raises :class:`Misfit`.
+    Shares memory with the column if neither a conversion nor a selection is needed. ``check_text=False``: for text that
+    is in a file already, valid or not. Raises :class:`Misfit`.
     """
     if leaf.kind == "null":
         return np.empty(0, np.int32)
     if column.type.is_binary_like:
         taken = _binary(column, keep)
-        if leaf.is_text:
+        if leaf.is_text and check_text:
             _check_text(taken)
         return taken
     values = to_physical(_fixed(column, keep), column.type, leaf)

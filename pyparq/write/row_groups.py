@@ -18,6 +18,7 @@ from pyparq.arrow.layouts import SpelledColumn
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError, ParquetError
+from pyparq.format.leaf_values import plain_size
 from pyparq.option_values import SortKey
 from pyparq.options import WriteOptions
 from pyparq.runtime.threads import Task, cpu_count, stop_all
@@ -238,6 +239,11 @@ class RowGroupEncoder:
         make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
         self._submit(num_rows, make, _sizes(batches), lambda top: self._shredded(batches, top, first_row))
 
+    def add_leaves(self, num_rows: int, leaves: Sequence[LeafData]) -> None:
+        """One row group of leaves (at least one row), in column order and in the file's order."""
+        sizes = [sum(_leaf_bytes(leaves[k]) for k in top.leaves) for top in self._tops]
+        self._submit(num_rows, lambda top: [leaves[k] for k in self._tops[top].leaves], sizes)
+
     def add_sorted(self, batches: list[RecordBatch]) -> None:
         """All rows of the file, sorted together, in as many row groups as needed."""
         sort = self._plan.sort
@@ -353,8 +359,14 @@ class RowGroupEncoder:
         """Wait for row groups and store them, until ``keep`` are left running."""
         while len(self._running) > keep:
             group = self._running[0]
-            self._layout.add_row_group(group.chunks, group.num_rows)
+            self._layout.add_row_group(group.chunks, group.num_rows, self._plan)
             self._running.popleft()
+
+
+def _leaf_bytes(leaf: LeafData) -> int:
+    """Approximate bytes of a leaf's values and levels."""
+    levels = 0 if leaf.def_levels is None else len(leaf.def_levels)
+    return plain_size(leaf.values) + levels
 
 
 def _sizes(batches: list[RecordBatch]) -> list[int]:

@@ -45,6 +45,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Writing", ["write_table", "ParquetWriter", "write_dataset", "WriteReport", "WrittenFile", "recover_dataset"]),
     ("Changing files that exist", ["add_indexes", "edit_metadata", "IndexReport", "IndexedFile", "IndexedColumn",
                                    "index_dataset", "CatalogReport", "merge", "MergeReport", "rewrite"]),
+    ("Deleting and changing rows", ["delete", "update", "upsert", "ChangeReport", "ChangedFileReport", "IndexHelp"]),
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
     ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
@@ -71,7 +72,8 @@ TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "
 GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation",
          "FileMap", "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray", "WriteReport", "WrittenFile",
          "VerificationReport", "Finding",
-         "CatalogReport", "IndexReport", "IndexedFile", "IndexedColumn", "MergeReport"}  # fmt: skip
+         "CatalogReport", "IndexReport", "IndexedFile", "IndexedColumn", "MergeReport", "ChangeReport",
+         "ChangedFileReport", "IndexHelp"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "option_values",
            "SortKey": "option_values", "Limits": "limits"}  # fmt: skip

@@ -271,6 +271,16 @@ def write_staged(
     return [StagedPart(target.staged(path), file.num_rows, file.num_bytes) for path, file in made]
 
 
+def add_rows(
+    target: Target, data: Any, schema: Any, partition_cols: Sequence[str], options: Mapping[str, Any]
+) -> list[tuple[str, MadeFile]]:
+    """Write more files to a target that another module commits. Their paths in the folder, and the files."""
+    limits, others = _split_options(options)
+    with _Write(target, partition_cols, limits, _TEMPLATE, others) as write:
+        write.take(data, parse_schema(schema))
+        return write.finish(even_empty=False)
+
+
 def check_write(schema: Any, partition_cols: Sequence[str], mode: str, options: Mapping[str, Any]) -> None:
     """Raise what :func:`write_staged` would raise, before anything is begun."""
     limits, others = _split_options(options)

@@ -1,0 +1,99 @@
+"""``delete``: rows removed from files that exist. Only row groups that hold such rows are made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any
+
+from pyparq.datasets.dataset import Dataset, key_filter
+from pyparq.datasets.write.commit import complete_writes
+from pyparq.errors import OptionError
+from pyparq.io.locations import located as on_system
+from pyparq.io.table_formats import format_of
+from pyparq.io.url import is_url
+from pyparq.limits import DEFAULT_LIMITS, Limits
+from pyparq.maintenance.row_changes.applying import ApplyOptions, apply
+from pyparq.maintenance.row_changes.file_change import rows_go
+from pyparq.maintenance.row_changes.report import ChangeReport
+
+if TYPE_CHECKING:
+    from pyparq.arguments import Filters
+    from pyparq.encryption.properties import DecryptionProperties
+
+
+def delete(
+    source: Any,
+    filters: Filters | None = None,
+    *,
+    keys: Mapping[str | tuple[str, ...], Any] | None = None,
+    keep_empty: bool = False,
+    dry_run: bool = False,
+    force: bool = False,
+    progress: Callable[[int, int], Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    decryption: DecryptionProperties | None = None,
+    limits: Limits | None = None,
+    verify_checksums: bool = True,
+    use_threads: bool = True,
+    fsync: bool = False,
+) -> ChangeReport:
+    """Delete the rows for which ``filters`` is true. Row groups without such rows are copied byte for byte, and files
+    without them stay untouched.
+
+    ``source``: a file (a path or URL), or many: a folder, a glob, a list, a :class:`pyparq.Dataset`. ``filters``: as in
+    :func:`pyparq.read_table`. Rows for which it is null stay. ``keys``: ``{column: keys}`` instead, rows that have one
+    of the keys: a list or array of values, up to a million. With several columns, a row must have a key of each.
+    ``keep_empty``: keep files of which no row is left, with their schema; they are removed otherwise. ``dry_run``:
+    write nothing, and return the same report. ``force``: also change files of a table of Delta Lake, Apache Iceberg or
+    Apache Hudi. ``progress``: called with the number of files done and the number of files that may hold such rows.
+    ``storage_options``: for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of
+    obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md).
+    ``decryption``: keys. Encrypted files keep them, with their algorithm and layout. ``fsync``: flush new files to disk
+    before they get their names. Other options: as in :class:`pyparq.ReadOptions`.
+
+    The files of a local folder change together. Others are replaced one by one, each only as it was read. No value of a
+    deleted row is left in the new files. docs/deleting.md has the details.
+
+    Returns a :class:`pyparq.ChangeReport`. Raises :class:`pyparq.ChangedFileError` and
+    :class:`pyparq.WriteConflictError` where another program changes the same files, and what :func:`pyparq.dataset`
+    raises. The files are then as they were.
+
+    Example::
+
+        report = pyparq.delete("events.parquet", pyparq.col("user") == 7)
+        print(report)
+    """
+    dataset = opened(
+        source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
+        verify_checksums=verify_checksums, use_threads=use_threads,
+    )  # fmt: skip
+    asked = rows_asked_for(filters, keys)
+    return apply(dataset, asked, rows_go, ApplyOptions(keep_empty, dry_run, force, fsync, progress))
+
+
+def opened(source: Any, storage_options: Mapping[str, Any] | None, filesystem: Any, **options: Any) -> Dataset:
+    """The source as a dataset, after writes there that crashed are completed: their old files must not be changed."""
+    if isinstance(source, Dataset):
+        return source
+    if format_of(source) is not None:
+        raise OptionError("rows of a table are deleted by a commit of its own library")
+    source, storage_options = on_system(source, filesystem, storage_options)
+    if isinstance(source, (bytes, bytearray, memoryview)) or hasattr(source, "read"):
+        raise OptionError(f"rows of a {type(source).__name__} cannot be changed in place: give a path or a URL")
+    if not isinstance(source, (list, tuple)) and not is_url(source):
+        complete_writes(source)
+    return Dataset(source, storage_options=storage_options, **options)
+
+
+def rows_asked_for(filters: Filters | None, keys: Mapping[Any, Any] | None) -> Any:
+    """The filter that ``filters`` or ``keys`` say."""
+    if (filters is None) == (keys is None):
+        raise OptionError("give either filters or keys={column: keys}: which rows to change")
+    if keys is None:
+        return filters
+    if not isinstance(keys, Mapping) or not keys:
+        raise OptionError(f"keys must be a dict of a column to its keys, not {keys!r:.80}")
+    return reduce(and_, (key_filter((name,) if isinstance(name, str) else name, of) for name, of in keys.items()))

@@ -1,0 +1,101 @@
+"""One file whose rows change: which rows, what writes the new file, and the report about it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from pyparq.encryption.writing import CLEAR_FILE, EncryptedFile, FileEncryption
+from pyparq.io.sink import Sink
+from pyparq.maintenance.row_changes.changed_file import ChangedFile, GroupChange
+from pyparq.maintenance.row_changes.report import ChangedFileReport, IndexHelp
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.candidates import StageReport
+from pyparq.read.scan import Scan
+from pyparq.write.shred import LeafData
+
+FindChanges = Callable[[Scan], Mapping[int, GroupChange]]
+"""What happens to the row groups in which a scan finds rows. The scan asks the file that is changed."""
+
+MoreRows = Callable[[OpenFile], list[list[LeafData]]]
+"""The leaves of row groups that are added to a file."""
+
+
+def rows_go(scan: Scan) -> dict[int, GroupChange]:
+    """The rows of a scan go."""
+    return {row_group: GroupChange(gone=rows) for row_group, rows in scan.matching_rows()}
+
+
+class FileChange:
+    """The change of the file that ``scan`` asks. Making it reads the columns of the filter."""
+
+    def __init__(self, scan: Scan, find: FindChanges, keep_empty: bool, more: MoreRows | None = None) -> None:
+        """``keep_empty``: a file without rows stays, with its schema. ``more``: rows that are added to this file."""
+        self._began = time.perf_counter()
+        self._scan = scan
+        self._changes = find(scan)
+        self._keep_empty = keep_empty
+        self._added = [] if more is None else more(scan.file)
+        self._writer: ChangedFile | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether any row changes, or is added."""
+        return bool(self._changes or self._added)
+
+    @property
+    def removes(self) -> bool:
+        """Whether no row is left, and the file goes."""
+        return not self._keep_empty and not self.writer.rows_left
+
+    @property
+    def writer(self) -> ChangedFile:
+        """Writes the new file (:class:`pyparq.maintenance.file_runs.Writer`)."""
+        if self._writer is None:
+            file = self._scan.file
+            self._writer = ChangedFile(file, self._changes, self._added, _same_encryption(file))
+        return self._writer
+
+    def report(self, name: str, notes: Sequence[str] = ()) -> ChangedFileReport:
+        """The report, once the file is written, or about to be removed."""
+        counts, file = self.writer.counts, self._scan.file
+        removed = self.removes
+        anew = self.writer.why_anew
+        said = (f"all row groups are made anew: {anew}",) if anew and not removed else ()
+        gone = sum(change.gone.count for change in self._changes.values() if change.gone is not None)
+        changed = sum(len(change.changed) for change in self._changes.values() if change.changed is not None)
+        added = sum(leaves[0].num_rows for leaves in self._added)
+        read = file.fetcher.counts.bytes + file.open_counts.bytes + self.writer.bytes_read
+        return ChangedFileReport(
+            name, gone, changed, added, counts.rows_left, counts.copied, counts.made,
+            file.num_row_groups if removed else counts.dropped, read, counts.bytes_copied, counts.bytes_written,
+            removed, index_help(self._scan.reports), time.perf_counter() - self._began, (*said, *notes),
+        )  # fmt: skip
+
+
+def index_help(reports: Sequence[StageReport]) -> tuple[IndexHelp, ...]:
+    """What the stages of pruning have ruled out."""
+    return tuple(
+        IndexHelp(stage.name, stage.row_groups_before, stage.row_groups_after, stage.rows_before, stage.rows_after)
+        for stage in reports
+    )
+
+
+def _same_encryption(file: OpenFile) -> FileEncryption:
+    """Encryption with the keys, the algorithm and the layout of a file, and with an identifier of its own."""
+    if not file.num_row_groups:
+        return CLEAR_FILE
+    same = file.decryption.same_keys([(file.raw_chunk(0, leaf), leaf) for leaf in file.tree.leaves], file.tree)
+    if same is None:
+        return CLEAR_FILE
+    return EncryptedFile(same, [leaf.path for leaf in file.tree.leaves], os.path.basename(file.name))
+
+
+def written(change: FileChange, sink: Sink) -> None:
+    """Write the new file, and give the sink up where that fails. The caller commits."""
+    try:
+        change.writer.write(sink)
+    except BaseException:
+        sink.abort()
+        raise

@@ -1,0 +1,178 @@
+"""Reports about deleted, updated and replaced rows, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyparq.arrow.table import Table
+from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.runtime.text import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHelp:
+    """What one kind of index ruled out, in one file or in several that were asked together.
+
+    Example::
+
+        report = pyparq.delete("events.parquet", pyparq.col("id") == 7, dry_run=True)
+        for help in (help for file in report.files for help in file.indexes):
+            print(help.index, help.row_groups_before, help.row_groups_after)
+    """
+
+    index: str
+    """``"statistics"``, ``"bloom_filter"`` and so on, as in ``explain()``."""
+    row_groups_before: int
+    row_groups_after: int
+    rows_before: int
+    rows_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFileReport:
+    """What was done to one file. Sizes are in bytes.
+
+    Example::
+
+        report = pyparq.delete("events.parquet", pyparq.col("id") == 7, dry_run=True)
+        for file in report.files:
+            print(file.file, file.rows_deleted, file.row_groups_copied)
+    """
+
+    file: str
+    rows_deleted: int = 0
+    rows_updated: int = 0
+    rows_added: int = 0
+    rows_left: int = 0
+    """Rows that the file has now."""
+    row_groups_copied: int = 0
+    """Row groups that were copied byte for byte."""
+    row_groups_rewritten: int = 0
+    """Row groups that were made anew."""
+    row_groups_removed: int = 0
+    """Row groups of which no row is left."""
+    bytes_read: int = 0
+    """Bytes that were fetched to find and to decode rows. Copied bytes are not among them."""
+    bytes_copied: int = 0
+    bytes_written: int = 0
+    """New bytes of the file that was written."""
+    removed: bool = False
+    """The file was removed, as no row was left."""
+    indexes: tuple[IndexHelp, ...] = ()
+    """How the file's indexes helped to find the rows."""
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+    """What else there is to know: why row groups were made anew, and which other files were removed."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ChangeReport:
+    """What :func:`pyparq.delete`, :func:`pyparq.update` or :func:`pyparq.upsert` has done, or would do.
+
+    Example::
+
+        report = pyparq.delete("events", pyparq.col("user") == 7, dry_run=True)
+        print(report)
+        report.to_pandas()
+    """
+
+    source: str
+    files: tuple[ChangedFileReport, ...]
+    """The files that changed, in their order. All others are as they were."""
+    files_total: int
+    """Number of files of the source."""
+    dry_run: bool = False
+    """Nothing was written."""
+    indexes: tuple[IndexHelp, ...] = ()
+    """What indexes ruled out where several files were asked together."""
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows_deleted(self) -> int:
+        return sum(file.rows_deleted for file in self.files)
+
+    @property
+    def rows_updated(self) -> int:
+        return sum(file.rows_updated for file in self.files)
+
+    @property
+    def rows_added(self) -> int:
+        return sum(file.rows_added for file in self.files)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes that were fetched to find and to decode rows, in the files that changed."""
+        return sum(file.bytes_read for file in self.files)
+
+    @property
+    def bytes_copied(self) -> int:
+        return sum(file.bytes_copied for file in self.files)
+
+    @property
+    def bytes_written(self) -> int:
+        return sum(file.bytes_written for file in self.files)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as values that fit JSON."""
+        return {**asdict(self), "rows_deleted": self.rows_deleted, "rows_updated": self.rows_updated,
+                "rows_added": self.rows_added}  # fmt: skip
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A DataFrame with a row for each file that changed."""
+        columns = {name: [getattr(file, name) for file in self.files] for name in _COLUMNS}
+        schema = {name: _TYPES.get(name, "int64") for name in _COLUMNS}
+        return Table.from_pydict(columns, schema).to_pandas()
+
+    @printable
+    def __repr__(self) -> str:
+        return f"<ChangeReport {self.source}: {_done(self)}>"
+
+    @viewable
+    def _repr_html_(self) -> str:
+        facts = [
+            ("rows", _done(self)),
+            ("files", f"{len(self.files):,} of {self.files_total:,} changed"),
+            ("bytes", f"{self.bytes_copied:,} copied, {self.bytes_written:,} new, {self.bytes_read:,} read"),
+            *(("note", note) for note in self.notes),
+        ]
+        rows: list[list[Cell]] = [[getattr(file, name) for name in _SHOWN] for file in self.files]
+        return html_view(f"ChangeReport {self.source}", facts, [name.replace("_", " ") for name in _SHOWN], rows)
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self))
+
+
+_COLUMNS = (
+    "file", "rows_deleted", "rows_updated", "rows_added", "rows_left", "row_groups_copied", "row_groups_rewritten",
+    "row_groups_removed", "bytes_read", "bytes_copied", "bytes_written", "removed", "seconds",
+)  # fmt: skip
+_TYPES = {"file": "string", "removed": "bool", "seconds": "double"}
+_SHOWN = _COLUMNS[:8] + _COLUMNS[9:11]
+
+
+def _done(report: ChangeReport) -> str:
+    counts = (
+        (report.rows_deleted, "deleted"), (report.rows_updated, "updated"), (report.rows_added, "added"),
+    )  # fmt: skip
+    said = ", ".join(f"{count:,} {what}" for count, what in counts if count) or "no row changed"
+    return f"{said} in {len(report.files):,} of {report.files_total:,} files{' (dry run)' if report.dry_run else ''}"
+
+
+def _lines(report: ChangeReport) -> Iterable[str]:
+    yield f"{report.source}: {_done(report)}, {report.seconds:.2f} s"
+    for file in report.files:
+        rows = file.rows_deleted + file.rows_updated + file.rows_added
+        yield (
+            f"  {file.file}: {rows:,} rows; row groups: {file.row_groups_copied:,} copied, "
+            f"{file.row_groups_rewritten:,} made anew, {file.row_groups_removed:,} removed; "
+            f"{file.bytes_copied:,} bytes copied, {file.bytes_written:,} new"
+        )
+        for note in file.notes:
+            yield f"    {note}"
+    yield from (f"  {note}" for note in report.notes)

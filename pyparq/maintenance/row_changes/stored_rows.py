@@ -1,0 +1,79 @@
+"""Rows of a row group as leaves: values and levels as they are stored, whatever types Arrow would show.
+
+Nothing is translated on the way to the new file: INT96 stays INT96, days of an old calendar stay, and lists keep the
+form that their writer chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from pyparq.errors import reading
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
+from pyparq.index.row_mask import Rows
+from pyparq.index.row_ranges import RowRanges
+from pyparq.read.column_reads import ColumnReader
+from pyparq.read.column_reads import Wanted as WantedRows
+from pyparq.read.decode.leaves import DecodedLeaf, is_flat
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.candidates import Selection
+from pyparq.write.physical_values import leaf_values
+from pyparq.write.shred import LeafData, concat_leaf_data
+from pyparq.write.sort import Rows as Picked
+
+Int64Array = npt.NDArray[np.int64]
+
+
+class StoredRows:
+    """Reads rows of a file as leaves of ``tree``, the tree of its stored schema."""
+
+    def __init__(self, file: OpenFile, tree: SchemaTree) -> None:
+        options = replace(
+            file.options, use_arrow_schema=False, coerce_int96_timestamp_unit="bytes", read_dictionary=(),
+            binary_columns=(), variants="stored", out_of_range="raise",
+        )  # fmt: skip
+        self._file = file.with_options(options)
+        self._tree = tree
+        self._reader = ColumnReader(self._file)
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes that were fetched for the rows."""
+        return self._file.fetcher.counts.bytes
+
+    def leaves(self, row_group: int, rows: Rows) -> list[LeafData]:
+        """All leaves of a row group at these rows, in column order."""
+        whole = RowRanges.all(self._file.num_rows_of(row_group))
+        selection = Selection(row_group, whole, whole)
+        self._reader.account.restart()
+        with reading(file=self._file.name):
+            wanted = [WantedRows.at(selection, leaf, rows) for leaf in self._file.tree.leaves]
+            decoded = self._reader.read(wanted)
+        return [_leaf(one, node) for one, node in zip(decoded, self._tree.leaves, strict=True)]
+
+
+def _leaf(decoded: DecodedLeaf, node: Node) -> LeafData:
+    column, count = decoded.column, decoded.rows.count
+    valid = column.valid_mask()
+    defs, reps = decoded.def_levels, decoded.rep_levels
+    if node.type.kind == "null":
+        valid = np.zeros(len(column), np.bool_)
+    if is_flat(decoded.node):
+        defs = None if valid is None or not node.max_def else valid.astype(np.uint8)
+    values = leaf_values(column, valid, node.type, check_text=False)
+    return LeafData(node, count, decoded.num_levels, values, defs, reps)
+
+
+def with_rows(old: LeafData, new: LeafData, order: Int64Array) -> LeafData:
+    """The rows ``order`` of a leaf: numbers from the old ones' count on are those of the new ones."""
+    return Picked(concat_leaf_data([old, new])).pick(order)
+
+
+def picked(leaves: Sequence[LeafData], order: Int64Array) -> list[LeafData]:
+    """Some rows of leaves, in this order."""
+    return [Picked(leaf).pick(order) for leaf in leaves]
