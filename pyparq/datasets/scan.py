@@ -209,13 +209,10 @@ def file_scans_of(scan: DatasetScan) -> list[FileScan]:
 class Planner:
     """Makes the plan of a scan: as a whole, or file by file for processes that share the work."""
 
-    header: DatasetPlanHeader
-    """What all parts of the plan share."""
-
     def __init__(self, files: DatasetFiles, query: Query, reads: Reader, limit: int | None) -> None:
         self._files = files
         self._reads = reads
-        self.header = DatasetPlanHeader(
+        self._header = DatasetPlanHeader(
             files.root, query.columns, query.expression, query.projection.base, files.partition_values.fields,
             files.matching, files.on_error, plan_options(files.options), limit, query.schema,
         )  # fmt: skip
@@ -228,11 +225,11 @@ class Planner:
     @property
     def schema(self) -> Schema:
         """The dataset's schema without columns that neither the result nor the filter names."""
-        return self.header.schema
+        return self._header.schema
 
     def plan(self) -> DatasetPlan:
         """The plan of the whole scan."""
-        if self.header.limit is None:
+        if self._header.limit is None:
             return self.assembled(plan for _, plan in self.plan_files())
         plans = map(self._plan_file, self._reads.scans_in_order())
         return self.assembled(plan for plan in plans if plan is not None)
@@ -246,7 +243,7 @@ class Planner:
     def assembled(self, plans: Iterable[FilePlan]) -> DatasetPlan:
         """The plan of the scan, from the plans of its files in their order."""
         values = self._files.partition_values.columns
-        return self.header.plan(values, _within_limit(plans, self.header.limit)).trimmed()
+        return self._header.plan(values, _within_limit(plans, self._header.limit)).trimmed()
 
     def _plan_file(self, file_scan: FileScan) -> FilePlan | None:
         (number,) = file_scan.numbers

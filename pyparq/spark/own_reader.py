@@ -139,8 +139,7 @@ def _reasons(
     yield not few and _base(listed) is None, "the files are not in one folder"
     has_filter = header.filters is not None and not question.residual
     yield has_filter and _condition(plan, question) is None, "the filter has no equal in Spark's SQL"
-    chosen = [file.where for file in plan.files] if few else [str(file.where) for file in listed]
-    yield any(map(_is_behind_checksum, chosen)), "a checksum file (.NAME.crc) is not that of the file beside it"
+    yield is_auto and not few and len(plan.files) < SHARE * len(listed), "few files are left"
     found = fit()
     yield found.why is not None, found.why or ""
     share = _rows(plan) / max(found.rows, 1)
@@ -226,9 +225,12 @@ def _condition(plan: DatasetPlan, question: Any) -> str | None:
 # ---- what the footers say --------------------------------------------------------------------------------------------
 
 
-def files_to_fit(files: DatasetFiles, numbers: Sequence[int]) -> Sequence[int]:
-    """The numbers of the files that Spark's reader would read, of which these are planned."""
-    return numbers if len(numbers) <= MOST_PATHS else range(len(files.found.files))
+def files_to_fit(files: DatasetFiles, plan: DatasetPlan) -> Sequence[int]:
+    """The numbers of the files that Spark's reader would read."""
+    if len(plan.files) > MOST_PATHS:
+        return range(len(files.found.files))
+    names = {file.name for file in plan.files}
+    return [k for k, file in enumerate(files.found.files) if file.name in names]
 
 
 def fit_of(files: DatasetFiles, numbers: Sequence[int], header: DatasetPlanHeader) -> Fit:
@@ -240,7 +242,9 @@ def fit_of(files: DatasetFiles, numbers: Sequence[int], header: DatasetPlanHeade
     partitions = {field.name for field in header.partitions}
     own = {name: type_ for name, type_ in types.items() if name not in partitions}
     rows, known = 0, dict[int, str | None]()
-    for _, file in files.open_all(numbers):
+    for k, file in files.open_all(numbers):
+        if _is_behind_checksum(files.found.files[k].where):
+            return Fit("a checksum file (.NAME.crc) is not that of the file beside it", 0)
         if id(file.tree) not in known:
             known[id(file.tree)] = _why_not_tree(file, own, {name.lower() for name in partitions})
         why = known[id(file.tree)] or _why_not_chunks(file, own)

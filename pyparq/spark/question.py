@@ -29,7 +29,7 @@ from pyparq.options import ReadOptions
 from pyparq.spark.keys import keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
-from pyparq.spark.own_reader import Fit, OwnRead, files_to_fit, fit_of, own_read
+from pyparq.spark.own_reader import OwnRead, files_to_fit, fit_of, own_read
 from pyparq.spark.skipped import LeftOut, left_out
 from pyparq.spark.translate import columns_needed, filter_of, parsed
 from pyparq.spark.types import SparkTypes
@@ -185,13 +185,7 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
 
 def own_of(plan: DatasetPlan, files: DatasetFiles, question: Question) -> OwnRead | str:
     """How Spark's own reader reads what is planned, or why it does not. The footers were read for the plan."""
-
-    def fit() -> Fit:
-        names = {file.name for file in plan.files}
-        numbers = [k for k, file in enumerate(files.found.files) if file.name in names]
-        return fit_of(files, files_to_fit(files, numbers), plan.header)
-
-    return own_read(plan, files, question, fit)
+    return own_read(plan, files, question, lambda: fit_of(files, files_to_fit(files, plan), plan.header))
 
 
 def planned_or_listed(question: Question) -> DatasetPlan | Listing:

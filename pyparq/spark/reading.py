@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.dataset import dataset_of
 from pyparq.datasets.files import DatasetFiles, Survey, Surveyed
 from pyparq.datasets.reader import FilePlan
-from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
+from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader, DatasetScan, planner_of
 from pyparq.datasets.shares import Share, shares_of, survey
 from pyparq.errors import CorruptIndexWarning, OptionError, ParquetError
 from pyparq.format.types import Schema
@@ -26,7 +28,7 @@ from pyparq.options import ReadOptions
 from pyparq.runtime.messages import warn_caller
 from pyparq.spark.columns import is_column, taken
 from pyparq.spark.keys import check_factory, keys_of
-from pyparq.spark.own_reader import Fit, OwnRead, check_engine, fit_of, own_frame, own_read, tell
+from pyparq.spark.own_reader import Fit, OwnRead, check_engine, files_to_fit, fit_of, own_frame, own_read, tell
 from pyparq.spark.question import (
     SMALL,
     Listing,
@@ -311,7 +313,14 @@ def _by_tasks(spark: Any, question: Question, listing: Listing) -> tuple[Dataset
         for k, found in zip(again, asked, strict=True):
             replies[k] = found
     plan = _assembled(here, scan, replies)
-    return plan, own_read(plan, here, question, lambda: Fit.of_all(found.fit for found in replies))
+
+    def fit() -> Fit:
+        wanted = np.array(files_to_fit(here, plan), np.int64)
+        inside = [(share, wanted[np.isin(wanted, share.numbers)] - share.first) for share in shares]
+        asked = [(share, numbers.tolist(), plan.header) for share, numbers in inside if len(numbers)]
+        return Fit.of_all(in_tasks(spark, share_fit, asked, question))
+
+    return plan, own_read(plan, here, question, fit)
 
 
 def _assembled(here: DatasetFiles, scan: DatasetScan, replies: Sequence[ShareReply]) -> DatasetPlan:
@@ -393,8 +402,6 @@ class ShareReply:
     """Files that cannot be read, by the same numbers."""
     said: tuple[str, ...]
     """Of indexes that are damaged."""
-    fit: Fit
-    """What the footers say of Spark's own reader."""
 
 
 def share_reply(share: Share, question: Question, schema: Schema | None, counts: bool) -> ShareReply:
@@ -404,19 +411,26 @@ def share_reply(share: Share, question: Question, schema: Schema | None, counts:
     # Spark has as many tasks at a time as there are cores; requests wait for each other otherwise.
     options = read_options(question, keys_of(question.decryption), use_threads=not is_local)
     files = share.dataset_files(declared, by_of(question), question.storage_options, options)
-    seen, plans, fit = None, None, Fit(None, 0)
+    seen, plans = None, None
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", CorruptIndexWarning)
         if counts or declared is None:
             seen = survey(files)
         if not counts:
             try:
-                planner = planner_of(dataset_scan(question, dataset_of(files)))
-                plans = [(share.first + k, plan) for k, plan in planner.plan_files()]
-                if question.engine != "pyparq":
-                    fit = fit_of(files, range(len(share.files)), planner.header)
+                plans = [
+                    (share.first + k, plan)
+                    for k, plan in planner_of(dataset_scan(question, dataset_of(files))).plan_files()
+                ]
             except ParquetError:
                 if schema is not None:
                     raise
     said = tuple(str(warning.message) for warning in heard if issubclass(warning.category, CorruptIndexWarning))
-    return ShareReply(seen, plans, {share.first + k: error for k, error in files.unreadable.items()}, said, fit)
+    return ShareReply(seen, plans, {share.first + k: error for k, error in files.unreadable.items()}, said)
+
+
+def share_fit(share: Share, numbers: Sequence[int], header: DatasetPlanHeader, question: Question) -> Fit:
+    """What the footers of some files of a share, by their numbers in it, say of Spark's own reader."""
+    options = read_options(question, use_threads=False)
+    files = share.dataset_files(schema_given(question), by_of(question), question.storage_options, options)
+    return fit_of(files, numbers, header)
