@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,41 +23,19 @@ from pyparq.datasets.common_schema import tree_of
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader
-from pyparq.errors import OptionError, ParquetError, UnsupportedError
-from pyparq.format import ttypes as tt
+from pyparq.errors import OptionError, UnsupportedError
 from pyparq.format.types import Schema
-from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime.messages import debug_logger
 from pyparq.spark.as_sql import expected_share, names_in, sql_of
-from pyparq.spark.own_types import reads_as
-from pyparq.spark.types import SparkTypes
+from pyparq.spark.own_fit import MOST_PATHS, Fit
 
 ENGINES = ("auto", "pyparq", "spark")
 
 SHARE = 0.25
 """Of the rows of the files: from this share on, Spark's reader takes less time."""
 
-MOST_PATHS = 32
-"""Files that Spark is given one by one. Of more paths it makes a job, with a task for each."""
-
 _NAMED = 3
 """Files that Spark did not find as expected, which an error names."""
-
-
-@dataclass(frozen=True)
-class Fit:
-    """What the footers of some files say of Spark's reader."""
-
-    why: str | None
-    """Why it would not give the same rows and types."""
-    rows: int
-    """Of these files."""
-
-    @staticmethod
-    def of_all(parts: Iterable[Fit]) -> Fit:
-        """What the footers of all these files say."""
-        found = list(parts)
-        return Fit(next((part.why for part in found if part.why is not None), None), sum(part.rows for part in found))
 
 
 @dataclass(frozen=True)
@@ -69,8 +47,8 @@ class OwnRead:
     """All files that Spark must find in ``paths``. ``None``: these are the files."""
     base: str | None
     """The folder below which the names of folders are partition values; ``None`` where no such column is read."""
-    needed: Schema
-    """The columns of the result and of the condition."""
+    types: Any
+    """The columns of the result and of the condition, as Spark's schema (a ``StructType``)."""
     condition: str | None
     """The filter in Spark's SQL."""
     by_statistics: bool
@@ -80,10 +58,12 @@ class OwnRead:
 # ---- which reader ----------------------------------------------------------------------------------------------------
 
 
-def own_read(plan: DatasetPlan, files: DatasetFiles, question: Any, fit: Callable[[], Fit]) -> OwnRead | str:
-    """How Spark's reader reads what the plan has left, or why pyparq does. ``fit``: gives that of the files which
-    :func:`files_to_fit` names."""
-    why = why_ours(plan, files, question, fit)
+def own_read(
+    plan: DatasetPlan, files: DatasetFiles, question: Any, types: Any, fit: Callable[[], Fit]
+) -> OwnRead | str:
+    """How Spark's reader reads what the plan has left, or why pyparq does. ``types``: Spark's schema of the columns of
+    the plan. ``fit``: gives that of the files which :func:`pyparq.spark.own_fit.files_to_fit` names."""
+    why = why_ours(plan, files, question, fit) if types is not None else "Spark has no type for a column"
     if why is not None:
         return why
     header = plan.header
@@ -94,7 +74,7 @@ def own_read(plan: DatasetPlan, files: DatasetFiles, question: Any, fit: Callabl
     tested = [header.schema.field(name).type for name in names_in(header.filters) & needed]
     return OwnRead(
         tuple(file.where for file in plan.files) if few else (str(base),), None if few else local,
-        base if any(field.name in needed for field in header.partitions) else None, header.schema,
+        base if any(field.name in needed for field in header.partitions) else None, types,
         _condition(plan, question), not any(type_.is_nested or type_.format in _FLOATS for type_ in tested),
     )  # fmt: skip
 
@@ -156,21 +136,6 @@ def _is_plain(path: str) -> bool:
     return re.search(r"[\[\]{}*?\\:%\x00-\x1f]", path) is None and not name.startswith(("_", "."))
 
 
-def _is_behind_checksum(path: str) -> bool:
-    """Whether the checksum file that Hadoop keeps beside a local file is not of this file: Spark could not read it."""
-    folder, name = os.path.split(path)
-    try:
-        beside = os.stat(os.path.join(folder, f".{name}.crc"))
-    except OSError:
-        return False
-    file = os.stat(path)
-    return beside.st_mtime_ns < file.st_mtime_ns - _CLOCK or beside.st_size != 8 + 4 * -(-file.st_size // 512)
-
-
-_CLOCK = 20_000_000
-"""Nanoseconds by which the times of two files written together may differ."""
-
-
 def _is_part(header: DatasetPlanHeader) -> bool:
     """Whether a column of the result is only a part of one, or is called otherwise."""
     own = {field.name: field.type for field in header.schema}
@@ -222,83 +187,6 @@ def _condition(plan: DatasetPlan, question: Any) -> str | None:
     return sql_of(filters, tree_of(plan.header.schema))
 
 
-# ---- what the footers say --------------------------------------------------------------------------------------------
-
-
-def files_to_fit(files: DatasetFiles, plan: DatasetPlan) -> Sequence[int]:
-    """The numbers of the files that Spark's reader would read."""
-    if len(plan.files) > MOST_PATHS:
-        return range(len(files.found.files))
-    names = {file.name for file in plan.files}
-    return [k for k, file in enumerate(files.found.files) if file.name in names]
-
-
-def fit_of(files: DatasetFiles, numbers: Sequence[int], header: DatasetPlanHeader) -> Fit:
-    """What the footers of these files say of the planned read by Spark's reader."""
-    try:
-        types = {field.name: field.dataType for field in SparkTypes(header.schema).spark}
-    except ParquetError as error:
-        return Fit(str(error), 0)
-    partitions = {field.name for field in header.partitions}
-    own = {name: type_ for name, type_ in types.items() if name not in partitions}
-    rows, known = 0, dict[int, str | None]()
-    for k, file in files.open_all(numbers):
-        if _is_behind_checksum(files.found.files[k].where):
-            return Fit("a checksum file (.NAME.crc) is not that of the file beside it", 0)
-        if id(file.tree) not in known:
-            known[id(file.tree)] = _why_not_tree(file, own, {name.lower() for name in partitions})
-        why = known[id(file.tree)] or _why_not_chunks(file, own)
-        if why is not None:
-            return Fit(why, 0)
-        rows += sum(map(file.num_rows_of, range(file.num_row_groups)))
-    return Fit(None, rows)
-
-
-def _why_not_tree(file: OpenFile, types: dict[str, Any], partitions: set[str]) -> str | None:
-    """What in the schema of a file Spark's reader would not read as these types."""
-    names = [node.name for node in file.tree.root.children]
-    lowered = Counter(name.lower() for name in names)
-    if max(lowered.values(), default=0) > 1:
-        return "names of columns differ by case alone"
-    if partitions & lowered.keys():
-        return "a partition column is in the files too"
-    nodes = {node.name: node for node in file.tree.root.children}
-    for name, type_ in types.items():
-        if name not in nodes and name.lower() in lowered:
-            return f"the column {name!r} is spelled otherwise in a file"
-        if name in nodes and not reads_as(nodes[name], type_):
-            return f"Spark would not read the column {name!r} of a file as {type_.simpleString()}"
-    return None
-
-
-_CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW"}
-_ENCODINGS = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED"}
-_OF_TEXT = {"DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"}
-"""Spark 4.3 misreads these in pages that are not compressed. Where the column chunk has a codec, pages of version 1 are
-compressed; those of version 2 may not be."""
-
-
-def _why_not_chunks(file: OpenFile, types: dict[str, Any]) -> str | None:
-    """What in the column chunks of a file Spark's reader cannot read, or reads wrongly."""
-    if file.decryption.info is not None or file.footer.meta.encryption_algorithm is not None:
-        return "a file is encrypted"
-    leaves = [leaf for leaf in file.tree.leaves if leaf.path[0] in types]
-    is_known = (file.created_by or "").startswith("pyparq version")  # others name no version 2 in encoding_stats
-    for group in range(file.num_row_groups):
-        for leaf in leaves:
-            meta = file.chunk(group, leaf).meta
-            codec = tt.CompressionCodec._VALUES_TO_NAMES.get(meta.codec, str(meta.codec))
-            if codec not in _CODECS:
-                return f"a column chunk has the codec {codec}"
-            pages = {stats.page_type for stats in meta.encoding_stats or ()}
-            packed = is_known and codec != "UNCOMPRESSED" and pages and tt.PageType.DATA_PAGE_V2 not in pages
-            names = {tt.Encoding._VALUES_TO_NAMES.get(number, str(number)) for number in meta.encodings or ()}
-            unknown = names - _ENCODINGS - (_OF_TEXT if packed else set())
-            if unknown:
-                return f"a column chunk has the encoding {min(unknown)}"
-    return None
-
-
 # ---- the frame -------------------------------------------------------------------------------------------------------
 
 _SETTINGS = {
@@ -318,7 +206,6 @@ def own_frame(spark: Any, read: OwnRead, result: Sequence[str]) -> Any | str:
     for name, value in _SETTINGS.items():
         if str(spark.conf.get(name)).lower() != value.lower():
             return f"{name} is {spark.conf.get(name)}"
-    types = SparkTypes(read.needed).spark
     checks = {"parquet.page.verify-checksum.enabled": "true", "ignoreCorruptFiles": "false",
               "ignoreMissingFiles": "false", "recursiveFileLookup": "false",
               "parquet.filter.columnindex.enabled": "false", "parquet.filter.bloom.enabled": "false",
@@ -327,13 +214,13 @@ def own_frame(spark: Any, read: OwnRead, result: Sequence[str]) -> Any | str:
     if read.base is not None:
         checks["basePath"] = read.base
     try:
-        frame = spark.read.schema(types).options(**checks).parquet(*read.paths)
+        frame = spark.read.schema(read.types).options(**checks).parquet(*read.paths)
         if read.files is not None:
             differing = {_local(url) for url in frame.inputFiles()} ^ set(read.files)
             if differing:
                 return f"Spark lists other files: {', '.join(sorted(differing)[:_NAMED])}"
         found = {field.name: field.dataType for field in frame.schema}
-        if any(found.get(field.name) != field.dataType for field in types):
+        if any(found.get(field.name) != field.dataType for field in read.types):
             return f"Spark reads other columns or types: {frame.schema.simpleString()}"
         if read.condition is not None:
             frame = frame.where(read.condition)

@@ -18,7 +18,7 @@ from pyparq.datasets.dataset import Dataset, dataset, files_of
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
-from pyparq.errors import FilterError, OptionError
+from pyparq.errors import FilterError, OptionError, UnsupportedError
 from pyparq.filters.conditions import Condition
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
@@ -29,7 +29,8 @@ from pyparq.options import ReadOptions
 from pyparq.spark.keys import keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
-from pyparq.spark.own_reader import OwnRead, files_to_fit, fit_of, own_read
+from pyparq.spark.own_fit import files_to_fit, fit_of
+from pyparq.spark.own_reader import OwnRead, own_read
 from pyparq.spark.skipped import LeftOut, left_out
 from pyparq.spark.translate import columns_needed, filter_of, parsed
 from pyparq.spark.types import SparkTypes
@@ -185,7 +186,17 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
 
 def own_of(plan: DatasetPlan, files: DatasetFiles, question: Question) -> OwnRead | str:
     """How Spark's own reader reads what is planned, or why it does not. The footers were read for the plan."""
-    return own_read(plan, files, question, lambda: fit_of(files, files_to_fit(files, plan), plan.header))
+    types = types_of(plan)
+    return own_read(plan, files, question, types, lambda: fit_of(files, files_to_fit(files, plan), plan.header, types))
+
+
+def types_of(plan: DatasetPlan) -> Any:
+    """Spark's schema of the columns that the plan names, also of those that only its filter names. ``None`` where Spark
+    has no type for one of them."""
+    try:
+        return SparkTypes(plan.header.schema).spark
+    except UnsupportedError:
+        return None
 
 
 def planned_or_listed(question: Question) -> DatasetPlan | Listing:

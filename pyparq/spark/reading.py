@@ -28,7 +28,8 @@ from pyparq.options import ReadOptions
 from pyparq.runtime.messages import warn_caller
 from pyparq.spark.columns import is_column, taken
 from pyparq.spark.keys import check_factory, keys_of
-from pyparq.spark.own_reader import Fit, OwnRead, check_engine, files_to_fit, fit_of, own_frame, own_read, tell
+from pyparq.spark.own_fit import Fit, files_to_fit, fit_of
+from pyparq.spark.own_reader import OwnRead, check_engine, own_frame, own_read, tell
 from pyparq.spark.question import (
     SMALL,
     Listing,
@@ -42,6 +43,7 @@ from pyparq.spark.question import (
     replied,
     reply_to,
     schema_given,
+    types_of,
 )
 from pyparq.spark.session import (
     absolute,
@@ -313,14 +315,15 @@ def _by_tasks(spark: Any, question: Question, listing: Listing) -> tuple[Dataset
         for k, found in zip(again, asked, strict=True):
             replies[k] = found
     plan = _assembled(here, scan, replies)
+    types = types_of(plan)
 
     def fit() -> Fit:
         wanted = np.array(files_to_fit(here, plan), np.int64)
         inside = [(share, wanted[np.isin(wanted, share.numbers)] - share.first) for share in shares]
         asked = [(share, numbers.tolist(), plan.header) for share, numbers in inside if len(numbers)]
-        return Fit.of_all(in_tasks(spark, share_fit, asked, question))
+        return Fit.of_all(in_tasks(spark, share_fit, asked, types, question))
 
-    return plan, own_read(plan, here, question, fit)
+    return plan, own_read(plan, here, question, types, fit)
 
 
 def _assembled(here: DatasetFiles, scan: DatasetScan, replies: Sequence[ShareReply]) -> DatasetPlan:
@@ -429,8 +432,8 @@ def share_reply(share: Share, question: Question, schema: Schema | None, counts:
     return ShareReply(seen, plans, {share.first + k: error for k, error in files.unreadable.items()}, said)
 
 
-def share_fit(share: Share, numbers: Sequence[int], header: DatasetPlanHeader, question: Question) -> Fit:
+def share_fit(share: Share, numbers: Sequence[int], header: DatasetPlanHeader, types: Any, question: Question) -> Fit:
     """What the footers of some files of a share, by their numbers in it, say of Spark's own reader."""
     options = read_options(question, use_threads=False)
     files = share.dataset_files(schema_given(question), by_of(question), question.storage_options, options)
-    return fit_of(files, numbers, header)
+    return fit_of(files, numbers, header, types)

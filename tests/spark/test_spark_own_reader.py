@@ -302,6 +302,23 @@ def test_options_and_places(usual: Any, ps: Any, tmp_path: Path) -> None:
     assert ps.read(usual, tmp_path / "t").count() == 100
 
 
+def test_tables_are_read_by_pyparq(usual: Any, ps: Any, tmp_path: Path) -> None:
+    """And so are files in a store, and more files of several folders than Spark lists without a job."""
+    deltalake = pytest.importorskip("deltalake")
+    deltalake.write_deltalake(str(tmp_path / "t"), NUMBERS)
+    table = deltalake.DeltaTable(str(tmp_path / "t"))
+    assert "the log of a table" in (same(ps, usual, table) or "")
+    pyparq.write_table(NUMBERS, "memory://own_reader/a.parquet")
+    assert "in a store" in (same(ps, usual, "memory://own_reader/a.parquet") or "")
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+        for k in range(17):
+            pyparq.write_table({"id": [k]}, folder / f"{k}.parquet")
+    assert "not in one folder" in (same(ps, usual, folders) or "")
+    assert same(ps, usual, [*map(str, sorted(folders[0].iterdir())), str(folders[1] / "3.parquet")]) is None
+
+
 def test_encrypted_files(usual: Any, ps: Any, tmp_path: Path) -> None:
     """Also one with a plain footer, of which no encrypted column is read."""
     keys = EncryptionProperties(b"k" * 16, column_keys={"x": b"x" * 16}, plaintext_footer=True)
@@ -396,6 +413,41 @@ def test_auto(usual: Any, ps: Any, tmp_path: Path, caplog: pytest.LogCaptureFixt
     assert not own(filters=col("id") < 12)
     assert not own(engine="pyparq")
     assert ps.read(usual, tmp_path, small=0).limit(10).count() == 10
+
+
+def test_the_plan_of_spark_shows_who_reads(usual: Any, ps: Any, tmp_path: Path, capsys: Any) -> None:
+    pq.write_table(NUMBERS, tmp_path / "a.parquet")
+    ps.read(usual, tmp_path, engine="spark", filters=col("id") > 3).explain()
+    shown = capsys.readouterr().out
+    assert "FileScan parquet" in shown
+    assert "MapInArrow" not in shown
+    ps.read(usual, tmp_path, engine="pyparq", small=0).explain()
+    shown = capsys.readouterr().out
+    assert "MapInArrow" in shown
+    assert "FileScan" not in shown
+
+
+def test_a_file_that_is_replaced_is_read_as_spark_does(usual: Any, ps: Any, tmp_path: Path) -> None:
+    pq.write_table(NUMBERS, tmp_path / "a.parquet")
+    frames = [ps.read(usual, tmp_path, engine="spark"), usual.read.parquet(str(tmp_path))]
+    (tmp_path / "a.parquet").unlink()
+    said = []
+    for frame in frames:
+        with pytest.raises(Exception, match=r"a\.parquet") as error:
+            frame.collect()
+        said.append(type(error.value))
+    assert said[0] is said[1]
+
+
+def test_shares_that_are_expected() -> None:
+    from pyparq.spark.as_sql import expected_share
+
+    a, b = col("a"), col("b")
+    shares = [expected_share(each) for each in (None, a == 1, ~(a == 1), a > 1, (a > 1) & (b < 2), (a == 1) | (b == 2))]
+    assert shares == pytest.approx([1, 0.1, 0.9, 1 / 3, 1 / 9, 0.19])
+    assert expected_share(a.isin([1, 2])) == pytest.approx(0.2)
+    assert expected_share(a.isin(range(100))) == 0.5
+    assert expected_share(a != 1) == pytest.approx(0.9)
 
 
 def test_little_is_read_by_pyparq(usual: Any, ps: Any, tmp_path: Path) -> None:
