@@ -362,10 +362,9 @@ def test_filters(session: Any, ps: Any, tmp_path: Path) -> None:
     table = pa.table(COMMON)
     for k in range(3):
         pq.write_table(table.slice(k), tmp_path / f"{k}.parquet")
-    for given in FILTERS:
-        for columns in (None, ["i8", "text"]):
-            why = same(ps, session, tmp_path, filters=given, columns=columns)
-            assert why is None or "no row is left" in why, (given, why)
+    for k, given in enumerate(FILTERS):
+        why = same(ps, session, tmp_path, filters=given, columns=["i8", "text"] if k % 2 else None)
+        assert why is None or "no row is left" in why, (given, why)
 
 
 def test_a_column_as_filter_and_what_is_left_to_spark(usual: Any, ps: Any, tmp_path: Path) -> None:
