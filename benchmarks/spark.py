@@ -1,10 +1,10 @@
 """pyparq on Spark beside Spark's own reader and writer, and beside the floors of Spark's Python API.
 
-    python benchmarks/spark.py [--rows N] [--files N] [--runs N]
+    python benchmarks/spark.py [--rows N] [--files N] [--runs N] [--only PART ...]
 
 Needs the extra "spark" and Java 17 or newer. All questions are asked in each round, in one warm session of two local
 cores, and in another order each time (from a seed), as the cost of one depends on the one before. A time is the median
-over the rounds. The floors: a data source that sends constant batches of the same number of rows,
+over the rounds. The floors: a data source and a mapInArrow that send constant batches of the same number of rows,
 and a mapInArrow that reads by Spark and discards its input. A line's ratio is that of the medians; a write is compared
 with the slower of Spark's own and the discarding mapInArrow, which no Python writer can beat. A compaction joins and
 sorts small files, and gives them Bloom filters; Spark reads, sorts and writes the same rows into as many files.
@@ -34,8 +34,9 @@ import pyparq.spark as ps
 from pyparq import col
 from pyparq.spark.session import local_session
 
-FILES, GROUPS = 4, 2
+FILES, GROUPS = 20, 1
 SMALL_FILES, SORTED_FILES = 40, 2
+PARTS = ("scans", "jobs", "many")
 BLOOM = {"parquet.bloom.filter.enabled#k": "true"}
 
 
@@ -44,11 +45,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--files", type=int, default=2000, help="of 10,000 rows, for the questions about many files")
     parser.add_argument("--runs", type=int, default=12)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        indexed, bare, small = (Path(folder) / name for name in ("indexed", "bare", "small"))
+        indexed, bare, small, wide, nested = (
+            Path(folder) / name for name in ("indexed", "bare", "small", "wide", "nested")
+        )
         make(indexed, bare, given.rows)
-        make_small(bare, small)
         spark = local_session(
             "pyparq benchmark", "local[2]", spark_driver_memory="4g", spark_sql_session_timeZone="UTC"
         )
@@ -56,13 +59,22 @@ def main() -> None:
         ps.register(spark)
         spark.dataSource.register(constant_source(given.rows))
         out = Path(folder) / "out"
-        asked = questions(spark, indexed, bare, small, out, given.rows)
-        show(measured(asked, given.runs, {"copy": bare, "small": small}, out), LINES)
-        lake = Path(folder) / "lake"
-        make_many(lake, given.files)
-        print(f"\n{given.files:,} files of 10,000 rows")
-        show(measured(many_questions(spark, lake), given.runs, {}, out), MANY_LINES)
-        show_memory(spark, lake)
+        print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {given.rows:,} rows in {FILES} files")
+        if "scans" in given.only:
+            make_wide(wide, given.rows // 100)
+            make_nested(nested, given.rows // 5)
+            asked = scans(spark, indexed, given.rows) | shapes(spark, wide, nested)
+            show(measured(asked, given.runs, {}, out), SCAN_LINES)
+        if "jobs" in given.only:
+            make_small(bare, small)
+            asked = questions(spark, indexed, bare, small, out, given.rows)
+            show(measured(asked, given.runs, {"copy": bare, "small": small}, out), LINES)
+        if "many" in given.only:
+            lake = Path(folder) / "lake"
+            make_many(lake, given.files)
+            print(f"\n{given.files:,} files of 10,000 rows")
+            show(measured(many_questions(spark, lake), given.runs, {}, out), MANY_LINES)
+            show_memory(spark, lake)
         spark.stop()
 
 
@@ -147,11 +159,11 @@ def questions(spark: Any, folder: Path, bare: Path, small: Path, out: Path, rows
     return {
         "sum | constant batches": lambda: spark.read.format("constant").load().agg({"k": "sum"}).collect(),
         "sum | data source": lambda: ours().agg({"k": "sum"}).collect(),
-        "sum | read": lambda: ps.read(spark, source, columns=["k"]).agg({"k": "sum"}).collect(),
+        "sum | read": lambda: ps.read(spark, source, columns=["k"], engine="pyparq").agg({"k": "sum"}).collect(),
         "sum | Spark": lambda: own().agg({"k": "sum"}).collect(),
         "count | constant batches": lambda: spark.read.format("constant").load().count(),
         "count | data source": lambda: ours().count(),
-        "count | read": lambda: ps.read(spark, source, columns=["k"]).count(),
+        "count | read": lambda: ps.read(spark, source, columns=["k"], engine="pyparq").count(),
         "absent key | read": lambda: ps.read(spark, source, filters=col("k") == absent).collect(),
         "absent key | data source": lambda: ours(filters=f"k = {absent}").collect(),
         "absent key | Spark": lambda: own().where(f"k = {absent}").collect(),
@@ -176,6 +188,82 @@ def questions(spark: Any, folder: Path, bare: Path, small: Path, out: Path, rows
             .parquet(str(out / "sorted"))
         ),
     }
+
+
+def scans(spark: Any, folder: Path, rows: int) -> dict[str, Callable[[], Any]]:
+    """Questions that want much of what the files hold, by `read` as it is, by pyparq alone, and by Spark's reader; and
+    what it takes to hand as many constant rows of one column to Spark."""
+    source = str(folder)
+
+    def asked(name: str, read: Callable[..., Any]) -> dict[str, Callable[[], Any]]:
+        return {
+            f"full scan | {name}": lambda: into_nothing(read(None)),
+            f"sum | {name}": lambda: read(["k"]).agg({"k": "sum"}).collect(),
+            f"group by | {name}": lambda: read(["k", "c"]).groupBy("c").agg({"k": "sum"}).collect(),
+            f"filter 30 % | {name}": lambda: into_nothing(read(None, "x > 0.5244")),
+            f"limit 10 | {name}": lambda: read(None).limit(10).collect(),
+            f"max of ts | {name}": lambda: read(["ts"]).agg({"ts": "max"}).collect(),
+        }
+
+    def own(columns: Any, condition: str | None = None) -> Any:
+        frame = spark.read.parquet(source)
+        return frame if condition is None else frame.where(condition)
+
+    def by(engine: str) -> Callable[..., Any]:
+        return lambda columns, condition=None: ps.read(spark, source, columns=columns, filters=condition, engine=engine)
+
+    def constant(_: Iterator[Any]) -> Iterator[Any]:
+        batch, left = pa.RecordBatch.from_pydict({"k": np.arange(65_536)}), rows // 2
+        while left > 0:
+            yield batch.slice(0, min(left, 65_536))
+            left -= 65_536
+
+    def floor() -> Any:
+        return spark.range(2, numPartitions=2).mapInArrow(constant, "k long")
+
+    return {
+        **asked("read", by("auto")), **asked("pyparq", by("pyparq")), **asked("Spark", own),
+        "sum | constant mapInArrow": lambda: floor().agg({"k": "sum"}).collect(),
+        "limit 10 | constant mapInArrow": lambda: floor().limit(10).collect(),
+    }  # fmt: skip
+
+
+def into_nothing(frame: Any) -> None:
+    """Every value of every row, without a place to put them."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def shapes(spark: Any, wide: Path, nested: Path) -> dict[str, Callable[[], Any]]:
+    """Five of a thousand columns, and lists and structs."""
+    five = [f"c{k}" for k in (0, 250, 500, 750, 999)]
+    asked: dict[str, Callable[[], Any]] = {}
+    for name, engine in (("read", "auto"), ("pyparq", "pyparq")):
+        asked[f"wide | {name}"] = lambda e=engine: into_nothing(ps.read(spark, str(wide), columns=five, engine=e))
+        asked[f"nested | {name}"] = lambda e=engine: into_nothing(ps.read(spark, str(nested), engine=e))
+    asked["wide | Spark"] = lambda: into_nothing(spark.read.parquet(str(wide)).select(*five))
+    asked["nested | Spark"] = lambda: into_nothing(spark.read.parquet(str(nested)))
+    return asked
+
+
+def make_wide(folder: Path, rows: int) -> None:
+    folder.mkdir()
+    rng = np.random.default_rng(2)
+    table = pa.table({f"c{k}": rng.integers(0, 1 << 40, rows) for k in range(1000)})
+    for k in range(4):
+        pyparq.write_table(table.slice(k * rows // 4, rows // 4), folder / f"{k}.parquet")
+
+
+def make_nested(folder: Path, rows: int) -> None:
+    folder.mkdir()
+    rng = np.random.default_rng(3)
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(0, 5, rows))]).astype(np.int32)
+    items = pa.array(rng.integers(0, 1 << 40, int(offsets[-1])))
+    struct = pa.StructArray.from_arrays(
+        [pa.array(rng.normal(size=rows)), pa.array([f"n{n}" for n in rng.integers(0, 5000, rows)])], ["x", "s"]
+    )
+    table = pa.table({"list": pa.ListArray.from_arrays(offsets, items), "struct": struct})
+    for k in range(4):
+        pyparq.write_table(table.slice(k * rows // 4, rows // 4), folder / f"{k}.parquet", use_dictionary=["struct.s"])
 
 
 def discard(batches: Iterator[Any]) -> Iterator[Any]:
@@ -216,7 +304,18 @@ LINES = [
     ("index | add_indexes", ["index | Spark, all written anew"], 0.33),
     ("compact | pyparq", ["compact | Spark, all written anew"], 0.6),
 ]
+SCAN_LINES = [
+    (f"{question} | {who}", [f"{question} | Spark"], most if who == "read" else None)
+    for question, most in (
+        ("full scan", 1.1), ("sum", 1.1), ("group by", 1.1), ("filter 30 %", 1.1), ("limit 10", 1.5),
+        ("max of ts", 1.1), ("wide", 1.0), ("nested", 1.0),
+    )
+    for who in ("read", "pyparq")
+]  # fmt: skip
 MANY_LINES = [
+    ("full scan | read", ["full scan | Spark"], 1.1),
+    ("sum | read", ["sum | Spark"], 1.1),
+    ("limit 10 | read", ["limit 10 | Spark"], 1.5),
     ("count | pyparq.spark.count", ["count | Spark"], 1.0),
     ("one key | read", ["one key | Spark"], 0.1),
     ("plan | read", [], None),
@@ -250,8 +349,14 @@ def many_questions(spark: Any, lake: Path) -> dict[str, Callable[[], Any]]:
         "count | Spark": lambda: spark.read.parquet(source).count(),
         "one key | read": lambda: ps.read(spark, source, filters=col("k") == 4_321).collect(),
         "one key | Spark": lambda: spark.read.parquet(source).where("k = 4321").collect(),
+        "full scan | read": lambda: into_nothing(ps.read(spark, source)),
+        "full scan | Spark": lambda: into_nothing(spark.read.parquet(source)),
+        "sum | read": lambda: ps.read(spark, source, columns=["k"]).agg({"k": "sum"}).collect(),
+        "sum | Spark": lambda: spark.read.parquet(source).agg({"k": "sum"}).collect(),
+        "limit 10 | read": lambda: ps.read(spark, source).limit(10).collect(),
+        "limit 10 | Spark": lambda: spark.read.parquet(source).limit(10).collect(),
         # All pages: only the plan is timed. It is not carried out.
-        "plan | read": lambda: ps.read(spark, source, small=0),
+        "plan | read": lambda: ps.read(spark, source, small=0, engine="pyparq"),
     }
 
 

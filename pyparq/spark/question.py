@@ -18,7 +18,7 @@ from pyparq.datasets.dataset import Dataset, dataset, files_of
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
-from pyparq.errors import FilterError, OptionError
+from pyparq.errors import FilterError, OptionError, UnsupportedError
 from pyparq.filters.conditions import Condition
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
@@ -29,6 +29,8 @@ from pyparq.options import ReadOptions
 from pyparq.spark.keys import keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
+from pyparq.spark.own_fit import files_to_fit, fit_of
+from pyparq.spark.own_reader import OwnRead, own_read
 from pyparq.spark.skipped import LeftOut, left_out
 from pyparq.spark.translate import columns_needed, filter_of, parsed
 from pyparq.spark.types import SparkTypes
@@ -85,6 +87,8 @@ class Question:
     """Spark applies the filter too: parts of it that have no equal here keep all rows, and its columns are read."""
     ansi: bool = True
     """``spark.sql.ansi.enabled``: which types Spark brings values of different types to."""
+    engine: str = "pyparq"
+    """Who reads what is planned: ``"pyparq"``, ``"spark"``, or ``"auto"``, which is who takes less time."""
 
     def __post_init__(self) -> None:
         # It stays with the files when the names in the question are spelled.
@@ -109,6 +113,8 @@ class Reply:
     parts: tuple[bytes, ...]
     """Pickled plans."""
     skipped: tuple[LeftOut, ...]
+    own: OwnRead | str = ""
+    """How Spark's own reader reads instead; or why it does not."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +181,22 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
         if question.counts and question.filters is None:
             return Reply(None, ds.count(), (), tuple(skipped()))
         plan = dataset_scan(question, ds).plan()
-        return reply_to(plan, question, slots, skipped)
+        return reply_to(plan, question, slots, skipped, own_of(plan, files_of(ds), question))
+
+
+def own_of(plan: DatasetPlan, files: DatasetFiles, question: Question) -> OwnRead | str:
+    """How Spark's own reader reads what is planned, or why it does not. The footers were read for the plan."""
+    types = types_of(plan)
+    return own_read(plan, files, question, types, lambda: fit_of(files, files_to_fit(files, plan), plan.header, types))
+
+
+def types_of(plan: DatasetPlan) -> Any:
+    """Spark's schema of the columns that the plan names, also of those that only its filter names. ``None`` where Spark
+    has no type for one of them."""
+    try:
+        return SparkTypes(plan.header.schema).spark
+    except UnsupportedError:
+        return None
 
 
 def planned_or_listed(question: Question) -> DatasetPlan | Listing:
@@ -185,16 +206,21 @@ def planned_or_listed(question: Question) -> DatasetPlan | Listing:
 
 
 def reply_to(
-    plan: DatasetPlan, question: Question, slots: Callable[[], int], skipped: Callable[[], list[LeftOut]] = list
+    plan: DatasetPlan,
+    question: Question,
+    slots: Callable[[], int],
+    skipped: Callable[[], list[LeftOut]] = list,
+    own: OwnRead | str = "",
 ) -> Reply:
-    """Read what is small, and cut up what is not. ``skipped``: files that have been left out."""
-    answer: bytes | int | None
+    """Read what is small, and cut up what is not. ``skipped``: files that have been left out. ``own``: by
+    :func:`own_of`."""
+    answer: bytes | int | None = None
     if question.counts:
         answer = _number(plan, question)
-    else:
+    elif isinstance(own, str):
         answer = _answer(plan, SparkTypes(plan.schema, truncate=question.truncate), question)
     parts = () if answer is not None else pickled(plan.split(question.parts or parts_of(plan.num_bytes, slots())))
-    return Reply(None if question.counts else plan.schema, answer, tuple(parts), tuple(skipped()))
+    return Reply(None if question.counts else plan.schema, answer, tuple(parts), tuple(skipped()), own)
 
 
 def planned(question: Question, also: Expression | None = None) -> DatasetPlan:

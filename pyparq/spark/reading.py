@@ -14,11 +14,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.dataset import dataset_of
 from pyparq.datasets.files import DatasetFiles, Survey, Surveyed
 from pyparq.datasets.reader import FilePlan
-from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
+from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader, DatasetScan, planner_of
 from pyparq.datasets.shares import Share, shares_of, survey
 from pyparq.errors import CorruptIndexWarning, OptionError, ParquetError
 from pyparq.format.types import Schema
@@ -26,6 +28,8 @@ from pyparq.options import ReadOptions
 from pyparq.runtime.messages import warn_caller
 from pyparq.spark.columns import is_column, taken
 from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.own_fit import Fit, files_to_fit, fit_of
+from pyparq.spark.own_reader import OwnRead, check_engine, own_frame, own_read, tell
 from pyparq.spark.question import (
     SMALL,
     Listing,
@@ -39,6 +43,7 @@ from pyparq.spark.question import (
     replied,
     reply_to,
     schema_given,
+    types_of,
 )
 from pyparq.spark.session import (
     absolute,
@@ -74,6 +79,7 @@ def read(
     skipped_to: Any = None,
     truncate: bool = False,
     residual: bool = False,
+    engine: str = "auto",
     storage_options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -91,6 +97,8 @@ def read(
     ``on_error``: ``"skip"`` leaves out files that cannot be read. It warns of those found now. ``skipped_to``:
     a folder, the same for all workers, that gets a note (JSON with ``path`` and ``error``) of each file that is left
     out, now or when the DataFrame is used. ``truncate``: cut nanoseconds to the microseconds that Spark has.
+    ``engine``: who reads what the plan has left: ``"spark"`` (Spark's own reader), ``"pyparq"``, or ``"auto"``: Spark's
+    where most rows of the files are left and it gives the same rows and types, and pyparq otherwise.
     ``progress``: called while Spark's tasks plan, as in :func:`pyparq.spark.write`; Spark itself shows how the
     DataFrame is read later.
     ``options``: of :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`.
@@ -110,7 +118,7 @@ def read(
     question = question_of(
         spark, source, columns=columns, filters=filters, schema=schema, partitions=partitions, small=small,
         decryption=decryption, on_error=on_error, skipped_to=skipped_to, truncate=truncate,
-        residual=residual, storage_options=storage_options, **options,
+        residual=residual, engine=engine, storage_options=storage_options, **options,
     )  # fmt: skip
     with Watch(spark, progress):
         frame = _frame(spark, question)
@@ -123,6 +131,10 @@ def _frame(spark: Any, question: Question) -> Any:
     _tell(spark, question, found.skipped)
     assert found.schema is not None  # it is no number of rows
     types = SparkTypes(found.schema, truncate=question.truncate)
+    made = own_frame(spark, found.own, types.spark.names) if isinstance(found.own, OwnRead) else found.own
+    tell(question.engine, question.source, made if isinstance(made, str) else None)
+    if not isinstance(made, str):
+        return made
     if isinstance(found.answer, bytes):
         return spark.createDataFrame(_table(found.answer), schema=types.spark)
     return over_payloads(spark, read_part, found.parts, types.spark, question.settings())
@@ -187,6 +199,7 @@ def question_of(
     skipped_to: Any = None,
     truncate: bool = False,
     residual: bool = False,
+    engine: str = "pyparq",
     storage_options: Any = None,
     counts: bool = False,
     **options: Any,
@@ -194,6 +207,7 @@ def question_of(
     """What was asked, with its options checked."""
     check_session(spark)
     check_factory(decryption)
+    check_engine(engine)
     if partitions is not None and (not isinstance(partitions, int) or partitions < 1):
         raise OptionError(f"partitions must be at least 1, not {partitions!r}")
     if not isinstance(small, int) or small < 0:
@@ -210,13 +224,13 @@ def question_of(
         source, columns, taken(filters, spark), _arrow_schema(schema), partitions, small, decryption, on_error,
         truncate, storage_options, is_case_sensitive(spark), options, counts,
         None if skipped_to is None else absolute(skipped_to, is_connect(spark)), many_files(spark),
-        time_zone(spark), folders_of(spark), residual, is_ansi(spark),
+        time_zone(spark), folders_of(spark), residual, is_ansi(spark), engine,
     )  # fmt: skip
 
 
 _PARAMETERS = (
     "columns", "filters", "schema", "partitions", "small", "decryption", "on_error", "skipped_to", "truncate",
-    "residual", "storage_options", "progress",
+    "residual", "engine", "storage_options", "progress",
 )  # fmt: skip
 
 
@@ -255,11 +269,11 @@ def reply(spark: Any, question: Question) -> Reply:
     with left_out() as said:
         if question.counts and question.filters is None:
             return Reply(None, _rows(spark, question, found), (), tuple(said()))
-        plan = _by_tasks(spark, question, found)
+        plan, own = _by_tasks(spark, question, found)
         made: Reply = (
             here(spark, _answered, plan, question, slots)
-            if is_small(plan, question)
-            else reply_to(plan, question, slots)
+            if is_small(plan, question) and isinstance(own, str)
+            else reply_to(plan, question, slots, own=own)
         )
         return replace(made, skipped=(*said(), *made.skipped))
 
@@ -273,14 +287,14 @@ def _answered(plan: DatasetPlan, question: Question, slots: Callable[[], int]) -
 def planned(spark: Any, question: Question) -> DatasetPlan:
     """The plan of a read, made where the files are."""
     found: DatasetPlan | Listing = here(spark, planned_or_listed, question)
-    return _by_tasks(spark, question, found) if isinstance(found, Listing) else found
+    return _by_tasks(spark, question, found)[0] if isinstance(found, Listing) else found
 
 
 # ---- many files ----------------------------------------------------------------------------------------------------
 
 
-def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
-    """The plan of many files, made by tasks."""
+def _by_tasks(spark: Any, question: Question, listing: Listing) -> tuple[DatasetPlan, OwnRead | str]:
+    """The plan of many files, made by tasks; and how Spark's own reader reads them, or why it does not."""
     here = listing.dataset_files(question)
     shares = shares_of(here, _tasks(spark, question, here))
     replies = _asked(spark, shares, question)
@@ -300,7 +314,16 @@ def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
         asked = _asked(spark, [shares[k] for k in again], resolved, schema=planner_of(scan).schema)
         for k, found in zip(again, asked, strict=True):
             replies[k] = found
-    return _assembled(here, scan, replies)
+    plan = _assembled(here, scan, replies)
+    types = types_of(plan)
+
+    def fit() -> Fit:
+        wanted = np.array(files_to_fit(here, plan), np.int64)
+        inside = [(share, wanted[np.isin(wanted, share.numbers)] - share.first) for share in shares]
+        asked = [(share, numbers.tolist(), plan.header) for share, numbers in inside if len(numbers)]
+        return Fit.of_all(in_tasks(spark, share_fit, asked, types, question))
+
+    return plan, own_read(plan, here, question, types, fit)
 
 
 def _assembled(here: DatasetFiles, scan: DatasetScan, replies: Sequence[ShareReply]) -> DatasetPlan:
@@ -407,3 +430,10 @@ def share_reply(share: Share, question: Question, schema: Schema | None, counts:
                     raise
     said = tuple(str(warning.message) for warning in heard if issubclass(warning.category, CorruptIndexWarning))
     return ShareReply(seen, plans, {share.first + k: error for k, error in files.unreadable.items()}, said)
+
+
+def share_fit(share: Share, numbers: Sequence[int], header: DatasetPlanHeader, types: Any, question: Question) -> Fit:
+    """What the footers of some files of a share, by their numbers in it, say of Spark's own reader."""
+    options = read_options(question, use_threads=False)
+    files = share.dataset_files(schema_given(question), by_of(question), question.storage_options, options)
+    return fit_of(files, numbers, header, types)

@@ -35,6 +35,21 @@ SHOWN: list[tuple[str, str]] = [
                           "test_parallelism_is_what_the_session_has_now"),
     ("Above 2,000 files", "test_rows_are_those_of_one_process test_plans_are_those_of_one_process test_counts "
                           "test_each_task_opens_its_share test_errors_are_those_of_one_process test_rewrites"),
+    ("Rows that pyparq decodes go from Python", f"{NO_TEST}benchmarks/spark.py measures it"),
+    ("**`engine=\"auto\"`**", "test_auto test_little_is_read_by_pyparq test_options_and_places"),
+    ("**The expectation**", "test_auto test_shares_that_are_expected"),
+    ("**To see which**", "test_auto test_the_plan_of_spark_shows_who_reads"),
+    ("**Spark's reader is asked**", "test_damaged_pages_are_errors test_a_file_that_comes_after_the_plan_is_not_read "
+                                    "test_a_file_that_is_replaced_is_read_as_spark_does"),
+    ("pyparq reads by itself", "test_types test_options_and_places"),
+    ("unsigned integers, FLOAT16", "test_types test_files_of_spark"),
+    ("columns whose types differ", "test_files_that_differ test_options_and_places"),
+    ("encrypted files, BROTLI", "test_encrypted_files test_encodings_and_codecs"),
+    ("partition columns other than", "test_partitions"),
+    ("tables of Delta Lake and Iceberg, files in a store", "test_options_and_places test_tables_are_read_by_pyparq"),
+    ("filters that have no equal", "test_options_and_places test_filters"),
+    ("`decryption`, `on_error", "test_options_and_places test_files_of_spark"),
+    ("**`format(\"pyparq\")` cannot do this**", f"{NO_TEST}a limit of Spark's interface"),
     ("**Filters and columns**", "test_filters_keep_the_rows_that_spark_keeps test_columns"),
     ("**Meaning** is Spark's", "test_a_read_in_spark test_names_follow_the_sessions_case_sensitivity "
                                "test_the_data_source_tells_names_apart_as_its_option_says"),

@@ -42,6 +42,10 @@ def everything(spark, source):
     frame = ps.read(spark, source, columns=["id", "name"], small=0)
     assert frame.count() == 1_000 and frame.where("id >= 990").count() == 10
     assert ps.read(spark, source, filters=col("id") < 0).count() == 0
+    for engine in ("spark", "pyparq", "auto"):
+        frame = ps.read(spark, source, engine=engine, filters=col("id") >= 990, columns=["name"])
+        assert sorted(row.name for row in frame.collect()) == [f"n{k}" for k in range(990, 1_000)], engine
+    assert len(ps.read(spark, source, engine="spark").inputFiles()) == 4
     assert ps.count(spark, source) == 1_000
     assert ps.count(spark, source, col("id") >= 600, small=0) == 400
     from pyspark.sql import functions as F
@@ -72,6 +76,7 @@ def everything(spark, source):
         frame = ps.read(spark, source, filters="ID < 10 or id >= 995", small=small)
         assert sorted(row.id for row in frame.collect()) == [*range(10), *range(995, 1_000)]
         assert ps.count(spark, source, col("id") < 3, small=small) == 3
+    assert ps.read(spark, source, engine="spark", filters=col("id") >= 10).count() == 990
     assert ps.count(spark, source) == 1_000
     assert ps.read(spark, source, columns=["name"], small=0).count() == 1_000
     assert ps.rewrite(spark, source, WHERE + "/once", columns=["id"]).count() == 1

@@ -1,0 +1,255 @@
+"""Spark's own reader for a planned read, where most of what its files hold is wanted.
+
+Rows that pyparq decodes have to go from a Python process into the JVM; Spark's own reader decodes in the JVM. So a scan
+of whole files is Spark's, and a read of little is pyparq's. The rows and types are the same: :func:`why_ours` lists
+what Spark's reader reads otherwise, or not at all, and such a read is pyparq's.
+
+What Spark's reader is asked to do: read the files that the plan has left, or the folder that they are in, in the types
+that pyparq would give, check the checksums of pages, and apply the filter. Skipping is pyparq's: of the indexes, Spark
+uses the statistics of row groups, and those not of floating-point columns, because they say nothing of NaN, which is
+above all numbers in Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyparq.datasets.common_schema import tree_of
+from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.files import DatasetFiles
+from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader
+from pyparq.errors import OptionError, UnsupportedError
+from pyparq.format.types import Schema
+from pyparq.runtime.messages import debug_logger
+from pyparq.spark.as_sql import expected_share, names_in, sql_of
+from pyparq.spark.own_fit import MOST_PATHS, Fit
+
+ENGINES = ("auto", "pyparq", "spark")
+
+SHARE = 0.25
+"""Of the rows of the files: from this share on, Spark's reader takes less time."""
+
+_NAMED = 3
+"""Files that Spark did not find as expected, which an error names."""
+
+
+@dataclass(frozen=True)
+class OwnRead:
+    """A read by Spark's own reader."""
+
+    paths: tuple[str, ...]
+    files: tuple[str, ...] | None
+    """All files that Spark must find in ``paths``. ``None``: these are the files."""
+    base: str | None
+    """The folder below which the names of folders are partition values; ``None`` where no such column is read."""
+    types: Any
+    """The columns of the result and of the condition, as Spark's schema (a ``StructType``)."""
+    condition: str | None
+    """The filter in Spark's SQL."""
+    by_statistics: bool
+    """Whether Spark may skip row groups by their statistics."""
+
+
+# ---- which reader ----------------------------------------------------------------------------------------------------
+
+
+def own_read(
+    plan: DatasetPlan, files: DatasetFiles, question: Any, types: Any, fit: Callable[[], Fit]
+) -> OwnRead | str:
+    """How Spark's reader reads what the plan has left, or why pyparq does. ``types``: Spark's schema of the columns of
+    the plan. ``fit``: gives that of the files which :func:`pyparq.spark.own_fit.files_to_fit` names."""
+    why = why_ours(plan, files, question, fit) if types is not None else "Spark has no type for a column"
+    if why is not None:
+        return why
+    header = plan.header
+    few = len(plan.files) <= MOST_PATHS
+    local = tuple(os.path.abspath(file.where) for file in files.found.files)
+    base = _base(files.found.files)
+    needed = set(header.schema.names)
+    tested = [header.schema.field(name).type for name in names_in(header.filters) & needed]
+    return OwnRead(
+        tuple(file.where for file in plan.files) if few else (str(base),), None if few else local,
+        base if any(field.name in needed for field in header.partitions) else None, types,
+        _condition(plan, question), not any(type_.is_nested or type_.format in _FLOATS for type_ in tested),
+    )  # fmt: skip
+
+
+_FLOATS = ("e", "f", "g")
+
+
+def why_ours(plan: DatasetPlan, files: DatasetFiles, question: Any, fit: Callable[[], Fit]) -> str | None:
+    """Why pyparq reads, and not Spark's reader: it would give other rows or types, it could not read the files, or it
+    would take longer. ``None`` where none of this is so."""
+    return next((text for holds, text in _reasons(plan, files, question, fit) if holds), None)
+
+
+def _reasons(
+    plan: DatasetPlan, files: DatasetFiles, question: Any, fit: Callable[[], Fit]
+) -> Iterator[tuple[bool, str]]:
+    """All reasons, cheap ones first, each with whether it holds."""
+    header, listed, is_auto = plan.header, files.found.files, question.engine == "auto"
+    few = len(plan.files) <= MOST_PATHS
+    needed = set(header.schema.names)
+    wanted = {field.name for field in header.partitions} & needed
+    yield question.engine == "pyparq", 'engine="pyparq"'
+    yield question.counts, "only rows are counted"
+    yield not plan.files, "no row is left"
+    yield (
+        is_auto and plan.num_bytes <= max(question.small, LITTLE_BYTES) and plan.num_rows <= LITTLE_ROWS,
+        "little is left",
+    )
+    yield question.decryption is not None, "decryption= is given"
+    yield question.on_error != "raise", "files that cannot be read are left out"
+    yield question.truncate, "truncate= is given"
+    yield question.parts is not None, "partitions= is given"
+    yield set(question.options) != {"case_sensitive"}, "an option is given that only pyparq has"
+    yield files.table is not None, "the log of a table says which rows there are"
+    yield bool(files.found.unfinished or files.found.store_writes), "a write has not ended"
+    yield any("://" in str(file.where) for file in listed), "the files are in a store"
+    yield not all(_is_plain(str(file.where)) for file in listed), "Spark reads a path or a name otherwise"
+    yield _is_part(header), "a part of a nested column is read"
+    yield needed == wanted, "no column of the files is read"
+    yield bool(wanted) and not _has_hive_values(listed, wanted), "partition values are not in folders name=value"
+    yield any(not _is_value(header.schema, name) for name in wanted), "Spark may read partition values otherwise"
+    yield not few and _base(listed) is None, "the files are not in one folder"
+    has_filter = header.filters is not None and not question.residual
+    yield has_filter and _condition(plan, question) is None, "the filter has no equal in Spark's SQL"
+    yield is_auto and not few and len(plan.files) < SHARE * len(listed), "few files are left"
+    found = fit()
+    yield found.why is not None, found.why or ""
+    share = _rows(plan) / max(found.rows, 1)
+    yield is_auto and share < SHARE, f"about {share:.0%} of the rows of the files are left"
+
+
+LITTLE_BYTES, LITTLE_ROWS = 8 << 20, 100_000
+"""Bytes of pages and rows up to which Spark's reader is not asked: the start of its job takes most of the time."""
+
+
+def _is_plain(path: str) -> bool:
+    """Whether Spark takes the path as it stands, and does not pass over the file as a hidden one."""
+    name = os.path.basename(path)
+    return re.search(r"[\[\]{}*?\\:%\x00-\x1f]", path) is None and not name.startswith(("_", "."))
+
+
+def _is_part(header: DatasetPlanHeader) -> bool:
+    """Whether a column of the result is only a part of one, or is called otherwise."""
+    own = {field.name: field.type for field in header.schema}
+    return any(own.get(field.name) != field.type for field in header.result)
+
+
+def _base(files: Sequence[DataFile]) -> str | None:
+    """The folder that all files are in, below the folders that are theirs."""
+    found = set()
+    for file in files:
+        folder = os.path.dirname(os.path.abspath(file.where))
+        own = "/".join(file.folders)
+        if own and not folder.endswith(f"/{own}"):
+            return None
+        found.add(folder[: -len(own) - 1] if own else folder)
+    return found.pop() if len(found) == 1 else None
+
+
+def _has_hive_values(files: Sequence[DataFile], names: set[str]) -> bool:
+    """Whether each file has these partition values in its folders, once, and no other folders."""
+    if _base(files) is None:
+        return False
+    for folders in {file.folders for file in files}:
+        keys = Counter(folder.partition("=")[0] for folder in folders)
+        if not all("=" in folder for folder in folders) or names - keys.keys() or max(keys.values(), default=0) > 1:
+            return False
+    return not any(file.above for file in files)
+
+
+def _is_value(schema: Schema, name: str) -> bool:
+    """Whether Spark's reader and pyparq read a folder's name alike in the column's type."""
+    return schema.field(name).type.format in ("i", "l", "u", "tdD")
+
+
+def _rows(plan: DatasetPlan) -> float:
+    """The rows that will match, about."""
+    groups = [group for file in plan.files for group in file.row_groups]
+    sure, maybe = sum(group.sure.count for group in groups), plan.num_rows
+    return sure + (maybe - sure) * expected_share(plan.header.filters)
+
+
+def _condition(plan: DatasetPlan, question: Any) -> str | None:
+    """The filter in Spark's SQL; ``None`` where there is none, or where it has no equal."""
+    filters = plan.header.filters
+    if filters is None or question.residual:
+        return None
+    if isinstance(question.filters, str):
+        return question.filters
+    return sql_of(filters, tree_of(plan.header.schema))
+
+
+# ---- the frame -------------------------------------------------------------------------------------------------------
+
+_SETTINGS = {
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+}
+"""Settings by which Spark's reader reads as pyparq does. They are its defaults."""
+
+
+def own_frame(spark: Any, read: OwnRead, result: Sequence[str]) -> Any | str:
+    """The DataFrame of Spark's reader with the columns ``result``; or why there is none."""
+    from pyspark.errors import PySparkException
+
+    for name, value in _SETTINGS.items():
+        if str(spark.conf.get(name)).lower() != value.lower():
+            return f"{name} is {spark.conf.get(name)}"
+    checks = {"parquet.page.verify-checksum.enabled": "true", "ignoreCorruptFiles": "false",
+              "ignoreMissingFiles": "false", "recursiveFileLookup": "false",
+              "parquet.filter.columnindex.enabled": "false", "parquet.filter.bloom.enabled": "false",
+              "parquet.filter.dictionary.enabled": "false",
+              "parquet.filter.stats.enabled": str(read.by_statistics).lower()}  # fmt: skip
+    if read.base is not None:
+        checks["basePath"] = read.base
+    try:
+        frame = spark.read.schema(read.types).options(**checks).parquet(*read.paths)
+        if read.files is not None:
+            differing = {_local(url) for url in frame.inputFiles()} ^ set(read.files)
+            if differing:
+                return f"Spark lists other files: {', '.join(sorted(differing)[:_NAMED])}"
+        found = {field.name: field.dataType for field in frame.schema}
+        if any(found.get(field.name) != field.dataType for field in read.types):
+            return f"Spark reads other columns or types: {frame.schema.simpleString()}"
+        if read.condition is not None:
+            frame = frame.where(read.condition)
+        chosen = frame.select(*("`" + name.replace("`", "``") + "`" for name in result))
+        assert chosen.schema is not None  # over Spark Connect, errors come here
+    except PySparkException as error:
+        return f"Spark says: {str(error).splitlines()[0]}"
+    return chosen
+
+
+def _local(url: str) -> str:
+    """The path of a URL as Spark writes it."""
+    from urllib.parse import unquote
+
+    return unquote(re.sub("^file:(//)?(?=/)", "", url))
+
+
+def check_engine(engine: Any) -> None:
+    """Raise :class:`OptionError` for what is none of :data:`ENGINES`."""
+    if engine not in ENGINES:
+        raise OptionError(f'engine must be "auto", "pyparq" or "spark", not {engine!r}')
+
+
+def tell(engine: str, source: Any, why: str | None) -> None:
+    """Log which reader reads, and why. ``why``: that it is pyparq; ``None``: it is Spark's.
+
+    Raises :class:`UnsupportedError` where Spark's reader was asked for.
+    """
+    if why is not None and engine == "spark":
+        raise UnsupportedError(f'engine="spark": Spark\'s own reader is not used ({why})')
+    if (logger := debug_logger("spark")) is not None:
+        logger.debug("%s: read by %s", source, "Spark's own reader" if why is None else f"pyparq: {why}")
