@@ -6,6 +6,7 @@ This runs where the files are: in the driver of a classic session, or in a task 
 
 from __future__ import annotations
 
+import errno
 import pickle
 import sys
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.data_files import SourceFiles
-from pyparq.datasets.dataset import Dataset, dataset, files_of
+from pyparq.datasets.dataset import Dataset, dataset, files_of, with_files
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
@@ -26,6 +27,8 @@ from pyparq.format.types import Schema
 from pyparq.io.table_formats import format_of
 from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
+from pyparq.spark.file_choice import FileChoice
+from pyparq.spark.job_log import Left
 from pyparq.spark.keys import keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
@@ -85,6 +88,8 @@ class Question:
     """Spark applies the filter too: parts of it that have no equal here keep all rows, and its columns are read."""
     ansi: bool = True
     """``spark.sql.ansi.enabled``: which types Spark brings values of different types to."""
+    choice: FileChoice = FileChoice()  # noqa: RUF009
+    """Which files of the source are read."""
 
     def __post_init__(self) -> None:
         # It stays with the files when the names in the question are spelled.
@@ -109,6 +114,8 @@ class Reply:
     parts: tuple[bytes, ...]
     """Pickled plans."""
     skipped: tuple[LeftOut, ...]
+    left: Left | None = None
+    """What the plan leaves; ``None`` where footers answer."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +182,7 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
         if question.counts and question.filters is None:
             return Reply(None, ds.count(), (), tuple(skipped()))
         plan = dataset_scan(question, ds).plan()
-        return reply_to(plan, question, slots, skipped)
+        return replace(reply_to(plan, question, slots, skipped), left=Left.of(plan, len(ds.files)))
 
 
 def planned_or_listed(question: Question) -> DatasetPlan | Listing:
@@ -248,7 +255,20 @@ def _dataset(question: Question) -> Dataset:
     )  # fmt: skip
     if question.schema is not None:
         files_of(ds).tells_left_out = False  # Spark's schemas choose columns
-    return ds
+    return _chosen(ds, question) if question.choice else ds
+
+
+def _chosen(ds: Dataset, question: Question) -> Dataset:
+    """The dataset with the files that are to be read. Its partition columns have the types that all folders give."""
+    files = files_of(ds)
+    if files.table is not None:
+        raise OptionError("the log of a table says which files are read: leave pathGlobFilter and the like out")
+    numbers = question.choice.numbers(files.found.files)
+    if not numbers and question.schema is None:
+        raise FileNotFoundError(errno.ENOENT, "no file is left by pathGlobFilter and the like", files.root)
+    left = files.only(numbers)
+    left.tells_left_out = files.tells_left_out
+    return with_files(ds, left)
 
 
 def dataset_scan(question: Question, ds: Dataset, also: Expression | None = None) -> DatasetScan:

@@ -7,6 +7,7 @@ one plan, the same that one process would have made.
 
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,11 +21,13 @@ from pyparq.datasets.files import DatasetFiles, Survey, Surveyed
 from pyparq.datasets.reader import FilePlan
 from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
 from pyparq.datasets.shares import Share, shares_of, survey
-from pyparq.errors import CorruptIndexWarning, OptionError, ParquetError
+from pyparq.errors import CorruptIndexWarning, OptionError, ParquetError, PlanError
 from pyparq.format.types import Schema
 from pyparq.options import ReadOptions
 from pyparq.runtime.messages import warn_caller
 from pyparq.spark.columns import is_column, taken
+from pyparq.spark.file_choice import as_spark
+from pyparq.spark.job_log import Left, tell_read
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.question import (
     SMALL,
@@ -70,7 +73,7 @@ def read(
     partitions: int | None = None,
     small: int = SMALL,
     decryption: str | None = None,
-    on_error: str = "raise",
+    on_error: str | None = None,
     skipped_to: Any = None,
     truncate: bool = False,
     residual: bool = False,
@@ -88,12 +91,16 @@ def read(
     schema to read the files with; a Spark schema or its text will do. ``partitions``: of the DataFrame, at most; by
     default as many as the session has cores. ``small``: read at once, without a Spark job, where at most so many bytes
     of pages are left. ``decryption``: the name of a function that makes the keys on a worker (``"module:function"``).
-    ``on_error``: ``"skip"`` leaves out files that cannot be read. It warns of those found now. ``skipped_to``:
+    ``on_error``: ``"skip"`` leaves out files that cannot be read, ``"skip_missing"`` those that are gone when they are
+    read, ``"raise"`` raises; by default what ``spark.sql.files.ignoreCorruptFiles`` and ``ignoreMissingFiles`` say. It
+    warns of those found now. ``skipped_to``:
     a folder, the same for all workers, that gets a note (JSON with ``path`` and ``error``) of each file that is left
     out, now or when the DataFrame is used. ``truncate``: cut nanoseconds to the microseconds that Spark has.
     ``progress``: called while Spark's tasks plan, as in :func:`pyparq.spark.write`; Spark itself shows how the
     DataFrame is read later.
-    ``options``: of :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`.
+    ``options``: of :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`, and those of Spark's readers:
+    ``pathGlobFilter``, ``recursiveFileLookup``, ``modifiedAfter``, ``modifiedBefore``, ``ignoreCorruptFiles``,
+    ``ignoreMissingFiles``, ``mergeSchema``.
 
     The DataFrame is a snapshot of the files that are there now. A file that changes before it is read is an error
     (:class:`pyparq.PlanError`). Raises :class:`pyparq.UnsupportedError` for a column that Spark has no type for.
@@ -123,6 +130,8 @@ def _frame(spark: Any, question: Question) -> Any:
     _tell(spark, question, found.skipped)
     assert found.schema is not None  # it is no number of rows
     types = SparkTypes(found.schema, truncate=question.truncate)
+    how = "answered without a job" if found.answer is not None else f"{len(found.parts):,} tasks will read it"
+    tell_read("read", question.source, question.filters, found.left, how)
     if isinstance(found.answer, bytes):
         return spark.createDataFrame(_table(found.answer), schema=types.spark)
     return over_payloads(spark, read_part, found.parts, types.spark, question.settings())
@@ -162,7 +171,9 @@ def count(
         parts = [] if isinstance(found.answer, int) else [(part,) for part in found.parts]
         counted = in_tasks(spark, _count_part, parts, question.settings())
     _tell(spark, question, [*found.skipped, *(file for _, said in counted for file in said)])
-    return found.answer if isinstance(found.answer, int) else sum(rows for rows, _ in counted)
+    rows = found.answer if isinstance(found.answer, int) else sum(rows for rows, _ in counted)
+    tell_read("count", question.source, question.filters, found.left, f"{rows:,} rows, {len(parts):,} tasks")
+    return rows
 
 
 def _tell(spark: Any, question: Question, skipped: Sequence[LeftOut]) -> None:
@@ -183,7 +194,7 @@ def question_of(
     partitions: int | None = None,
     small: int = SMALL,
     decryption: Any = None,
-    on_error: str = "raise",
+    on_error: str | None = None,
     skipped_to: Any = None,
     truncate: bool = False,
     residual: bool = False,
@@ -198,7 +209,10 @@ def question_of(
         raise OptionError(f"partitions must be at least 1, not {partitions!r}")
     if not isinstance(small, int) or small < 0:
         raise OptionError(f"small must be a number of bytes, at least 0, not {small!r}")
-    if skipped_to is not None and on_error != "skip":
+    zone = time_zone(spark)
+    own = as_spark(options, on_error, zone, spark.conf.getAll)
+    options = own.others if own.partitioned else {"partitioning": None, **own.others}
+    if skipped_to is not None and own.on_error == "raise":
         raise OptionError('skipped_to needs on_error="skip": otherwise no file is left out')
     if residual and not (isinstance(filters, str) or is_column(filters)):
         raise OptionError("residual=True needs a filter that Spark understands too: SQL text or a Column")
@@ -207,10 +221,10 @@ def question_of(
     known = {"partitioning", "filename", "by"}
     ReadOptions.check_known({k: v for k, v in options.items() if k not in known}, (*_PARAMETERS, *known))
     return Question(
-        source, columns, taken(filters, spark), _arrow_schema(schema), partitions, small, decryption, on_error,
+        source, columns, taken(filters, spark), arrow_schema(schema), partitions, small, decryption, own.on_error,
         truncate, storage_options, is_case_sensitive(spark), options, counts,
         None if skipped_to is None else absolute(skipped_to, is_connect(spark)), many_files(spark),
-        time_zone(spark), folders_of(spark), residual, is_ansi(spark),
+        zone, folders_of(spark), residual, is_ansi(spark), own.choice,
     )  # fmt: skip
 
 
@@ -220,7 +234,7 @@ _PARAMETERS = (
 )  # fmt: skip
 
 
-def _arrow_schema(schema: Any) -> Any:
+def arrow_schema(schema: Any) -> Any:
     """A Spark schema (or its text) as Arrow's; everything else as it is."""
     if isinstance(schema, str):
         from pyspark.sql.types import StructType
@@ -261,7 +275,8 @@ def reply(spark: Any, question: Question) -> Reply:
             if is_small(plan, question)
             else reply_to(plan, question, slots)
         )
-        return replace(made, skipped=(*said(), *made.skipped))
+        left = Left.of(plan, len(found.found.files))
+        return replace(made, skipped=(*said(), *made.skipped), left=left)
 
 
 def _answered(plan: DatasetPlan, question: Question, slots: Callable[[], int]) -> Reply:
@@ -359,7 +374,13 @@ def part_scan(plan: DatasetPlan, decryption: str | None, storage_options: Any) -
 def read_part(plan: DatasetPlan, settings: Mapping[str, Any]) -> Iterator[Any]:
     """The rows of a part of a plan, in Spark's types."""
     scan = part_scan(plan, settings["decryption"], settings["storage_options"])
-    yield from SparkTypes(plan.schema, truncate=settings["truncate"]).cast(scan)
+    try:
+        yield from SparkTypes(plan.schema, truncate=settings["truncate"]).cast(scan)
+    except OSError as error:  # by way of Arrow, which has no other for a file that is gone
+        gone = [file.name for file in plan.files if "://" not in file.where and not os.path.lexists(file.where)]
+        if not gone and FileNotFoundError.__name__ not in str(error):
+            raise
+        raise PlanError(GONE, file=(gone or [plan.source])[0]) from None
     if settings["skipped_to"] is not None and scan.skipped:
         note(settings["skipped_to"], [LeftOut(*file) for file in scan.skipped], settings["storage_options"])
 
@@ -368,6 +389,12 @@ def _count_part(part: bytes, settings: Mapping[str, Any]) -> tuple[int, list[Lef
     """The number of matching rows in a part of a plan, and the files that were left out."""
     with left_out() as said:
         return part_scan(pickle.loads(part), settings["decryption"], settings["storage_options"]).count(), said()
+
+
+GONE = (
+    "the file is gone since this DataFrame was made: another job has removed or replaced it (an overwrite, compact or "
+    "rewrite). Make the DataFrame again, by pyparq.spark.read or load, and repeat the query"
+)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from pyparq.errors import ChangedFileError, LimitError, OptionError, PlanError, 
 from pyparq.spark.keys import keys_of
 from pyparq.spark.question import Question, by_of, dataset_scan, parts_of, pickled, read_options, schema_given
 from pyparq.spark.reading import read_part
+from pyparq.spark.tasks import OnWorkers
 from pyparq.spark.types import SparkFolders
 
 LATE = 600.0
@@ -159,7 +160,7 @@ class Arrivals:
         return [arrival for arrival in files if self.covers(end, arrival) and not self.covers(start, arrival)]
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class StreamReader(OnWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Gives out each file once, in the order in which the files came (:class:`Arrivals`)."""
 
     def __init__(self, question: Question, schema: StructType, late: float, max_files: int | None) -> None:
@@ -207,7 +208,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return Offset.from_json(given, self._arrivals.late)
 
     def _found(self) -> SourceFiles:
-        return discover(self._question.source, self._question.storage_options)
+        return self._question.choice.of(discover(self._question.source, self._question.storage_options))
 
     def _dataset(self, all_files: SourceFiles, batch: SourceFiles) -> Any:
         """The batch as a dataset. Values of folders have the types of the stream, whatever the batch's folders are."""
