@@ -236,6 +236,11 @@ def schema_of(question: Question) -> Schema:
     return ds.scan(Names(ds, question.case_sensitive, None).columns(question.columns)).schema
 
 
+def partition_names(question: Question) -> list[str]:
+    """Names of the partition columns, as the folders spell them."""
+    return _dataset(question).partitions.names
+
+
 def pickled(parts: Sequence[DatasetPlan]) -> list[bytes]:
     """The parts as they are sent to Spark's workers."""
     return [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in parts]

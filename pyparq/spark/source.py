@@ -53,12 +53,12 @@ from pyparq.spark.options import (
     source_of,
     with_options,
 )
-from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, parts_of, pickled, planned, schema_of
+from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, partition_names, parts_of, pickled, planned, schema_of
 from pyparq.spark.reading import arrow_schema, read_part
 from pyparq.spark.session import check_session, is_connect, local
 from pyparq.spark.skipped import left_out, note, warn
 from pyparq.spark.tasks import OnWorkers, worker_guard
-from pyparq.spark.types import SparkFolders, SparkTypes
+from pyparq.spark.types import SparkFolders, SparkTypes, declared_folders
 
 _NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error", "truncate", "pushdown", "schema",
           "storage_options", "case_sensitive", "skipped_to", "time_zone", "late_seconds",
@@ -250,9 +250,14 @@ def declared(asked: Question, schema: StructType) -> Question:
     own = {field.name: field.dataType for field in whole}
     if all(own.get(field.name) == field.dataType for field in schema):
         return asked
-    return replace(
-        asked, schema=arrow_schema(StructType([StructField(field.name, field.dataType) for field in schema]))
-    )
+    wanted = {field.name.lower(): field.dataType for field in schema}
+    names = [] if asked.options.get("partitioning", "hive") != "hive" else partition_names(asked)
+    folders = StructType([StructField(name, wanted.get(name.lower(), own[name])) for name in names])
+    options = asked.options
+    if any(own[field.name] != field.dataType for field in folders):
+        options = {**options, "partitioning": declared_folders(folders, asked.zone)}
+    nullable = StructType([StructField(field.name, field.dataType) for field in schema])
+    return replace(asked, schema=arrow_schema(nullable), options=options)
 
 
 def in_schema(batches: Iterator[Any], schema: StructType) -> Iterator[Any]:
