@@ -33,6 +33,10 @@ CORRUPT, MISSING = "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignore
 """Settings of a session that a read obeys."""
 
 
+class NoneLeft(FileNotFoundError):
+    """A choice leaves none of the files that there are."""
+
+
 @dataclass(frozen=True)
 class FileChoice:
     """The files of a source that are read. It is pickled for tasks."""

@@ -27,7 +27,7 @@ from pyparq.format.types import Schema
 from pyparq.io.table_formats import format_of
 from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
-from pyparq.spark.file_choice import FileChoice
+from pyparq.spark.file_choice import FileChoice, NoneLeft
 from pyparq.spark.job_log import Left
 from pyparq.spark.keys import keys_of
 from pyparq.spark.literals import Session
@@ -270,7 +270,7 @@ def _chosen(ds: Dataset, question: Question) -> Dataset:
         raise OptionError("the log of a table says which files are read: leave pathGlobFilter and the like out")
     numbers = question.choice.numbers(files.found.files)
     if not numbers and question.schema is None:
-        raise FileNotFoundError(errno.ENOENT, "no file is left by pathGlobFilter and the like", files.root)
+        raise NoneLeft(errno.ENOENT, "no file is left by pathGlobFilter and the like", files.root)
     left = files.only(numbers)
     left.tells_left_out = files.tells_left_out
     return with_files(ds, left)

@@ -39,7 +39,7 @@ from pyspark.sql.types import StructField, StructType
 from pyparq.errors import DataError
 from pyparq.filters.expression import Expression, col
 from pyparq.options import ReadOptions
-from pyparq.spark.file_choice import SPELLED, as_spark
+from pyparq.spark.file_choice import SPELLED, NoneLeft, as_spark
 from pyparq.spark.keys import check_factory
 from pyparq.spark.options import (
     OF_TABLES,
@@ -171,9 +171,13 @@ class Reader(OnWorkers, DataSourceReader):  # type: ignore[misc]
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
+        asked = _question(self._options, self._schema)
         with left_out() as said:
-            asked = declared(_question(self._options, self._schema), self._schema)
-            plan = planned(asked, self._pushed())
+            try:
+                asked = declared(asked, self._schema)
+                plan = planned(asked, self._pushed())
+            except NoneLeft:  # whose columns the user has declared
+                return [Part(None)]
         warn(said())
         if asked.skipped_to is not None:
             note(asked.skipped_to, said(), asked.storage_options)

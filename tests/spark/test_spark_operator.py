@@ -184,7 +184,7 @@ def test_a_declared_schema_with_partitions(usual: Any, ps: Any, tmp_path: Path) 
         "id bigint, w string, g string",
         "ID bigint, w string, g double",
         "w string, g int",
-        "id int, g bigint",
+        "w string, g bigint",
     ):
         spark, ours = three_ways(ps, usual, tmp_path / "t", schema)
         assert ours == spark, schema
