@@ -16,7 +16,7 @@ from pyparq.spark.literals import instant_us, zone_of
 from pyparq.spark.options import as_flag
 
 FLAGS = ("recursivefilelookup", "ignorecorruptfiles", "ignoremissingfiles", "mergeschema")
-MOMENTS = ("modifiedafter", "modifiedbefore")
+MOMENTS = {"modifiedafter": "modifiedAfter", "modifiedbefore": "modifiedBefore"}
 SPELLED = ("pathglobfilter", *FLAGS, *MOMENTS)
 """Options of Spark's readers that mean the same here, in lower case: Spark does not tell their case apart."""
 
@@ -102,7 +102,7 @@ def as_spark(options: Mapping[str, Any], on_error: str | None, zone: str | None,
         if name.lower() in OTHERS:
             raise OptionError(f"pyparq has no option {name}: {OTHERS[name.lower()]}")
     flags = {name: as_flag(given, name) for name in FLAGS if name in given}
-    after, before = (_moment(name, given[name], zone) if name in given else None for name in MOMENTS)
+    after, before = (_moment(MOMENTS[name], given[name], zone) if name in given else None for name in MOMENTS)
     glob, recursive = given.get("pathglobfilter"), flags.get("recursivefilelookup")
     if glob is not None and (not isinstance(glob, str) or "/" in glob):
         raise OptionError(f"pathGlobFilter must be a pattern for the names of files, such as '*.parquet', not {glob!r}")
