@@ -80,7 +80,7 @@ class ListedFile:
         self._moved = False
         """Whether a commit has moved the file, which is kept elsewhere now. That changes its ctime alone."""
         if status is None and not os.path.isfile(self._path):
-            self._find()
+            self._seek_kept()
         self.status = status_of(os.stat(self._path)) if status is None else status
         """The state of the file at the first read."""
         ctime_ns = (file.ctime_ns or 0) if self._moved else self.status.ctime_ns
@@ -103,10 +103,10 @@ class ListedFile:
         try:
             return LocalFile(self._path)
         except FileNotFoundError:
-            self._find()
+            self._seek_kept()
             return LocalFile(self._path)
 
-    def _find(self) -> None:
+    def _seek_kept(self) -> None:
         """Look for the file where a commit has kept it."""
         kept = kept_file(self._path)
         if kept is not None:

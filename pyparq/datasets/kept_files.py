@@ -14,10 +14,10 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import suppress
 
-from pyparq.datasets.staging import OldFile, own_text, read_record, staging_folders
+from pyparq.datasets.file_state import PREFIX, RECORD, own_text
 
 KEPT = "_pyparq_replaced-"
 _LIST = "kept.json"
@@ -25,12 +25,11 @@ MOST_LEVELS = 16
 """Folders above a file that are looked at."""
 
 
-def keep(folder: str, target: str, files: Iterable[OldFile], seconds: float) -> None:
-    """Keep the files that a commit has moved to the staging ``folder``."""
+def keep(folder: str, target: str, files: Mapping[str, str], seconds: float) -> None:
+    """Keep the files that a commit has moved to the staging ``folder``: their paths, and their names there."""
     old = os.path.join(folder, "old")
-    listed = {file.path: file.name for file in files}
     with open(os.path.join(old, _LIST), "w", encoding="ascii") as out:
-        json.dump({"until": time.time() + seconds, "files": listed}, out)
+        json.dump({"until": time.time() + seconds, "files": dict(files)}, out)
     os.rename(old, os.path.join(target, KEPT + secrets.token_hex(8)))
 
 
@@ -40,14 +39,14 @@ def kept_file(path: str) -> str | None:
     for _ in range(MOST_LEVELS):
         inner = os.path.relpath(path, folder)
         with suppress(OSError):
-            for place in _kept_folders(folder):
+            for place in _folders(folder, KEPT):
                 name = _files(place).get(inner)
                 if name is not None and os.path.basename(name) == name:
                     return os.path.join(place, name)
-            for staging in staging_folders(folder):
-                found = _aside(staging, inner)
-                if found is not None:
-                    return found
+            for staging in _folders(folder, PREFIX):
+                place = os.path.join(staging, "old", _aside(staging).get(inner, ""))
+                if os.path.isfile(place):
+                    return place
         above = os.path.dirname(folder)
         if above == folder:
             break
@@ -55,44 +54,42 @@ def kept_file(path: str) -> str | None:
     return None
 
 
-def _aside(staging: str, inner: str) -> str | None:
-    record = None
-    with suppress(ValueError):  # a damaged record is the business of those who write
-        record = read_record(staging)
-    for old in record.old if record is not None else ():
-        place = os.path.join(staging, "old", old.name)
-        if old.path == inner and os.path.lexists(place):
-            return place
-    return None
+def _aside(staging: str) -> dict[str, str]:
+    """The files that the commit of a staging folder moves aside. Its record is read as a hint alone."""
+    found = _stated(os.path.join(staging, RECORD)).get("old")
+    pairs = (entry[:2] for entry in found if isinstance(entry, list)) if isinstance(found, list) else ()
+    named = {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and all(isinstance(part, str) for part in pair)}
+    return {path: name for path, name in named.items() if os.path.basename(name) == name}
 
 
 def remove_expired(target: str) -> None:
     """Remove the kept files whose time is over. What cannot be removed stays."""
     with suppress(OSError):
-        for place in _kept_folders(target):
+        for place in _folders(target, KEPT):
             if _until(place) < time.time():
                 shutil.rmtree(place, ignore_errors=True)
 
 
-def _kept_folders(folder: str) -> list[str]:
+def _folders(folder: str, prefix: str) -> list[str]:
     with os.scandir(folder) as entries:
-        return [e.path for e in entries if e.name.startswith(KEPT) and e.is_dir(follow_symlinks=False)]
+        return [e.path for e in entries if e.name.startswith(prefix) and e.is_dir(follow_symlinks=False)]
 
 
-def _stated(place: str) -> dict[str, object]:
+def _stated(path: str) -> dict[str, object]:
+    """What a file of JSON says. A folder that comes from elsewhere may hold anything."""
     try:
-        found = json.loads(own_text(os.path.join(place, _LIST)))
+        found = json.loads(own_text(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def _files(place: str) -> dict[str, str]:
-    found = _stated(place).get("files")
+    found = _stated(os.path.join(place, _LIST)).get("files")
     return {k: v for k, v in found.items() if isinstance(v, str)} if isinstance(found, dict) else {}
 
 
 def _until(place: str) -> float:
     """0 where the list is damaged: nobody can use the files."""
-    found = _stated(place).get("until")
+    found = _stated(os.path.join(place, _LIST)).get("until")
     return float(found) if isinstance(found, (int, float)) else 0.0

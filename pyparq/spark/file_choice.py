@@ -13,7 +13,6 @@ from pyparq.errors import OptionError
 from pyparq.filters.times import timestamp_ns
 from pyparq.io.folders import fits
 from pyparq.spark.literals import instant_us, zone_of
-from pyparq.spark.options import as_flag
 
 FLAGS = ("recursivefilelookup", "ignorecorruptfiles", "ignoremissingfiles", "mergeschema")
 MOMENTS = {"modifiedafter": "modifiedAfter", "modifiedbefore": "modifiedBefore"}
@@ -141,3 +140,10 @@ def _moment(name: str, text: Any, zone: str | None) -> int:
     if not zone:
         raise OptionError(f"{name}={text!r} has no time zone: write it with one (…Z), or give the option time_zone")
     return instant_us(us, zone_of(zone))
+
+
+def as_flag(given: Mapping[str, Any], name: str) -> bool:
+    text = str(given.get(name, "false")).lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"the option {name} must be true or false, not {text!r}")
+    return text == "true"

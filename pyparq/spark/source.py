@@ -39,12 +39,11 @@ from pyspark.sql.types import StructField, StructType
 from pyparq.errors import DataError
 from pyparq.filters.expression import Expression, col
 from pyparq.options import ReadOptions
-from pyparq.spark.file_choice import SPELLED, NoneLeft, as_spark
+from pyparq.spark.file_choice import SPELLED, NoneLeft, as_flag, as_spark
 from pyparq.spark.keys import check_factory
 from pyparq.spark.options import (
     OF_TABLES,
     as_filters,
-    as_flag,
     as_list,
     as_value,
     as_whole,

@@ -28,8 +28,8 @@ from pyparq.datasets.write.targets import StagedFile
 from pyparq.datasets.write.write_dataset import check_write
 from pyparq.errors import OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import is_url
+from pyparq.spark.file_choice import as_flag
 from pyparq.spark.options import (
-    as_flag,
     as_list,
     as_value,
     as_write_option,

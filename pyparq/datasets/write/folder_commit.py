@@ -18,9 +18,9 @@ import os
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 
+from pyparq.datasets.file_state import RECORD
 from pyparq.datasets.kept_files import keep
 from pyparq.datasets.staging import (
-    RECORD,
     OldFile,
     Record,
     is_abandoned,
@@ -78,7 +78,7 @@ class FolderCommit:
         os.unlink(os.path.join(self._folder, RECORD))
         reached("record removed")
         if keep_old and self._record.old:
-            keep(self._folder, self._target, self._record.old, keep_old)
+            keep(self._folder, self._target, {file.path: file.name for file in self._record.old}, keep_old)
         remove_staging(self._folder)
         self._remove_emptied(file.path for file in self._record.old)
         reached("ended")
