@@ -160,7 +160,7 @@ class OnWorkers:
             made.__dict__.update(inner)
             return made
 
-        return opened, (pickle.dumps((type(self), self.__dict__)),)
+        return opened, (pickle.dumps((type(self), self.__getstate__())),)
 
 
 def worker_guard() -> Callable[[], None]:
