@@ -222,7 +222,7 @@ SHOWN: list[tuple[str, str]] = [
 def statements() -> list[str]:
     """The bullets, rows of tables and paragraphs of the page, without code and headings."""
     found: list[str] = []
-    for block in re.split(r"\n\s*\n", re.sub(r"```.*?```", "", PAGE.read_text(), flags=re.DOTALL)):
+    for block in re.split(r"\n\s*\n", re.sub(r"```.*?```|<!--.*?-->", "", PAGE.read_text(), flags=re.DOTALL)):
         if block.lstrip().startswith("|"):
             found += block.strip().splitlines()[2:]
         elif block.strip() and not block.lstrip().startswith("#"):
