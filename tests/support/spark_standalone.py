@@ -62,7 +62,10 @@ def _free_port() -> int:
 
 @contextmanager
 def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
-    """A master and its workers, with one core each. They end with the body."""
+    """A master and its workers, with one core each. They end with the body.
+
+    Each worker has an address of its own, because Spark starts no second attempt of a task on the host of the first.
+    """
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -84,7 +87,7 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
               "--webui-port", str(_free_port()))  # fmt: skip
         _wait_for(folder / "master.log", "Successfully started service 'sparkMaster'")
         for k in range(workers):
-            start(f"worker-{k}", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--cores", "1",
+            start(f"worker-{k}", "org.apache.spark.deploy.worker.Worker", "--host", f"127.0.0.{k + 2}", "--cores", "1",
                   "--memory", "1g", "--work-dir", str(folder / f"work-{k}"), "--webui-port", str(_free_port()), url,
                   )  # fmt: skip
         for k in range(workers):
