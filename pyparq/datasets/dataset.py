@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
+from copy import copy
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -287,13 +288,20 @@ def files_of(dataset: Dataset) -> DatasetFiles:
     return dataset._files
 
 
+def with_files(dataset: Dataset, files: DatasetFiles) -> Dataset:
+    """The dataset with these files in place of its own."""
+    other = copy(dataset)
+    other._trusted, other._listed = None, files
+    return other
+
+
 def _check_choices(by: str, on_error: str, catalog: str) -> None:
     if catalog not in ("check", "trust", "off"):
         raise OptionError(f'catalog must be "check", "trust" or "off", not {catalog!r}')
     if by not in ("name", "field_id"):
         raise OptionError(f'by must be "name" or "field_id", not {by!r}')
-    if on_error not in ("raise", "skip"):
-        raise OptionError(f'on_error must be "raise" or "skip", not {on_error!r}')
+    if on_error not in ("raise", "skip", "skip_missing"):
+        raise OptionError(f'on_error must be "raise", "skip" or "skip_missing", not {on_error!r}')
 
 
 def dataset(
@@ -318,7 +326,8 @@ def dataset(
     called ``name=value``, with types inferred; a mapping of names to types, to declare them; a list of names for
     folders that are plain values; ``None`` for none. ``filename``: add a column with the name of each row's file,
     called ``"filename"`` or as given. ``by``: match the columns of different files by ``"name"`` or ``"field_id"``.
-    ``on_error``: ``"skip"`` leaves out files that cannot be read (:attr:`Dataset.skipped`); ``"raise"`` raises.
+    ``on_error``: ``"skip"`` leaves out files that cannot be read (:attr:`Dataset.skipped`), ``"skip_missing"`` only
+    those that are gone when they are read; ``"raise"`` raises.
     ``catalog``: how a catalog of :func:`pyparq.index_dataset` is used. ``"check"`` believes it about files that the
     listing shows as they were; ``"trust"`` does not list the folder; ``"off"`` does not use it (docs/catalog.md).
     ``progress``: called with the number of files done and the number of files. ``storage_options``: options for the

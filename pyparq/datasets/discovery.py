@@ -31,8 +31,9 @@ from pyparq.datasets.data_files import (
     is_hidden,
     partition_folders_of,
 )
+from pyparq.datasets.file_state import PREFIX
 from pyparq.datasets.patterns import alternatives, fixed_part, has_folders, is_pattern
-from pyparq.datasets.staging import PREFIX, staging_folders
+from pyparq.datasets.staging import staging_folders
 from pyparq.datasets.unfinished_writes import Names, Place, Unfinished, listed_files, partition_folders
 from pyparq.errors import CorruptFileError, ManagedTableWarning, OptionError, UnfinishedWriteWarning, UnsupportedError
 from pyparq.io.file_versions import Stated

@@ -225,6 +225,19 @@ class DatasetFiles:
             self.table,
         )
 
+    def only(self, numbers: Sequence[int]) -> DatasetFiles:
+        """Only the files with these numbers. A catalog of all files is not asked about some of them."""
+        files = tuple(self.found.files[k] for k in numbers)
+        return DatasetFiles(
+            replace(self.found, files=files, catalog=None),
+            self.partition_values.of_some(np.array(numbers, np.int64)),
+            self.declared,
+            self.options,
+            self.matching,
+            self.on_error,
+            self.progress,
+        )
+
     def with_partitions(self, partitions: Partitions) -> DatasetFiles:
         """The same files with other partition values. What is known of them is shared."""
         other = copy(self)
@@ -370,7 +383,8 @@ class DatasetFiles:
 
     def leave_out(self, k: int, error: ParquetError | OSError) -> None:
         """Raise ``error`` for file ``k``, or leave the file out from now on."""
-        if self.on_error == "raise":
+        is_gone = isinstance(error, FileNotFoundError)
+        if self.on_error == "raise" or (self.on_error == "skip_missing" and not is_gone):
             raise error
         self._opened.pop(k, None)
         self.unreadable[k] = error

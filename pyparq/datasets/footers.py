@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.kept_files import kept_file
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, ParquetError, located
 from pyparq.format.lazy_footer import LazyFileMetaData
@@ -76,22 +77,43 @@ class ListedFile:
         """``status``: the state of the file when its footer was read, if it was."""
         self.name = file.name
         self._path = str(file.where)
+        self._moved = False
+        """Whether a commit has moved the file, which is kept elsewhere now. That changes its ctime alone."""
+        if status is None and not os.path.isfile(self._path):
+            self._seek_kept()
         self.status = status_of(os.stat(self._path)) if status is None else status
         """The state of the file at the first read."""
-        if not file.is_as_listed(self.status.size, self.status.mtime_ns, self.status.ctime_ns):
+        ctime_ns = (file.ctime_ns or 0) if self._moved else self.status.ctime_ns
+        if not file.is_as_listed(self.status.size, self.status.mtime_ns, ctime_ns):
             raise ChangedFileError(
                 "the file has changed since the dataset was listed: make the dataset again", file=self.name
             )
         self.size = self.status.size
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
-        opened = LocalFile(self._path)
+        opened = self._opened()
         try:
-            if status_of(os.fstat(opened.fileno())) != self.status:
+            if not self._is_same(status_of(os.fstat(opened.fileno()))):
                 raise ChangedFileError("the file has changed while it was read: make the dataset again", file=self.name)
             return opened.read_ranges(ranges)
         finally:
             opened.close()
+
+    def _opened(self) -> LocalFile:
+        try:
+            return LocalFile(self._path)
+        except FileNotFoundError:
+            self._seek_kept()
+            return LocalFile(self._path)
+
+    def _seek_kept(self) -> None:
+        """Look for the file where a commit has kept it."""
+        kept = kept_file(self._path)
+        if kept is not None:
+            self._path, self._moved = kept, True
+
+    def _is_same(self, now: FileStatus) -> bool:
+        return now == self.status or (self._moved and now._replace(ctime_ns=self.status.ctime_ns) == self.status)
 
     def close(self) -> None:
         """Nothing to close: the file is not open between two reads."""
@@ -117,7 +139,8 @@ def _fetcher_of(file: DataFile, options: ReadOptions, storage_options: Mapping[s
 
 def _source_of(file: DataFile, storage_options: Mapping[str, Any] | None) -> Source:
     if isinstance(file.where, str) and "://" not in file.where:
-        return ListedFile(file) if os.path.isfile(file.where) else LocalFile(file.where)
+        is_file = os.path.isfile(file.where) or kept_file(file.where) is not None
+        return ListedFile(file) if is_file else LocalFile(file.where)
     if file.fs is not None:
         return source_on(file.fs, path_on(file.fs, file.where), file.name, file.listed)
     return open_source(file.where, storage_options if is_url(file.where) else None)

@@ -186,6 +186,11 @@ class Partitions:
         fields = (replace(field, name=known.get(field.name.lower(), field.name)) for field in self.fields)
         return replace(self, fields=tuple(fields))
 
+    def of_some(self, numbers: npt.NDArray[np.int64]) -> Partitions:
+        """The partition values of the files with these numbers. The columns keep their types."""
+        used, of_file = np.unique(self.of_file[numbers], return_inverse=True)
+        return Partitions(self.fields, tuple(take(column, used) for column in self.columns), of_file.astype(np.int64))
+
     def values(self, k: int, combination: int, num_rows: int) -> Column:
         """Partition column ``k`` of one combination, for ``num_rows`` rows."""
         column = self.columns[k]

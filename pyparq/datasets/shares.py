@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.arrow.column_operations import take
 from pyparq.datasets.common_schema import marked
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.files import DatasetFiles, Survey
@@ -54,17 +53,9 @@ def shares_of(dataset: DatasetFiles, count: int) -> list[Share]:
     files, partitions = dataset.found.files, dataset.partition_values
     ends = np.linspace(0, len(files), max(min(count, len(files)), 1) + 1).astype(int).tolist()
     return [
-        Share(first, dataset.root, files[first:last], _between(partitions, first, last))
+        Share(first, dataset.root, files[first:last], partitions.of_some(np.arange(first, last)))
         for first, last in itertools.pairwise(ends)
     ]
-
-
-def _between(partitions: Partitions, first: int, last: int) -> Partitions:
-    """The partition values of these files."""
-    used, of_file = np.unique(partitions.of_file[first:last], return_inverse=True)
-    return Partitions(
-        partitions.fields, tuple(take(column, used) for column in partitions.columns), of_file.astype(np.int64)
-    )
 
 
 def survey(dataset: DatasetFiles) -> Survey:

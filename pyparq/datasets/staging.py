@@ -18,29 +18,24 @@ leads out of its folder.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import secrets
 import shutil
-import stat
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from pyparq.datasets.file_state import local_state
+from pyparq.datasets.file_state import OWN, PREFIX, RECORD, local_state, own_text
 from pyparq.errors import CorruptFileError, WriteConflictError
 from pyparq.io.atomic_write import sync_folder
 from pyparq.io.file_lock import HeldLock, has_locks, lock
 
-PREFIX = "_pyparq_staging-"
 SUFFIX = ".inprogress"
-RECORD = "commit.json"
 _ABOUT = "staging.json"
 _LOCK = "lock"
-_OWN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 _QUIET_SECONDS = 24 * 3600
 """Without locks, a staging folder in which nothing has changed for this long is abandoned."""
 
@@ -122,20 +117,6 @@ def _about(folder: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def own_text(path: str) -> str:
-    """The text of a file that a write has made. Raises ``ValueError`` for what no write makes: links, pipes, other
-    text. A folder that comes from elsewhere may hold them."""
-    flags = os.O_RDONLY | _OWN | getattr(os, "O_NONBLOCK", 0)
-    try:
-        with open(os.open(path, flags), "rb") as file:
-            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return file.read().decode("ascii")
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-    raise ValueError(f"{path} is not a file")
-
-
 def stays_inside(target: str, path: str) -> bool:
     """Whether no folder on the way from ``target`` to ``path``, which is relative to it, is a link."""
     folder = os.path.dirname(os.path.join(os.path.realpath(target), path))
@@ -154,7 +135,7 @@ class StagingLock(HeldLock):
         if not has_locks():
             os.stat(folder)  # raises the error that opening the file in it would raise
             return
-        flags = os.O_RDWR | os.O_CREAT | _OWN
+        flags = os.O_RDWR | os.O_CREAT | OWN
         super().__init__(os.open(os.path.join(folder, _LOCK), flags, 0o666))
         try:
             self.means_something = lock(self._fd, wait=False)

@@ -28,7 +28,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Self
 
-from pyparq.datasets.staging import RECORD, Record, read_record, staging_folders
+from pyparq.datasets.file_state import RECORD
+from pyparq.datasets.staging import Record, read_record, staging_folders
 from pyparq.errors import ChangedMeanwhile, CorruptFileError
 from pyparq.io.file_versions import Stated
 from pyparq.io.folders import Folders, Info

@@ -32,6 +32,7 @@ from pyparq.format.types import Schema
 from pyparq.io.url import is_url
 from pyparq.option_values import SortKey, sort_keys
 from pyparq.options import WriteOptions
+from pyparq.spark.catalog_tables import learner
 from pyparq.spark.choosing import Choice, Group, Wanted, choose, options_for
 from pyparq.spark.keys import check_factory
 from pyparq.spark.options import obeyed, of_session
@@ -62,10 +63,12 @@ def compact(
     sort_by: Any = None,
     zorder_by: Sequence[str] | str | None = None,
     bloom_filters: Any = None,
+    keep_old: float | str = 0,
     decryption: str | None = None,
     encryption: str | None = None,
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    table: str | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Any:
@@ -78,9 +81,11 @@ def compact(
     as in :func:`pyparq.write_table`; files that do not declare it are rewritten too. ``zorder_by``: columns that a
     search may name alone or together. Rows that are near in all of them go together (Z-order). Files that this function
     has not put in the same order before are rewritten. ``bloom_filters``: as in :func:`pyparq.write_table`; by default
-    those of the chosen files, as with ``compression``. ``decryption``, ``encryption``: names of functions that make the
-    properties on each worker; files of encrypted folders are sorted one by one. ``force``: write even where Delta Lake,
-    Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``progress``: as in
+    those of the chosen files, as with ``compression``. ``keep_old``: how long replaced files stay for readers of pyparq
+    that have listed them before, in seconds or as ``"1h"``; the next run after that removes them. ``decryption``,
+    ``encryption``: names of functions that make the properties on each worker; files of encrypted folders are sorted
+    one by one. ``force``: write even where Delta Lake, Iceberg or Hudi manages the folder. ``storage_options``: for the
+    file system of a URL. ``table``: as in :func:`pyparq.spark.write`. ``progress``: as in
     :func:`pyparq.spark.read`. ``options``: those of :func:`pyparq.spark.write` for each file.
 
     The job runs now, and commits once, as :func:`pyparq.spark.rewrite` in place does: files that are added meanwhile
@@ -97,9 +102,11 @@ def compact(
     check_session(spark)
     check_factory(decryption)
     check_factory(encryption, "encryption")
-    wanted = _wanted(target_size, sort_by, zorder_by)
+    wanted, keep_seconds = _wanted(target_size, sort_by, zorder_by), _seconds(keep_old)
     where, storage_options = _folder(spark, path, storage_options)
-    began, watch = time.perf_counter(), Watch(spark, progress)
+    if keep_seconds and is_url(where):
+        raise OptionError("keep_old needs a file system: on a store, let the store keep versions of its objects")
+    began, watch, learn = time.perf_counter(), Watch(spark, progress), learner(spark, table, where)
     choice: Choice = here(spark, choose, where, wanted, decryption, storage_options, is_case_sensitive(spark))
     if not choice.groups:
         return spark.createDataFrame([], REPORT)
@@ -112,7 +119,16 @@ def compact(
         plan = planned(spark, question)
     given = _options(spark, plan, choice, wanted, options, bloom_filters)
     request = WriteRequest(
-        where, "overwrite", plan.schema, (), given, storage_options, force, encryption, choice.sources
+        where,
+        "overwrite",
+        plan.schema,
+        (),
+        given,
+        storage_options,
+        force,
+        encryption,
+        choice.sources,
+        keep_old=keep_seconds,
     )
     job = begin(spark, request)
     assert job is not None  # for mode "ignore" alone
@@ -124,6 +140,7 @@ def compact(
         return [reply for _, reply in made]
 
     run_write(spark, job, watch, tasks)
+    learn()
     return spark.createDataFrame(_report(choice, made, time.perf_counter() - began), REPORT)
 
 
@@ -158,6 +175,15 @@ def _size(given: int | str) -> int:
     if size < 1:
         raise OptionError(f'target_size must be a number of bytes, or text such as "256MB", not {given!r}')
     return size
+
+
+def _seconds(given: float | str) -> float:
+    """A time in seconds. Raises :class:`OptionError` for what is none."""
+    units = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
+    found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,6})?)\s*(s|m|min|h|d|)", str(given).lower())
+    if found is None or isinstance(given, bool):
+        raise OptionError(f'keep_old must be a number of seconds, or text such as "1h", not {given!r}')
+    return float(found[1]) * units[found[2]]
 
 
 def _options(

@@ -22,6 +22,7 @@ from pyparq.maintenance.in_place import found_to_change
 from pyparq.maintenance.index_building import check_columns
 from pyparq.maintenance.report import CHANGES, IndexedFile
 from pyparq.read.file import ParquetFile
+from pyparq.spark.job_log import tell_job
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.session import absolute, check_session, is_connect, parallelism, store_options
 from pyparq.spark.tasks import PER_SLOT, Progress, here, in_tasks
@@ -144,6 +145,9 @@ def _report(
     rows = _collected(spark, payloads, job, len(files), progress)
     order = {file.name: k for k, file in enumerate(files)}
     rows.sort(key=lambda row: order.get(row.path, len(order)))
+    what = "add_indexes" if indexes else "verify"
+    sizes = sum((row.bytes_written if indexes else row.bytes_read) or 0 for row in rows)
+    tell_job(f"{what} ({sum(row.ok for row in rows):,} ok)", source, len(rows), sum(r.rows or 0 for r in rows), sizes)
     return spark.createDataFrame([astuple(row) for row in rows], REPORT)
 
 

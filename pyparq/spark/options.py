@@ -66,13 +66,6 @@ def _tuples(value: list[Any]) -> Any:
     return [_tuples(part) if isinstance(part, list) else part for part in value]
 
 
-def as_flag(given: Mapping[str, Any], name: str) -> bool:
-    text = str(given.get(name, "false")).lower()
-    if text not in ("true", "false"):
-        raise OptionError(f"the option {name} must be true or false, not {text!r}")
-    return text == "true"
-
-
 def as_whole(given: Mapping[str, Any], name: str) -> int | None:
     text = given.get(name)
     if text is None:

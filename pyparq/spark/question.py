@@ -6,6 +6,7 @@ This runs where the files are: in the driver of a classic session, or in a task 
 
 from __future__ import annotations
 
+import errno
 import pickle
 import sys
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.data_files import SourceFiles
-from pyparq.datasets.dataset import Dataset, dataset, files_of
+from pyparq.datasets.dataset import Dataset, dataset, files_of, with_files
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
@@ -26,6 +27,8 @@ from pyparq.format.types import Schema
 from pyparq.io.table_formats import format_of
 from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
+from pyparq.spark.file_choice import FileChoice, NoneLeft
+from pyparq.spark.job_log import Left
 from pyparq.spark.keys import keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
@@ -89,6 +92,8 @@ class Question:
     """``spark.sql.ansi.enabled``: which types Spark brings values of different types to."""
     engine: str = "pyparq"
     """Who reads what is planned: ``"pyparq"``, ``"spark"``, or ``"auto"``, which is who takes less time."""
+    choice: FileChoice = FileChoice()  # noqa: RUF009
+    """Which files of the source are read."""
 
     def __post_init__(self) -> None:
         # It stays with the files when the names in the question are spelled.
@@ -115,6 +120,8 @@ class Reply:
     skipped: tuple[LeftOut, ...]
     own: OwnRead | str = ""
     """How Spark's own reader reads instead; or why it does not."""
+    left: Left | None = None
+    """What the plan leaves; ``None`` where footers answer."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +188,8 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
         if question.counts and question.filters is None:
             return Reply(None, ds.count(), (), tuple(skipped()))
         plan = dataset_scan(question, ds).plan()
-        return reply_to(plan, question, slots, skipped, own_of(plan, files_of(ds), question))
+        made = reply_to(plan, question, slots, skipped, own_of(plan, files_of(ds), question))
+        return replace(made, left=Left.of(plan, len(ds.files)))
 
 
 def own_of(plan: DatasetPlan, files: DatasetFiles, question: Question) -> OwnRead | str:
@@ -255,6 +263,11 @@ def schema_of(question: Question) -> Schema:
     return ds.scan(Names(ds, question.case_sensitive, None).columns(question.columns)).schema
 
 
+def partition_names(question: Question) -> list[str]:
+    """Names of the partition columns, as the folders spell them."""
+    return _dataset(question).partitions.names
+
+
 def pickled(parts: Sequence[DatasetPlan]) -> list[bytes]:
     """The parts as they are sent to Spark's workers."""
     return [pickle.dumps(part, pickle.HIGHEST_PROTOCOL) for part in parts]
@@ -274,7 +287,20 @@ def _dataset(question: Question) -> Dataset:
     )  # fmt: skip
     if question.schema is not None:
         files_of(ds).tells_left_out = False  # Spark's schemas choose columns
-    return ds
+    return _chosen(ds, question) if question.choice else ds
+
+
+def _chosen(ds: Dataset, question: Question) -> Dataset:
+    """The dataset with the files that are to be read. Its partition columns have the types that all folders give."""
+    files = files_of(ds)
+    if files.table is not None:
+        raise OptionError("the log of a table says which files are read: leave pathGlobFilter and the like out")
+    numbers = question.choice.numbers(files.found.files)
+    if not numbers and question.schema is None:
+        raise NoneLeft(errno.ENOENT, "no file is left by pathGlobFilter and the like", files.root)
+    left = files.only(numbers)
+    left.tells_left_out = files.tells_left_out
+    return with_files(ds, left)
 
 
 def dataset_scan(question: Question, ds: Dataset, also: Expression | None = None) -> DatasetScan:

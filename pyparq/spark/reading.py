@@ -7,6 +7,7 @@ one plan, the same that one process would have made.
 
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,11 +23,13 @@ from pyparq.datasets.files import DatasetFiles, Survey, Surveyed
 from pyparq.datasets.reader import FilePlan
 from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader, DatasetScan, planner_of
 from pyparq.datasets.shares import Share, shares_of, survey
-from pyparq.errors import CorruptIndexWarning, OptionError, ParquetError
+from pyparq.errors import CorruptIndexWarning, OptionError, ParquetError, PlanError
 from pyparq.format.types import Schema
 from pyparq.options import ReadOptions
 from pyparq.runtime.messages import warn_caller
 from pyparq.spark.columns import is_column, taken
+from pyparq.spark.file_choice import as_spark
+from pyparq.spark.job_log import Left, tell_read
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.own_fit import Fit, files_to_fit, fit_of
 from pyparq.spark.own_reader import OwnRead, check_engine, own_frame, own_read, tell
@@ -75,7 +78,7 @@ def read(
     partitions: int | None = None,
     small: int = SMALL,
     decryption: str | None = None,
-    on_error: str = "raise",
+    on_error: str | None = None,
     skipped_to: Any = None,
     truncate: bool = False,
     residual: bool = False,
@@ -94,14 +97,18 @@ def read(
     schema to read the files with; a Spark schema or its text will do. ``partitions``: of the DataFrame, at most; by
     default as many as the session has cores. ``small``: read at once, without a Spark job, where at most so many bytes
     of pages are left. ``decryption``: the name of a function that makes the keys on a worker (``"module:function"``).
-    ``on_error``: ``"skip"`` leaves out files that cannot be read. It warns of those found now. ``skipped_to``:
+    ``on_error``: ``"skip"`` leaves out files that cannot be read, ``"skip_missing"`` those that are gone when they are
+    read, ``"raise"`` raises; by default what ``spark.sql.files.ignoreCorruptFiles`` and ``ignoreMissingFiles`` say. It
+    warns of those found now. ``skipped_to``:
     a folder, the same for all workers, that gets a note (JSON with ``path`` and ``error``) of each file that is left
     out, now or when the DataFrame is used. ``truncate``: cut nanoseconds to the microseconds that Spark has.
     ``engine``: who reads what the plan has left: ``"spark"`` (Spark's own reader), ``"pyparq"``, or ``"auto"``: Spark's
     where most rows of the files are left and it gives the same rows and types, and pyparq otherwise.
     ``progress``: called while Spark's tasks plan, as in :func:`pyparq.spark.write`; Spark itself shows how the
     DataFrame is read later.
-    ``options``: of :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`.
+    ``options``: of :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`, and those of Spark's readers:
+    ``pathGlobFilter``, ``recursiveFileLookup``, ``modifiedAfter``, ``modifiedBefore``, ``ignoreCorruptFiles``,
+    ``ignoreMissingFiles``, ``mergeSchema``.
 
     The DataFrame is a snapshot of the files that are there now. A file that changes before it is read is an error
     (:class:`pyparq.PlanError`). Raises :class:`pyparq.UnsupportedError` for a column that Spark has no type for.
@@ -133,6 +140,10 @@ def _frame(spark: Any, question: Question) -> Any:
     types = SparkTypes(found.schema, truncate=question.truncate)
     made = own_frame(spark, found.own, types.spark.names) if isinstance(found.own, OwnRead) else found.own
     tell(question.engine, question.source, made if isinstance(made, str) else None)
+    how = "answered without a job" if found.answer is not None else f"{len(found.parts):,} tasks will read it"
+    if not isinstance(made, str):
+        how = "Spark's own reader will read it"
+    tell_read("read", question.source, question.filters, found.left, how)
     if not isinstance(made, str):
         return made
     if isinstance(found.answer, bytes):
@@ -174,7 +185,9 @@ def count(
         parts = [] if isinstance(found.answer, int) else [(part,) for part in found.parts]
         counted = in_tasks(spark, _count_part, parts, question.settings())
     _tell(spark, question, [*found.skipped, *(file for _, said in counted for file in said)])
-    return found.answer if isinstance(found.answer, int) else sum(rows for rows, _ in counted)
+    rows = found.answer if isinstance(found.answer, int) else sum(rows for rows, _ in counted)
+    tell_read("count", question.source, question.filters, found.left, f"{rows:,} rows, {len(parts):,} tasks")
+    return rows
 
 
 def _tell(spark: Any, question: Question, skipped: Sequence[LeftOut]) -> None:
@@ -195,7 +208,7 @@ def question_of(
     partitions: int | None = None,
     small: int = SMALL,
     decryption: Any = None,
-    on_error: str = "raise",
+    on_error: str | None = None,
     skipped_to: Any = None,
     truncate: bool = False,
     residual: bool = False,
@@ -212,7 +225,10 @@ def question_of(
         raise OptionError(f"partitions must be at least 1, not {partitions!r}")
     if not isinstance(small, int) or small < 0:
         raise OptionError(f"small must be a number of bytes, at least 0, not {small!r}")
-    if skipped_to is not None and on_error != "skip":
+    zone = time_zone(spark)
+    own = as_spark(options, on_error, zone, spark.conf.getAll)
+    options = own.others if own.partitioned else {"partitioning": None, **own.others}
+    if skipped_to is not None and own.on_error == "raise":
         raise OptionError('skipped_to needs on_error="skip": otherwise no file is left out')
     if residual and not (isinstance(filters, str) or is_column(filters)):
         raise OptionError("residual=True needs a filter that Spark understands too: SQL text or a Column")
@@ -221,10 +237,10 @@ def question_of(
     known = {"partitioning", "filename", "by"}
     ReadOptions.check_known({k: v for k, v in options.items() if k not in known}, (*_PARAMETERS, *known))
     return Question(
-        source, columns, taken(filters, spark), _arrow_schema(schema), partitions, small, decryption, on_error,
+        source, columns, taken(filters, spark), arrow_schema(schema), partitions, small, decryption, own.on_error,
         truncate, storage_options, is_case_sensitive(spark), options, counts,
         None if skipped_to is None else absolute(skipped_to, is_connect(spark)), many_files(spark),
-        time_zone(spark), folders_of(spark), residual, is_ansi(spark), engine,
+        zone, folders_of(spark), residual, is_ansi(spark), engine, own.choice,
     )  # fmt: skip
 
 
@@ -234,7 +250,7 @@ _PARAMETERS = (
 )  # fmt: skip
 
 
-def _arrow_schema(schema: Any) -> Any:
+def arrow_schema(schema: Any) -> Any:
     """A Spark schema (or its text) as Arrow's; everything else as it is."""
     if isinstance(schema, str):
         from pyspark.sql.types import StructType
@@ -275,7 +291,8 @@ def reply(spark: Any, question: Question) -> Reply:
             if is_small(plan, question) and isinstance(own, str)
             else reply_to(plan, question, slots, own=own)
         )
-        return replace(made, skipped=(*said(), *made.skipped))
+        left = Left.of(plan, len(found.found.files))
+        return replace(made, skipped=(*said(), *made.skipped), left=left)
 
 
 def _answered(plan: DatasetPlan, question: Question, slots: Callable[[], int]) -> Reply:
@@ -382,7 +399,13 @@ def part_scan(plan: DatasetPlan, decryption: str | None, storage_options: Any) -
 def read_part(plan: DatasetPlan, settings: Mapping[str, Any]) -> Iterator[Any]:
     """The rows of a part of a plan, in Spark's types."""
     scan = part_scan(plan, settings["decryption"], settings["storage_options"])
-    yield from SparkTypes(plan.schema, truncate=settings["truncate"]).cast(scan)
+    try:
+        yield from SparkTypes(plan.schema, truncate=settings["truncate"]).cast(scan)
+    except OSError as error:  # by way of Arrow, which has no other for a file that is gone
+        gone = [file.name for file in plan.files if "://" not in file.where and not os.path.lexists(file.where)]
+        if not gone and FileNotFoundError.__name__ not in str(error):
+            raise
+        raise PlanError(GONE, file=(gone or [plan.source])[0]) from None
     if settings["skipped_to"] is not None and scan.skipped:
         note(settings["skipped_to"], [LeftOut(*file) for file in scan.skipped], settings["storage_options"])
 
@@ -391,6 +414,12 @@ def _count_part(part: bytes, settings: Mapping[str, Any]) -> tuple[int, list[Lef
     """The number of matching rows in a part of a plan, and the files that were left out."""
     with left_out() as said:
         return part_scan(pickle.loads(part), settings["decryption"], settings["storage_options"]).count(), said()
+
+
+GONE = (
+    "the file is gone since this DataFrame was made: another job has removed or replaced it (an overwrite, compact or "
+    "rewrite). Make the DataFrame again, by pyparq.spark.read or load, and repeat the query"
+)
 
 
 @dataclass(frozen=True)

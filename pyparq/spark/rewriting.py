@@ -15,6 +15,7 @@ from pyparq.errors import ChangedMeanwhile, OptionError, UnsupportedError
 from pyparq.filters.expression import top_names
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.kept_storage import ROW_METADATA, defaults_of, storage_kept, without_marks
+from pyparq.spark.catalog_tables import learner
 from pyparq.spark.choosing import Columns, columns_of_files, options_for
 from pyparq.spark.file_jobs import REPORT
 from pyparq.spark.keys import check_factory
@@ -54,6 +55,7 @@ def rewrite(
     encryption: str | None = None,
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    table: str | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Any:
@@ -65,8 +67,8 @@ def rewrite(
     nothing is replaced (:class:`pyparq.ChangedFileError`). ``columns``, ``filters``: what to keep. ``partition_cols``:
     by default those of the source. ``partitions``: maximum number of tasks, by default one for each 128 MiB of pages.
     Each task writes one file for each folder that it has rows for. ``decryption``: the name of a function that makes
-    the properties on each worker. ``storage_options``: for URLs, of the source and of the target. The others, and
-    ``options``, are those of :func:`pyparq.spark.write`.
+    the properties on each worker. ``storage_options``: for URLs, of the source and of the target. ``table``: the table
+    of the catalog whose files the target has. The others, and ``options``, are those of :func:`pyparq.spark.write`.
 
     The job runs now. Returns a DataFrame with one row per new file, with the columns of the report of
     :func:`pyparq.spark.add_indexes`.
@@ -84,6 +86,7 @@ def rewrite(
     where, place, mode = _places(source, target, mode, is_connect(spark))
     storage_options = store_options(spark, storage_options, where, place)
     check_target(place, storage_options if is_url(place) else None)
+    learn = learner(spark, table, place)
     for_source = storage_options if "://" in str(where) else None
     question = question_of(
         spark, where, columns=columns, filters=filters, partitions=partitions, decryption=decryption,
@@ -114,6 +117,7 @@ def rewrite(
         return in_tasks(spark, _rewrite_part, payloads, jobs, decryption, errors=OF_WRITES)
 
     report = run_write(spark, job, watch, tasks)
+    learn()
     seconds = time.perf_counter() - began
     rows = [(f.path, True, None, f.num_rows, None, None, 0, f.num_bytes, seconds, None) for f in report.files]
     return spark.createDataFrame(rows, REPORT)

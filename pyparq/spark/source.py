@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -32,15 +33,17 @@ from pyspark.sql.datasource import (
     Not,
     StringStartsWith,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
+from pyparq.errors import DataError
 from pyparq.filters.expression import Expression, col
 from pyparq.options import ReadOptions
+from pyparq.spark.file_choice import SPELLED, NoneLeft, as_flag, as_spark
 from pyparq.spark.keys import check_factory
 from pyparq.spark.options import (
     OF_TABLES,
     as_filters,
-    as_flag,
     as_list,
     as_value,
     as_whole,
@@ -49,15 +52,16 @@ from pyparq.spark.options import (
     source_of,
     with_options,
 )
-from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, parts_of, pickled, planned, schema_of
-from pyparq.spark.reading import read_part
+from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, partition_names, parts_of, pickled, planned, schema_of
+from pyparq.spark.reading import arrow_schema, read_part
 from pyparq.spark.session import check_session, is_connect, local
 from pyparq.spark.skipped import left_out, note, warn
-from pyparq.spark.types import SparkFolders, SparkTypes
+from pyparq.spark.tasks import OnWorkers, worker_guard
+from pyparq.spark.types import SparkFolders, SparkTypes, declared_folders
 
 _NAMES = ("columns", "filters", "partitions", "small", "decryption", "on_error", "truncate", "pushdown", "schema",
           "storage_options", "case_sensitive", "skipped_to", "time_zone", "late_seconds",
-          "maxfilespertrigger")  # fmt: skip
+          "maxfilespertrigger", *SPELLED)  # fmt: skip
 
 
 def register(spark: Any) -> None:
@@ -78,7 +82,41 @@ def register(spark: Any) -> None:
     if not is_connect(spark):
         # Spark looks for sources in the active session, which may be another one. Making a DataFrame changes that.
         spark.createDataFrame([(1,)], "x int")
-    spark.dataSource.register(PyparqDataSource)
+    spark.dataSource.register(_registered())
+
+
+def _registered() -> type[DataSource]:
+    """The data source as it is registered: a class that Spark pickles by its code (it stands in a function), so that a
+    Python without pyparq can say what it lacks."""
+    guard = worker_guard()
+
+    class Registered(DataSource):  # type: ignore[misc]
+        @classmethod
+        def name(cls) -> str:
+            return "pyparq"
+
+        def _own(self) -> Any:
+            guard()
+            from pyparq.spark.source import PyparqDataSource
+
+            return PyparqDataSource(self.options)
+
+        def schema(self) -> Any:
+            return self._own().schema()
+
+        def reader(self, schema: Any) -> Any:
+            return self._own().reader(schema)
+
+        def writer(self, schema: Any, overwrite: bool) -> Any:
+            return self._own().writer(schema, overwrite)
+
+        def streamReader(self, schema: Any) -> Any:
+            return self._own().streamReader(schema)
+
+        def streamWriter(self, schema: Any, overwrite: bool) -> Any:
+            return self._own().streamWriter(schema, overwrite)
+
+    return Registered
 
 
 class PyparqDataSource(DataSource):  # type: ignore[misc]
@@ -124,7 +162,7 @@ class Part(InputPartition):  # type: ignore[misc]
         super().__init__(payload)
 
 
-class Reader(DataSourceReader):  # type: ignore[misc]
+class Reader(OnWorkers, DataSourceReader):  # type: ignore[misc]
     """Plans once per loaded DataFrame, then reads the planned pages."""
 
     def __init__(self, options: dict[str, Any], schema: StructType) -> None:
@@ -134,7 +172,11 @@ class Reader(DataSourceReader):  # type: ignore[misc]
     def partitions(self) -> list[InputPartition]:
         asked = _question(self._options, self._schema)
         with left_out() as said:
-            plan = planned(asked, self._pushed())
+            try:
+                asked = declared(asked, self._schema)
+                plan = planned(asked, self._pushed())
+            except NoneLeft:  # whose columns the user has declared
+                return [Part(None)]
         warn(said())
         if asked.skipped_to is not None:
             note(asked.skipped_to, said(), asked.storage_options)
@@ -148,7 +190,7 @@ class Reader(DataSourceReader):  # type: ignore[misc]
         if partition is None or partition.value is None:
             return
         asked = _question(self._options, self._schema)
-        yield from read_part(pickle.loads(partition.value), asked.settings())
+        yield from in_schema(read_part(pickle.loads(partition.value), asked.settings()), self._schema)
 
     def _pushed(self) -> Expression | None:
         return None
@@ -202,16 +244,54 @@ def _expression(given: Filter) -> Expression | None:
     return None if make is None else make(value)
 
 
+def declared(asked: Question, schema: StructType) -> Question:
+    """The question, read with the columns of ``schema`` where they are not simply columns of the files: Spark's readers
+    widen types, do not tell names apart by case, and fill absent columns with null."""
+    if asked.schema is not None:
+        return asked
+    whole = SparkTypes(schema_of(replace(asked, columns=None)), truncate=asked.truncate).spark
+    own = {field.name: field.dataType for field in whole}
+    if all(own.get(field.name) == field.dataType for field in schema):
+        return asked
+    wanted = {field.name.lower(): field.dataType for field in schema}
+    names = [] if asked.options.get("partitioning", "hive") != "hive" else partition_names(asked)
+    folders = StructType([StructField(name, wanted.get(name.lower(), own[name])) for name in names])
+    options = asked.options
+    if any(own[field.name] != field.dataType for field in folders):
+        options = {**options, "partitioning": declared_folders(folders, asked.zone)}
+    nullable = StructType([StructField(field.name, field.dataType) for field in schema])
+    return replace(asked, schema=arrow_schema(nullable), options=options)
+
+
+def in_schema(batches: Iterator[Any], schema: StructType) -> Iterator[Any]:
+    """The batches with exactly the declared schema, whose columns may be called ``NOT NULL``.
+
+    Raises :class:`DataError` for a column with nulls that is called so: Spark would take them for values.
+    """
+    import pyarrow as pa
+
+    if all(field.nullable for field in schema):
+        yield from batches
+        return
+    aimed = to_arrow_schema(schema, timezone="UTC")
+    for batch in batches:
+        for column, field in zip(batch.columns, schema, strict=True):
+            if column.null_count and not field.nullable:
+                raise DataError("the declared schema says NOT NULL, and there are nulls", column=field.name)
+        yield pa.RecordBatch.from_arrays(batch.columns, schema=aimed)
+
+
 # ---- options ---------------------------------------------------------------------------------------------------------
 
 
 def _question(options: Mapping[str, Any], schema: StructType | None) -> Question:
     """What the options and a declared schema ask."""
     given = {name.lower(): value for name, value in options.items()}
-    source = source_of(given)
+    source, zone = source_of(given), given.get("time_zone", "")
+    own = as_spark(given, given.get("on_error"), zone, {})
     check_factory(given.get("decryption"))
     known = {f: f for f in (*_NAMES, "partitioning", "filename", "by", *ReadOptions.__dataclass_fields__)}
-    others = {}
+    others = {} if own.partitioned else {"partitioning": None}
     for name, value in given.items():
         if name in ("path", "paths", *_NAMES, *OF_TABLES) or name.startswith("option.") or is_of_writes(name):
             continue
@@ -225,8 +305,8 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
     return Question(
         source, columns, as_filters(given.get("filters")), as_value(given.get("schema")),
         as_whole(given, "partitions"), SMALL if small is None else small, given.get("decryption"),
-        given.get("on_error", "raise"),
+        own.on_error,
         as_flag(given, "truncate"), as_value(given.get("storage_options")), as_flag(given, "case_sensitive"), others,
         skipped_to=None if given.get("skipped_to") is None else local(given["skipped_to"]),
-        zone=given.get("time_zone", ""), folders=SparkFolders(given.get("time_zone", "")),
+        zone=zone, folders=SparkFolders(zone), choice=own.choice,
     )  # fmt: skip

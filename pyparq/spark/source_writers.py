@@ -28,14 +28,15 @@ from pyparq.datasets.write.targets import StagedFile
 from pyparq.datasets.write.write_dataset import check_write
 from pyparq.errors import OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import is_url
+from pyparq.spark.file_choice import as_flag
 from pyparq.spark.options import (
-    as_flag,
     as_list,
     as_value,
     as_write_option,
     options_of_write,
     source_of,
 )
+from pyparq.spark.tasks import OnWorkers
 from pyparq.spark.writing import TaskReply, WriteJob, WriteRequest, abort, all_parts, commit, write_task
 
 
@@ -66,7 +67,7 @@ class Message(WriterCommitMessage):  # type: ignore[misc]
         self.reply = reply
 
 
-class Writer(DataSourceArrowWriter):  # type: ignore[misc]
+class Writer(OnWorkers, DataSourceArrowWriter):  # type: ignore[misc]
     """One write. Made once, where Spark plans; its parts run in other processes."""
 
     def __init__(self, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
@@ -112,7 +113,7 @@ class StreamMessage(WriterCommitMessage):  # type: ignore[misc]
         self.reply = reply
 
 
-class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]
+class StreamWriter(OnWorkers, DataSourceStreamArrowWriter):  # type: ignore[misc]
     """Writes the batches of a stream. ``overwrite``: each batch replaces all files (output mode ``complete``)."""
 
     def __init__(self, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:

@@ -18,9 +18,8 @@ from typing import Any
 
 import xxhash
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
-from pyspark.sql.types import StructType, TimestampType
+from pyspark.sql.types import StructType
 
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.dataset import dataset_of
@@ -31,7 +30,8 @@ from pyparq.errors import ChangedFileError, LimitError, OptionError, PlanError, 
 from pyparq.spark.keys import keys_of
 from pyparq.spark.question import Question, by_of, dataset_scan, parts_of, pickled, read_options, schema_given
 from pyparq.spark.reading import read_part
-from pyparq.spark.types import SparkFolders
+from pyparq.spark.tasks import OnWorkers
+from pyparq.spark.types import declared_folders
 
 LATE = 600.0
 """Seconds: a writer may take so long between the time that a file gets and the time that it is seen."""
@@ -159,7 +159,7 @@ class Arrivals:
         return [arrival for arrival in files if self.covers(end, arrival) and not self.covers(start, arrival)]
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class StreamReader(OnWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Gives out each file once, in the order in which the files came (:class:`Arrivals`)."""
 
     def __init__(self, question: Question, schema: StructType, late: float, max_files: int | None) -> None:
@@ -207,7 +207,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         return Offset.from_json(given, self._arrivals.late)
 
     def _found(self) -> SourceFiles:
-        return discover(self._question.source, self._question.storage_options)
+        return self._question.choice.of(discover(self._question.source, self._question.storage_options))
 
     def _dataset(self, all_files: SourceFiles, batch: SourceFiles) -> Any:
         """The batch as a dataset. Values of folders have the types of the stream, whatever the batch's folders are."""
@@ -216,10 +216,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type
         if partitioning == "hive":
             names = partitions_of(all_files.files, "hive").names
             declared = StructType([field for field in self._schema if field.name in names])
-            partitioning = to_arrow_schema(declared, timezone="UTC") if len(declared) else "hive"
-            instants = tuple(f.name for f in declared if isinstance(f.dataType, TimestampType))
-            if instants and question.zone:
-                partitioning = SparkFolders(question.zone, instants=instants)
+            partitioning = declared_folders(declared, question.zone) if len(declared) else "hive"
         files = DatasetFiles(
             batch, partitions_of(batch.files, partitioning), schema_given(question),
             read_options(question, keys_of(question.decryption)), by_of(question), question.on_error,

@@ -5,14 +5,18 @@ A function travels by its name, and a task loads the module that it stands in. :
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
-from pyparq.errors import ParquetError
+from pyparq._version import __version__
+from pyparq.errors import DataError, LimitError, ParquetError, UnsupportedError
 from pyparq.spark.session import is_connect
 
 PER_SLOT = 4
@@ -101,12 +105,24 @@ def _reply(errors: Errors, function: Callable[..., Any], *arguments: Any) -> Any
         made = function(*arguments)
     except errors as error:
         made = error
+    except (OSError, MemoryError, pa.ArrowException) as error:
+        error.add_note(NOTE + json.dumps(_told(error)))
+        raise
     return pa.RecordBatch.from_pydict({"reply": pa.array([pickle.dumps(made)], pa.binary())})
 
 
 def _replies(frame: Any) -> list[Any]:
     """Run the job of a frame of replies."""
-    found = [pickle.loads(bytes(row[0])) for row in frame.collect()]
+    from pyspark.errors import PySparkException
+
+    try:
+        rows = frame.collect()
+    except PySparkException as error:
+        own = of_task(str(error))
+        if own is None:
+            raise
+        raise own from error
+    found = [pickle.loads(bytes(row[0])) for row in rows]
     for reply in found:
         if isinstance(reply, Exception):
             raise reply
@@ -115,26 +131,105 @@ def _replies(frame: Any) -> list[Any]:
 
 def _task(*call: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A function for ``mapInArrow`` that makes a call of one of ours: the function, and what follows the batches."""
-    pickled = pickle.dumps(call)
+    pickled, guard = pickle.dumps(call), worker_guard()
 
     # A worker unpickles this function before it can say what it lacks: nothing of pyparq may be named in it but the
     # import inside.
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pickle
-        import sys
 
-        try:
-            import pyparq.spark.session  # noqa: F401
-        except ModuleNotFoundError as error:
-            raise RuntimeError(
-                f"the Python of Spark's workers ({sys.executable}) has no module {error.name!r}. Install "
-                '"pyparq[spark]" for it on every worker, or set PYSPARK_PYTHON (or spark.pyspark.python) to a Python '
-                "that has it, before the session starts"
-            ) from error
+        guard()
         function, *arguments = pickle.loads(pickled)
         yield from function(batches, *arguments)
 
     return run
+
+
+class OnWorkers:
+    """What Spark pickles for its workers, of a class of ours: they say what they lack (:func:`worker_guard`)."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        guard = worker_guard()
+
+        def opened(state: bytes) -> Any:
+            import pickle
+
+            guard()
+            kind, inner = pickle.loads(state)
+            made = kind.__new__(kind)
+            made.__dict__.update(inner)
+            return made
+
+        return opened, (pickle.dumps((type(self), self.__getstate__())),)
+
+
+def worker_guard() -> Callable[[], None]:
+    """A function for a worker, which raises where its Python has no pyparq or another version than this process.
+
+    It is pickled by its code (it stands in another function), because a worker without pyparq could not load it by its
+    name.
+    """
+    ours, note = __version__, NOTE
+
+    def guard() -> None:
+        import json
+        import sys
+
+        def refused(text: str) -> RuntimeError:
+            error = RuntimeError(text)
+            error.add_note(note + json.dumps({"kind": "UnsupportedError", "message": text}))
+            return error
+
+        try:
+            import pyparq.spark.session
+        except ModuleNotFoundError as error:
+            raise refused(
+                f"the Python of Spark's workers ({sys.executable}) has no module {error.name!r}. Install "
+                '"pyparq[spark]" for it on every worker, or set PYSPARK_PYTHON (or spark.pyspark.python) to a Python '
+                "that has it, before the session starts"
+            ) from None
+        if pyparq.__version__ != ours:
+            raise refused(
+                f"the driver has pyparq {ours}, and the Python of Spark's workers ({sys.executable}) has "
+                f"{pyparq.__version__}: install the same version on all machines"
+            )
+
+    return guard
+
+
+NOTE = "pyparq task: "
+"""Begins the line of a worker's traceback that says what :func:`of_task` raises on the driver."""
+
+
+def _told(error: Exception) -> dict[str, Any]:
+    """What the driver has to know of an error of the system, or of Arrow, in a task."""
+    if isinstance(error, OSError) and error.errno is not None:
+        text = error.strerror or os.strerror(error.errno)
+        return {
+            "kind": "OSError",
+            "errno": error.errno,
+            "message": text,
+            "file": error.filename and str(error.filename),
+        }
+    kind = "OSError" if isinstance(error, OSError) else "LimitError" if isinstance(error, MemoryError) else "DataError"
+    return {"kind": kind, "message": str(error) or "there is not enough memory"}
+
+
+def of_task(text: str) -> Exception | None:
+    """The error of a task, from the text of Spark's own error: one of pyparq's, or of the system. ``None`` where the
+    text tells of none, as for errors of a user's function."""
+    found = re.findall(rf"^{NOTE}(\{{.*\}})\s*$", text, re.MULTILINE)
+    try:
+        told = json.loads(found[-1]) if found else None
+        if told is None:
+            return None
+        kind, message = told["kind"], told["message"]
+    except (ValueError, KeyError, TypeError):  # cut off on the way
+        return None
+    if kind == "OSError":
+        return OSError(told["errno"], message, told["file"]) if "errno" in told else OSError(message)
+    kinds = {"DataError": DataError, "LimitError": LimitError, "UnsupportedError": UnsupportedError}
+    return kinds[kind](message) if kind in kinds else None
 
 
 def attempt() -> str:

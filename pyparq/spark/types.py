@@ -263,6 +263,15 @@ class SparkFolders(HiveFolders):
         return "date" if _is_date(text) else "string"
 
 
+def declared_folders(schema: Any, zone: str | None) -> Any:
+    """How folders called ``name=value`` get the types of a Spark schema: a value for ``partitioning``."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import TimestampType
+
+    instants = tuple(field.name for field in schema if isinstance(field.dataType, TimestampType))
+    return SparkFolders(zone, instants=instants) if instants and zone else to_arrow_schema(schema, timezone="UTC")
+
+
 def folders_of(spark: Any) -> SparkFolders:
     """As the session's settings say."""
     return SparkFolders(time_zone(spark), infers_partitions(spark))

@@ -16,6 +16,8 @@ from pyparq.datasets.write.write_dataset import StagedPart, WriteReport, Written
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError, TargetExistsError, UnsupportedError
 from pyparq.io.url import check_storage_options, is_url, local_path, shown
 from pyparq.maintenance.kept_storage import ROW_METADATA
+from pyparq.spark.catalog_tables import learner
+from pyparq.spark.job_log import tell_job
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.options import obeyed, of_session, stored_as_set, unmarked
 from pyparq.spark.session import absolute, check_session, is_connect, store_options, time_zone
@@ -37,6 +39,7 @@ def write(
     encryption: str | None = None,
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    table: str | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> WriteReport:
@@ -47,7 +50,8 @@ def write(
     ``"ignore"`` as in Spark, and ``"overwrite_partitions"``, which replaces only the partitions that the data has.
     ``partition_cols``: columns whose values become names of folders, as Spark writes them. ``encryption``: the name of
     a function that makes the properties on each worker (``"module:function"``). ``force``: write even where Delta Lake,
-    Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``progress``:
+    Iceberg or Hudi manages the folder. ``storage_options``: for the file system of a URL. ``table``: the table of the
+    catalog that has its files there; it learns of new partitions and of replaced files. ``progress``:
     called with the number of Spark's tasks that are done, and the number of all tasks so far, from another thread;
     first with zeros. ``options``: those of :func:`pyparq.write_table`, for each file: ``bloom_filters``, ``sort_by``
     (within each file) and the others, and ``max_rows_per_file`` and ``max_bytes_per_file`` of
@@ -79,10 +83,13 @@ def write(
         target, MODES[mode], df.schema, partition_cols, options, storage_options, force, encryption,
         zone=time_zone(spark), session=of_session(spark),
     )  # fmt: skip
+    learn = learner(spark, table, target)
     job = begin(spark, request)
     if job is None:
         return WriteReport(target, ())
-    return run_write(spark, job, watch, lambda: over_partitions(df, _write_partition, job, errors=OF_WRITES))
+    report = run_write(spark, job, watch, lambda: over_partitions(df, _write_partition, job, errors=OF_WRITES))
+    learn()
+    return report
 
 
 def _write_partition(batches: Any, job: WriteJob) -> TaskReply:
@@ -107,6 +114,8 @@ def run_write(spark: Any, job: WriteJob, watch: Watch, tasks: Callable[[], Seque
         with watch:
             replies = tasks()
         report: WriteReport = here(spark, commit, job, replies)
+        sizes = sum(file.num_bytes for file in report.files)
+        tell_job(f"write ({job.mode})", job.target, len(report.files), report.num_rows, sizes)
         return report
     except BaseException as error:
         here(spark, abort, job.staging, job.storage_options)
@@ -180,6 +189,8 @@ class WriteRequest:
     """The files that the write replaces; ``None``: those that its mode says."""
     zone: str = ""
     """Of the clocks that folders of timestamps are named after; ``""``: UTC."""
+    keep_old: float = 0
+    """Seconds for which replaced files stay for readers that have listed them."""
 
     @classmethod
     def of(
@@ -268,7 +279,8 @@ def commit(job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
                 prefix="part-00000", options=job.write_options(), storage_options=job.storage_options,
             )  # fmt: skip
         fsync = bool(job.options.get("fsync"))
-        replaced = committer.commit([part.file for part in parts], fsync=fsync, sources=job.sources)
+        kept: dict[str, Any] = {"keep_old": job.keep_old} if job.keep_old else {}  # on a file system alone
+        replaced = committer.commit([part.file for part in parts], fsync=fsync, sources=job.sources, **kept)
     except BaseException:
         committer.abort()
         raise

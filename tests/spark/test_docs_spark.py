@@ -26,6 +26,31 @@ RECKONED = f"{NO_TEST}the page says that it is measured or reckoned"
 SHOWN: list[tuple[str, str]] = [
     ("reads and writes Parquet in Spark jobs", "test_only_pages_that_can_match_are_planned "
                                                "test_spark_writes_and_pyparq_makes_both_skip"),
+    ("Install it where the driver and the workers run", "test_another_version_of_pyparq_on_the_workers "
+                                                       "test_workers_whose_python_has_no_pyparq"),
+    ("The log says what was read", "test_each_job_has_a_line_in_the_log"),
+    ("**If something is wrong**", "test_errors_of_the_system_in_tasks test_a_disk_that_is_full_leaves_nothing "
+                                  "test_wrong_columns_are_found_before_a_task_starts"),
+    ("**To undo it all**", "test_spark_reads_every_type_back"),
+    ("**Then read on**", f"{NO_TEST}it points to other sections"),
+    ("take them by Spark's names, in any case", "test_path_glob_filter test_options_without_an_equal_say_what_to_use"),
+    ("| `pathGlobFilter`", "test_path_glob_filter"),
+    ("| `recursiveFileLookup`", "test_recursive_file_lookup"),
+    ("| `modifiedAfter`", "test_files_of_a_time"),
+    ("| `ignoreCorruptFiles`", "test_files_that_cannot_be_read"),
+    ("| `ignoreMissingFiles`", "test_files_that_are_gone"),
+    ("| `mergeSchema`", "test_merge_schema"),
+    ("| `basePath`", "test_options_without_an_equal_say_what_to_use"),
+    ("**A declared schema**", "test_a_declared_schema test_a_declared_schema_with_partitions "
+                              "test_a_column_called_not_null_that_has_nulls"),
+    ("**Where a row comes from**", "test_a_column_of_paths"),
+    ("The files of a table in Spark's catalog", "test_the_catalog_learns_of_what_is_written "
+                                                "test_tables_that_are_not_there"),
+    ("`add_indexes` changes no rows and no names", f"{NO_TEST}it says that nothing is to be done"),
+    ("files.ignoreCorruptFiles`", "test_files_that_cannot_be_read"),
+    ("files.ignoreMissingFiles`", "test_files_that_are_gone"),
+    ("**Running readers**", "test_a_compaction_keeps_its_files_for_readers test_files_that_are_gone "
+                            "test_who_has_listed_before_reads_the_old_files"),
     ("makes a catalog of keys", "test_it_is_the_catalog_of_one_process"),
     ("brings pyspark", "test_an_old_pyspark test_no_pyspark test_an_old_java test_workers_whose_python_has_no_pyparq "
                        "test_connect_clients_that_do_not_see_the_files"),
@@ -78,7 +103,9 @@ SHOWN: list[tuple[str, str]] = [
                       "test_errors_say_what_is_wrong"),
     ("In a classic session a `Column`", "test_columns test_words_for_nulls_and_text "
                                         "test_connect_clients_that_do_not_see_the_files"),
-    ("**Errors** of tasks", "test_errors_of_tasks_are_our_own test_wrong_columns_are_found_before_a_task_starts"),
+    ("**Errors** of tasks", "test_errors_of_tasks_are_our_own test_errors_of_the_system_in_tasks "
+                            "test_errors_of_the_users_own_functions_stay_theirs "
+                            "test_wrong_columns_are_found_before_a_task_starts"),
     ("int8, int16", "test_rows_and_types_are_those_of_sparks_reader test_values_of_every_type"),
     ("uint8, uint16", "test_values_of_every_type"),
     ("float16 |", "test_values_of_every_type"),
@@ -169,7 +196,6 @@ SHOWN: list[tuple[str, str]] = [
                                      "test_a_file_that_changes_while_a_rewrite_runs"),
     ("**Folders of Spark's own streams**", "test_a_folder_of_a_stream_is_what_its_log_says"),
     ("**Bucketed tables**", "test_a_bucketed_table_keeps_its_buckets"),
-    ("**Partitioned tables of a catalog**", NO_TEST + "the catalog's own commands"),
     ("**Files with the same columns**", "test_defaults_stay"),
     ("`compact` joins", "test_small_files_are_joined test_another_program_at_work"),
     ("**Columns keep** their stored types", "test_small_files_are_joined test_what_spark_has_written"),
@@ -211,7 +237,7 @@ SHOWN: list[tuple[str, str]] = [
 def statements() -> list[str]:
     """The bullets, rows of tables and paragraphs of the page, without code and headings."""
     found: list[str] = []
-    for block in re.split(r"\n\s*\n", re.sub(r"```.*?```", "", PAGE.read_text(), flags=re.DOTALL)):
+    for block in re.split(r"\n\s*\n", re.sub(r"```.*?```|<!--.*?-->", "", PAGE.read_text(), flags=re.DOTALL)):
         if block.lstrip().startswith("|"):
             found += block.strip().splitlines()[2:]
         elif block.strip() and not block.lstrip().startswith("#"):

@@ -249,7 +249,22 @@ try:
     ps.read(spark, "table", small=0).collect()
 except Exception as error:
     assert "PYSPARK_PYTHON" in str(error) and "pyparq" in str(error), error
-    print("all seen")
+try:
+    ps.verify(spark, "table")
+    raise SystemExit("there is no pyparq there")
+except pyparq.UnsupportedError as error:
+    assert "has no module 'pyparq'" in str(error), error
+ps.register(spark)
+for call in (
+    lambda: spark.read.format("pyparq").load(os.path.abspath("table")).count(),
+    lambda: spark.range(3).write.format("pyparq").mode("append").save(os.path.abspath("new")),
+):
+    try:
+        call()
+        raise SystemExit("there is no pyparq there")
+    except Exception as error:
+        assert "has no module 'pyparq'" in str(error) and "PYSPARK_PYTHON" in str(error), error
+print("all seen")
 """,
         table.parent,
         PYSPARK_PYTHON=str(python),

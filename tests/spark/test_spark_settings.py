@@ -171,9 +171,10 @@ def test_the_table_has_every_setting(usual: Any) -> None:
 
 
 def test_settings_that_are_ignored_change_nothing(usual: Any, ps: Any, frame: Any, tmp_path: Path) -> None:
+    from pyparq.spark.file_choice import CORRUPT, MISSING
     from pyparq.spark.options import OBEYED
 
-    assert {name for name, said in table().items() if said == "obeyed"} == set(OBEYED)
+    assert {name for name, said in table().items() if said == "obeyed"} == {*OBEYED, CORRUPT, MISSING}
     frame.write.parquet(str(tmp_path / "theirs"))
 
     def outcome(folder: str) -> Any:

@@ -54,7 +54,7 @@ def test_rows_are_inserted_into_a_view(session: Any, tmp_path: Path) -> None:
     session.range(1).selectExpr("9L id", "'z' name", "3 g").write.insertInto("sales", overwrite=True)
     assert [tuple(row) for row in session.read.parquet(str(place)).collect()] == [(9, "z", 3)]
     # A view reads the files that its first query has found.
-    with pytest.raises(Exception, match="No such file"):
+    with pytest.raises(Exception, match="is gone since this DataFrame was made"):
         rows(session, "sales")
 
 

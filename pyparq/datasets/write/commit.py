@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, Self
 
 from pyparq.datasets.data_files import is_hidden
-from pyparq.datasets.file_state import local_state
+from pyparq.datasets.file_state import RECORD, local_state
+from pyparq.datasets.kept_files import remove_expired
 from pyparq.datasets.staging import (
-    RECORD,
     OldFile,
     Record,
     Staging,
@@ -131,13 +131,15 @@ class Committer:
         fsync: bool = False,
         summaries: Summaries | None = None,
         sources: Sources | None = None,
+        keep_old: float = 0,
     ) -> list[str]:
         """Put the files into their places, and take away those that they replace, whose paths are returned.
 
         All of the new files become visible, or none (see the module's text). ``fsync``: flush the folders to disk, so
         that the commit is still there after a power cut. ``summaries`` is told the paths of the files that stay, and
         makes more files: no other write changes the folder meanwhile. ``sources``: the files to replace,
-        instead of the ones that the mode names.
+        instead of the ones that the mode names. ``keep_old``: the seconds for which replaced files stay for readers
+        that have listed them before.
 
         Raises :class:`TargetExistsError` where a file has a new one's name or, for mode ``"error"``, where the folder
         has been filled meanwhile, :class:`ChangedFileError` where one of the ``sources`` has changed.
@@ -155,7 +157,7 @@ class Committer:
             commit.carry_out(only_as_read=sources is not None, fsync=fsync)
             try:
                 with tidying(staging.target):
-                    commit.end()
+                    commit.end(keep_old)
             finally:
                 self._release()
         return [file.path for file in record.old if not is_hidden(os.path.basename(file.path))]
@@ -256,10 +258,12 @@ def recover_dataset(path: Any, *, storage_options: Mapping[str, Any] | None = No
 
 
 def complete_writes(path: Any) -> None:
-    """As :func:`recover_dataset`, for a job that is about to replace files of the folder ``path``, if it is local."""
+    """As :func:`recover_dataset`, for a job that is about to replace files of the folder ``path``, if it is local.
+    Replaced files go too whose time is over."""
     where = os.fsdecode(path)
     if not is_url(where) and os.path.isdir(local_path(where) or where):
         recover_dataset(local_path(where) or where)
+        remove_expired(os.path.realpath(local_path(where) or where))
 
 
 def _made_folders(target: str) -> tuple[str, ...]:

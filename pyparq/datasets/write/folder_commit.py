@@ -18,8 +18,9 @@ import os
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 
+from pyparq.datasets.file_state import RECORD
+from pyparq.datasets.kept_files import keep
 from pyparq.datasets.staging import (
-    RECORD,
     OldFile,
     Record,
     is_abandoned,
@@ -71,10 +72,13 @@ class FolderCommit:
         self._move(completing=True)
         self.end()
 
-    def end(self) -> None:
-        """Finish: all files are in place. The record is removed first, then everything that it needed."""
+    def end(self, keep_old: float = 0) -> None:
+        """Finish: all files are in place. The record is removed first, then everything that it needed. ``keep_old``:
+        the seconds for which the old files stay (:mod:`pyparq.datasets.kept_files`)."""
         os.unlink(os.path.join(self._folder, RECORD))
         reached("record removed")
+        if keep_old and self._record.old:
+            keep(self._folder, self._target, {file.path: file.name for file in self._record.old}, keep_old)
         remove_staging(self._folder)
         self._remove_emptied(file.path for file in self._record.old)
         reached("ended")

@@ -23,7 +23,8 @@ from functools import partial
 from typing import Any, Self
 
 from pyparq.datasets.data_files import SUMMARIES, is_hidden
-from pyparq.datasets.staging import PREFIX, SUFFIX, new_name
+from pyparq.datasets.file_state import PREFIX
+from pyparq.datasets.staging import SUFFIX, new_name
 from pyparq.datasets.unfinished_writes import MARKER, Marker, state_of
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.targets import FILLED, NOT_EMPTY, StagedFile, Summary, partition_of, tidying

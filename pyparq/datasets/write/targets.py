@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyparq.datasets.data_files import SUMMARIES, is_hidden
+from pyparq.datasets.file_state import PREFIX
 from pyparq.datasets.partitions import unescaped
-from pyparq.datasets.staging import PREFIX
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.errors import OptionError
 from pyparq.io.byte_ranges import Source

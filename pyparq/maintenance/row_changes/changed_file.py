@@ -248,7 +248,7 @@ class _Encoder:
             leaves = _in_order(leaves, plan)
         try:
             encoder.add_leaves(leaves[0].num_rows, leaves)
-            encoder.settle()
+            encoder.wait_until_stored()
         except BaseException:
             encoder.drop()
             raise

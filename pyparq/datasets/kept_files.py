@@ -1,0 +1,95 @@
+"""Replaced files that stay for a time, for readers that have listed the folder before a commit.
+
+A folder of files has no versions. Where a new reader must not see a file, the file cannot stay under its name. So a
+commit that keeps its old files moves them to ``_pyparq_replaced-<id>`` in the target, a name that readers pass over,
+and notes their paths and the time until which they stay in ``kept.json`` there. A reader of pyparq that finds a file
+gone looks for it there. Its listing, or its plan, tells whether it is the same file. Readers of other libraries do not
+look.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+
+from pyparq.datasets.file_state import PREFIX, RECORD, own_text
+
+KEPT = "_pyparq_replaced-"
+_LIST = "kept.json"
+MOST_LEVELS = 16
+"""Folders above a file that are looked at."""
+
+
+def keep(folder: str, target: str, files: Mapping[str, str], seconds: float) -> None:
+    """Keep the files that a commit has moved to the staging ``folder``: their paths, and their names there."""
+    old = os.path.join(folder, "old")
+    with open(os.path.join(old, _LIST), "w", encoding="ascii") as out:
+        json.dump({"until": time.time() + seconds, "files": dict(files)}, out)
+    os.rename(old, os.path.join(target, KEPT + secrets.token_hex(8)))
+
+
+def kept_file(path: str) -> str | None:
+    """Where a file is that a commit has taken from ``path``: kept, or moved aside by a commit that has not ended."""
+    folder = os.path.dirname(path)
+    for _ in range(MOST_LEVELS):
+        inner = os.path.relpath(path, folder)
+        with suppress(OSError):
+            for place in _folders(folder, KEPT):
+                name = _files(place).get(inner)
+                if name is not None and os.path.basename(name) == name:
+                    return os.path.join(place, name)
+            for staging in _folders(folder, PREFIX):
+                place = os.path.join(staging, "old", _aside(staging).get(inner, ""))
+                if os.path.isfile(place):
+                    return place
+        above = os.path.dirname(folder)
+        if above == folder:
+            break
+        folder = above
+    return None
+
+
+def _aside(staging: str) -> dict[str, str]:
+    """The files that the commit of a staging folder moves aside. Its record is read as a hint alone."""
+    found = _stated(os.path.join(staging, RECORD)).get("old")
+    pairs = (entry[:2] for entry in found if isinstance(entry, list)) if isinstance(found, list) else ()
+    named = {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and all(isinstance(part, str) for part in pair)}
+    return {path: name for path, name in named.items() if os.path.basename(name) == name}
+
+
+def remove_expired(target: str) -> None:
+    """Remove the kept files whose time is over. What cannot be removed stays."""
+    with suppress(OSError):
+        for place in _folders(target, KEPT):
+            if _until(place) < time.time():
+                shutil.rmtree(place, ignore_errors=True)
+
+
+def _folders(folder: str, prefix: str) -> list[str]:
+    with os.scandir(folder) as entries:
+        return [e.path for e in entries if e.name.startswith(prefix) and e.is_dir(follow_symlinks=False)]
+
+
+def _stated(path: str) -> dict[str, object]:
+    """What a file of JSON says. A folder that comes from elsewhere may hold anything."""
+    try:
+        found = json.loads(own_text(path))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _files(place: str) -> dict[str, str]:
+    found = _stated(os.path.join(place, _LIST)).get("files")
+    return {k: v for k, v in found.items() if isinstance(v, str)} if isinstance(found, dict) else {}
+
+
+def _until(place: str) -> float:
+    """0 where the list is damaged: nobody can use the files."""
+    found = _stated(os.path.join(place, _LIST)).get("until")
+    return float(found) if isinstance(found, (int, float)) else 0.0
