@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -90,9 +90,12 @@ class ReadAsSpark(NamedTuple):
     """The options that are not Spark's."""
 
 
-def as_spark(options: Mapping[str, Any], on_error: str | None, zone: str | None, settings: Mapping[str, str]) -> Any:
+Setting = Callable[[str, str], Any]
+
+
+def as_spark(options: Mapping[str, Any], on_error: str | None, zone: str | None, setting: Setting) -> Any:
     """Take Spark's options out of the options of a read (:class:`ReadAsSpark`). ``zone``: of moments that have none.
-    ``settings``: of the session, as far as they are set.
+    ``setting``: the value of one of the session's, or a default.
 
     Raises :class:`OptionError` for values that mean nothing, and for options that have no equal here.
     """
@@ -107,22 +110,22 @@ def as_spark(options: Mapping[str, Any], on_error: str | None, zone: str | None,
         raise OptionError(f"pathGlobFilter must be a pattern for the names of files, such as '*.parquet', not {glob!r}")
     return ReadAsSpark(
         FileChoice(glob, recursive is False, after, before),
-        _on_error(on_error, flags, settings),
+        _on_error(on_error, flags, setting),
         recursive is not True,
         {name: value for name, value in options.items() if name.lower() not in SPELLED},
     )
 
 
-def _on_error(given: str | None, flags: Mapping[str, bool], settings: Mapping[str, str]) -> str:
+def _on_error(given: str | None, flags: Mapping[str, bool], setting: Setting) -> str:
     """What the read does with files that cannot be read."""
     names = [name for name in ("ignorecorruptfiles", "ignoremissingfiles") if name in flags]
     if given is not None:
         if names:
             raise OptionError("ignoreCorruptFiles and ignoreMissingFiles are names of Spark's for on_error: give one")
         return given
-    if flags.get("ignorecorruptfiles", settings.get(CORRUPT, "").lower() == "true"):
+    if flags.get("ignorecorruptfiles", str(setting(CORRUPT, "")).lower() == "true"):
         return "skip"
-    missing = flags.get("ignoremissingfiles", settings.get(MISSING, "").lower() == "true")
+    missing = flags.get("ignoremissingfiles", str(setting(MISSING, "")).lower() == "true")
     return "skip_missing" if missing else "raise"
 
 

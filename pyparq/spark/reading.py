@@ -226,7 +226,7 @@ def question_of(
     if not isinstance(small, int) or small < 0:
         raise OptionError(f"small must be a number of bytes, at least 0, not {small!r}")
     zone = time_zone(spark)
-    own = as_spark(options, on_error, zone, spark.conf.getAll)
+    own = as_spark(options, on_error, zone, spark.conf.get)
     options = own.others if own.partitioned else {"partitioning": None, **own.others}
     if skipped_to is not None and own.on_error == "raise":
         raise OptionError('skipped_to needs on_error="skip": otherwise no file is left out')
