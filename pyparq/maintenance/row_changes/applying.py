@@ -36,6 +36,7 @@ from pyparq.maintenance.row_changes.copied_groups import NoSink
 from pyparq.maintenance.row_changes.file_change import FileChange, FindChanges, index_help, written
 from pyparq.maintenance.row_changes.report import ChangedFileReport, ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans, options_like
+from pyparq.maintenance.row_changes.table_place import TablePlace
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData
@@ -50,6 +51,10 @@ class ApplyOptions:
     force: bool = False
     fsync: bool = False
     progress: Callable[[int, int], Any] | None = None
+    table: Any = None
+    """The table of Delta Lake or Iceberg that gets the changes."""
+    operation: str = ""
+    """What the log of a table calls the changes."""
 
 
 class Additions(Protocol):
@@ -86,8 +91,9 @@ def apply(
     """Change the rows of a dataset for which ``filters`` is true, as ``find`` says, and then add ``more`` rows."""
     began = time.perf_counter()
     files = files_of(dataset)
-    check_streams(files.found.streams, options.force)
-    _check_folders(files, options.force)
+    if files.table is None:
+        check_streams(files.found.streams, options.force)
+        _check_folders(files, options.force)
     matching = MatchingFiles(dataset.scan([], filters))
     candidates = matching.candidates()
     asked = index_help(matching.reports)
@@ -121,6 +127,12 @@ def _check_folders(files: DatasetFiles, force: bool) -> None:
 def _place(
     files: DatasetFiles, matching: MatchingFiles, find: FindChanges, options: ApplyOptions, more: Additions | None
 ) -> _Place:
+    if files.table is not None:
+        if options.table is None or more is not None:
+            raise UnsupportedError(
+                f"rows of a dataset of {files.table.kind} cannot be changed so: give the table itself"
+            )
+        return TablePlace(options.table, files, find, options.operation, options)
     if options.dry_run:
         return _DryRun(files, find, options, more)
     folder = local_folder(files)
