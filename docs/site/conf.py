@@ -48,7 +48,7 @@ PLACES = {
         "selective-reads", "Writing for them <writing>", "filters", "tables", "Many files <datasets>",
         "Delta Lake and Iceberg <delta-and-iceberg>", "Writing folders <writing-datasets>",
         "Looking up keys <lookup>", "Catalogs of keys <catalog>", "Adding indexes <add-indexes>",
-        "Joining, rewriting <rewriting>", "verify", "URLs and stores <urls>", "encryption", "pictures",
+        "Joining, rewriting <rewriting>", "Deleting, updating <deleting>", "verify", "URLs and stores <urls>", "encryption", "pictures",
         "Other tools <tools>", "spark", "Spark platforms <spark-platforms>",
     ],
     "Coming from another library": ["Calls side by side <coming-from>", "pyarrow: one import <pyarrow>"],

@@ -115,6 +115,7 @@ FILES = {
     "api": (_flights, _flight_folder, _events),
     "command-line": (_flights, _event_folder, _logs),
     "datasets": (_sales,),
+    "deleting": (_event_folder, _events),
     "catalog": (_event_folder,),
     "lookup": (_event_folder,),
     "rewriting": (_logs, _log_folder, _flight_folder, _plain),

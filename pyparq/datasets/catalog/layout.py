@@ -16,6 +16,7 @@ import json
 import os
 import posixpath
 import secrets
+import shutil
 import time
 import zlib
 from collections import OrderedDict
@@ -343,6 +344,13 @@ class Place:
     @property
     def is_local(self) -> bool:
         return self.fs is None
+
+    def remove_folder(self) -> None:
+        """Remove the catalog with all that is in its folder. Readers ask the files then."""
+        if self.is_local:
+            shutil.rmtree(self._folder)
+        else:
+            Changes(self.fs, self._options).remove_folder(self._folder, self.name)
 
     def _path(self, name: str) -> str:
         return posixpath.join(self._folder, name)

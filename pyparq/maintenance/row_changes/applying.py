@@ -7,14 +7,13 @@ by one: a file that was named, files of a list or a pattern, and objects in a st
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pyparq.arrow.table import Table
-from pyparq.datasets.catalog.layout import FOLDER
+from pyparq.datasets.catalog.layout import FOLDER, Place
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.files import DatasetFiles
@@ -258,9 +257,9 @@ class _Folder:
             return []
         self._target.sources = Sources.of(self._old)
         stale = [path for path in self._companions() if os.path.lexists(os.path.join(self._folder, path))]
+        notes = _remove_catalogs(self._files, self._old)  # first: after a crash between the two, nobody would
         self._target.commit(self._new, self._options.fsync, None)
-        notes = [f"removed {path}, which described the old files" for path in stale]
-        return [*notes, *remove_catalog(self._folder)]
+        return [*(f"removed {path}, which described the old files" for path in stale), *notes]
 
     def _companions(self) -> list[str]:
         return companions(self._folder, [os.path.join(*f.folders, os.path.basename(f.name)) for f in self._old])
@@ -282,13 +281,25 @@ def _of_columns(options: dict[str, Any], schema: Schema) -> dict[str, Any]:
     return {**{name: kept(value) for name, value in options.items() if name != "sort_by"}, "sort_by": sort}
 
 
-def remove_catalog(folder: str) -> list[str]:
-    """Remove the catalog of a local folder, which has hashes and bounds of the old rows. Returns a note about it."""
-    place = os.path.join(folder, FOLDER)
-    if not os.path.isdir(place):
-        return []
-    shutil.rmtree(place)
-    return [f"removed {place}, which had hashes of the old rows: make it anew with pyparq.index_dataset"]
+def _remove_catalogs(files: DatasetFiles, changed: Sequence[DataFile]) -> list[str]:
+    """Remove the catalogs of folders, which have hashes and bounds of rows that go. Returns notes about it."""
+    places = list[Place]()
+    if files.found.catalog is not None:
+        places.append(Place(files.found.catalog.where, files.found.storage_options, files.found.catalog.fs))
+    for path in (local_file(file.where) for file in changed):
+        folder = "" if path is None else os.path.dirname(os.path.abspath(path))
+        while folder and not os.path.isdir(os.path.join(folder, FOLDER)) and "=" in os.path.basename(folder):
+            folder = os.path.dirname(folder)
+        if folder and os.path.isdir(os.path.join(folder, FOLDER)):
+            places.append(Place(folder))
+    notes = []
+    for place in {place.name: place for place in places}.values():
+        place.remove_folder()
+        notes.append(
+            f"removed the catalog of {place.name}, which had hashes of the old rows: make it anew with "
+            "pyparq.index_dataset"
+        )
+    return notes
 
 
 class _OneByOne:
@@ -305,6 +316,7 @@ class _OneByOne:
         self._options = options
         self._more = more
         self._asked = False
+        self._changed: list[DataFile] = []
         self._known = dict[str, Any]()
 
     def change(self, file_scan: FileScan) -> ChangedFileReport | None:
@@ -333,6 +345,8 @@ class _OneByOne:
             self._known,
         )  # fmt: skip
         outcome = run(job, prepare)
+        if outcome.written:
+            self._changed.append(file)
         return seen[-1].report(file.name, outcome.notes) if outcome.written else None
 
     def finish(self) -> list[ChangedFileReport]:
@@ -340,7 +354,7 @@ class _OneByOne:
         return [] if report is None else [report]
 
     def commit(self) -> list[str]:
-        return []
+        return _remove_catalogs(self._files, self._changed) if self._changed else []
 
     def abort(self) -> None:
         return None
