@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from typing import Any
 
+from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import LeafType
 from pyparq.read.file import ParquetFile
+from pyparq.read.footers.metadata import FileMetaData
 
 _EXACT = Context(prec=100)
 
@@ -54,13 +56,17 @@ class NewFile:
 def facts_of(path: str, storage_options: Mapping[str, Any] | None, decryption: Any) -> FileFacts:
     """The facts of the file at a path or URL."""
     with ParquetFile(path, storage_options=storage_options, decryption=decryption) as file:
-        metadata, leaves = file.metadata, file.schema.leaves
-        groups = [metadata.row_group(k).columns for k in range(metadata.num_row_groups)]
-        columns = (
-            _column([group[k] for group in groups], leaf.path, leaf.element.field_id, leaf.max_rep > 0)
-            for k, leaf in enumerate(leaves)
-        )
-        return FileFacts(metadata.num_rows, tuple(columns))
+        return facts_in(file.metadata, file.schema)
+
+
+def facts_in(metadata: FileMetaData, tree: SchemaTree) -> FileFacts:
+    """The facts of an open file."""
+    groups = [metadata.row_group(k).columns for k in range(metadata.num_row_groups)]
+    columns = (
+        _column([group[k] for group in groups], leaf.path, leaf.element.field_id, leaf.max_rep > 0)
+        for k, leaf in enumerate(tree.leaves)
+    )
+    return FileFacts(metadata.num_rows, tuple(columns))
 
 
 def _column(chunks: list[Any], path: tuple[str, ...], field_id: int | None, repeats: bool) -> ColumnFacts:

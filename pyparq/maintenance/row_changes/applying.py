@@ -257,7 +257,7 @@ class _Folder:
             return []
         self._target.sources = Sources.of(self._old)
         stale = [path for path in self._companions() if os.path.lexists(os.path.join(self._folder, path))]
-        notes = _remove_catalogs(self._files, self._old)  # first: after a crash between the two, nobody would
+        notes = remove_catalogs(self._files, self._old)  # first: after a crash between the two, nobody would
         self._target.commit(self._new, self._options.fsync, None)
         return [*(f"removed {path}, which described the old files" for path in stale), *notes]
 
@@ -281,7 +281,7 @@ def _of_columns(options: dict[str, Any], schema: Schema) -> dict[str, Any]:
     return {**{name: kept(value) for name, value in options.items() if name != "sort_by"}, "sort_by": sort}
 
 
-def _remove_catalogs(files: DatasetFiles, changed: Sequence[DataFile]) -> list[str]:
+def remove_catalogs(files: DatasetFiles, changed: Sequence[DataFile]) -> list[str]:
     """Remove the catalogs of folders, which have hashes and bounds of rows that go. Returns notes about it."""
     places = list[Place]()
     if files.found.catalog is not None:
@@ -354,7 +354,7 @@ class _OneByOne:
         return [] if report is None else [report]
 
     def commit(self) -> list[str]:
-        return _remove_catalogs(self._files, self._changed) if self._changed else []
+        return remove_catalogs(self._files, self._changed) if self._changed else []
 
     def abort(self) -> None:
         return None
