@@ -14,7 +14,7 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.errors import ChangedFileError, ColumnNotFoundError, DataError, OptionError
+from pyparq.errors import ChangedFileError, ColumnNotFoundError, DataError, OptionError, UnsupportedError
 from pyparq.spark import row_changing
 
 pytest_plugins = ("spark_session",)
@@ -27,8 +27,8 @@ ROWS = 4_000
 def lake(usual: Any, tmp_path: Path) -> Path:
     """As Spark writes it: partitions of two files each, timestamps as INT96."""
     df = usual.range(ROWS).selectExpr(
-        "id", "if(id < 0, null, concat('user ', id)) as name", "timestamp'2024-03-09 12:00:00' + make_interval(0,0,0,0,0,id) as t",
-        "id * 2 as v", "id % 2 as g",
+        "id", "if(id < 0, null, concat('user ', id)) as name",
+        "timestamp'2024-03-09 12:00:00' + make_interval(0,0,0,0,0,id) as t", "id * 2 as v", "id % 2 as g",
     )  # fmt: skip
     df.repartition(2, "id").write.partitionBy("g").parquet(str(tmp_path / "lake"))
     return tmp_path / "lake"
@@ -139,6 +139,32 @@ def test_a_file_that_another_program_changes(usual: Any, ps: Any, lake: Path, mo
     assert {name for name in after if after[name] != before[name]} == {str(path.relative_to(lake))}
     assert len(of_spark(usual, lake)) == ROWS
     assert not list(lake.rglob("_pyparq*"))
+
+
+def test_defaults_are_not_passed_over(usual: Any, ps: Any, tmp_path: Path) -> None:
+    """Spark gives the DEFAULT of a column for files that are older than it, and the filter would see a null."""
+    usual.sql(f"create table with_default (id int) using parquet location '{tmp_path}/t'")
+    try:
+        usual.sql("insert into with_default values (1)")
+        usual.sql("alter table with_default add column c int default 42")
+        usual.sql("insert into with_default values (2, 7)")
+        with pytest.raises(UnsupportedError, match="DEFAULT"):
+            ps.delete(usual, tmp_path / "t", "c = 42")
+        with pytest.raises(UnsupportedError, match="DEFAULT"):
+            ps.update(usual, tmp_path / "t", "id = 1", {"c": 3})
+        assert ps.delete(usual, tmp_path / "t", "id = 2").collect()[0].rows_deleted == 1
+        usual.catalog.refreshTable("with_default")
+        assert [tuple(row) for row in usual.table("with_default").collect()] == [(1, 42)]
+    finally:
+        usual.sql("drop table with_default")
+
+
+def test_the_catalog_goes(usual: Any, ps: Any, lake: Path) -> None:
+    pyparq.index_dataset(lake, ["id"])
+    assert ps.delete(usual, lake, "id = 77").collect()[0].rows_deleted == 1
+    assert not list(lake.glob("_pyparq*"))
+    assert pyparq.dataset(lake).lookup("id", 77).num_rows == 0
+    assert pyparq.dataset(lake).lookup("id", 78).num_rows == 1
 
 
 def test_what_is_refused(usual: Any, ps: Any, lake: Path) -> None:
