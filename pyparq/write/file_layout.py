@@ -81,14 +81,11 @@ class FileLayout:
         self._plan = plan
         self._encryption = encryption
         self._groups: list[StoredGroup] = []
+        self.num_rows = 0
 
     @property
     def num_row_groups(self) -> int:
         return len(self._groups)
-
-    @property
-    def num_rows(self) -> int:
-        return sum(group.num_rows for group in self._groups)
 
     def start(self) -> None:
         self.sink.write([self._encryption.magic])
@@ -96,7 +93,7 @@ class FileLayout:
     def add_row_group(self, chunks: Iterable[StoredChunks], num_rows: int, plan: WritePlan) -> None:
         """Store the chunks in column order, as they are made. ``plan``: of this row group; those of one file differ in
         nothing but options."""
-        start = self.sink.position
+        start, ordinal = self.sink.position, len(self._groups)
         group = tt.RowGroup(columns=[], total_byte_size=0, num_rows=num_rows, file_offset=start)
         kept = list[StoredChunks]()
         for some in chunks:
@@ -109,8 +106,8 @@ class FileLayout:
                 some.seal_offset_indexes(self._encryption)
             kept.append(some)
         group.total_compressed_size = self.sink.position - start
-        if self.num_row_groups <= MAX_ORDINAL:  # an i16 in parquet.thrift: later row groups have none
-            group.ordinal = self.num_row_groups
+        if ordinal <= MAX_ORDINAL:  # an i16 in parquet.thrift: later row groups have none
+            group.ordinal = ordinal
         if plan.sort is not None:
             group.sorting_columns = [_sorting_column(node.column, key) for node, key in plan.sort.keys]
         self.add_stored(_EncodedGroup(group, kept, plan, self._encryption), plan.options.bloom_filter_layout)
@@ -118,6 +115,7 @@ class FileLayout:
     def add_stored(self, group: StoredGroup, bloom_filter_layout: str) -> None:
         """Add a row group whose column chunks are in the sink."""
         self._groups.append(group)
+        self.num_rows += group.num_rows
         if bloom_filter_layout == "row_group":
             group.store_filters(self.sink)
 

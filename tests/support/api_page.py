@@ -72,8 +72,8 @@ TAKES = {"read_table": "ReadOptions", "dataset": "ReadOptions", "read_schema": "
 GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", "ScanPlan", "Explanation",
          "FileMap", "FileMetaData", "Expression", "Table", "Batch", "ChunkedArray", "WriteReport", "WrittenFile",
          "VerificationReport", "Finding",
-         "CatalogReport", "IndexReport", "IndexedFile", "IndexedColumn", "MergeReport", "ChangeReport", "ChangedFileReport",
-         "IndexHelp"}  # fmt: skip
+         "CatalogReport", "IndexReport", "IndexedFile", "IndexedColumn", "MergeReport", "ChangeReport",
+         "ChangedFileReport", "IndexHelp"}  # fmt: skip
 """Classes whose objects come from calls. Their constructors are not part of the API."""
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "option_values",
            "SortKey": "option_values", "Limits": "limits"}  # fmt: skip

@@ -153,7 +153,7 @@ class _DryRun:
 
     def __init__(self, files: DatasetFiles, find: FindChanges, options: ApplyOptions, more: Additions | None) -> None:
         self._files = files
-        self._find = find
+        self._changes_of = find
         self._keep_empty = options.keep_empty
         self._more = more
         self._adds_to_file = more is not None and files.found.is_one_file
@@ -166,7 +166,7 @@ class _DryRun:
     def _change(self, scan: Scan) -> ChangedFileReport | None:
         with located(file=scan.file.name):
             more = self._more.leaves if self._more is not None and self._adds_to_file else None
-            change = FileChange(scan, self._find, self._keep_empty, more)
+            change = FileChange(scan, self._changes_of, self._keep_empty, more)
             if not change.changes:
                 return None
             if not change.removes:
@@ -199,7 +199,7 @@ class _Folder:
         self._folder = folder
         self._more = more
         self._files = files
-        self._find = find
+        self._changes_of = find
         self._options = options
         self._target: LocalTarget | None = None
         self._old: list[DataFile] = []
@@ -208,7 +208,7 @@ class _Folder:
     def change(self, file_scan: FileScan) -> ChangedFileReport | None:
         scan, (number,) = file_scan.scan, file_scan.numbers
         with located(file=scan.file.name):
-            change = FileChange(scan, self._find, self._options.keep_empty)
+            change = FileChange(scan, self._changes_of, self._options.keep_empty)
             if not change.changes:
                 return None
             target = self._begun()
@@ -312,7 +312,7 @@ class _OneByOne:
         """``more``: for a single file."""
         self._files = files
         self._matching = matching
-        self._find = find
+        self._changes_of = find
         self._options = options
         self._more = more
         self._asked = False
@@ -335,7 +335,7 @@ class _OneByOne:
                 scan = scan or Scan(opened, [], row_groups=[])
             if scan is None:
                 return None
-            seen.append(FileChange(scan, self._find, self._options.keep_empty, more))
+            seen.append(FileChange(scan, self._changes_of, self._options.keep_empty, more))
             if not seen[-1].changes:
                 return None
             return Removal() if seen[-1].removes else seen[-1].writer

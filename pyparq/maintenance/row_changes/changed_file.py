@@ -92,6 +92,11 @@ class ChangedFile:
         gone = sum(change.gone.count for change in self._changes.values() if change.gone is not None)
         return rows - gone + sum(leaves[0].num_rows for leaves in self._added)
 
+    @property
+    def bytes_read(self) -> int:
+        """Bytes that were fetched of row groups that are made anew."""
+        return self._rows.bytes_read
+
     def _why_anew(self) -> str:
         if self._encryption.encrypts:
             return "encryption binds each row group to its number and its file"

@@ -66,7 +66,7 @@ class FileChange:
         gone = sum(change.gone.count for change in self._changes.values() if change.gone is not None)
         changed = sum(len(change.changed) for change in self._changes.values() if change.changed is not None)
         added = sum(leaves[0].num_rows for leaves in self._added)
-        read = file.fetcher.counts.bytes + file.open_counts.bytes
+        read = file.fetcher.counts.bytes + file.open_counts.bytes + self.writer.bytes_read
         return ChangedFileReport(
             name, gone, changed, added, counts.rows_left, counts.copied, counts.made,
             file.num_row_groups if removed else counts.dropped, read, counts.bytes_copied, counts.bytes_written,

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexHelp:
-    """What one kind of index ruled out, in one file or in several that were asked together."""
+    """What one kind of index ruled out, in one file or in several that were asked together.
+
+    Example::
+
+        report = pyparq.delete("events.parquet", pyparq.col("id") == 7, dry_run=True)
+        for help in (help for file in report.files for help in file.indexes):
+            print(help.index, help.row_groups_before, help.row_groups_after)
+    """
 
     index: str
     """``"statistics"``, ``"bloom_filter"`` and so on, as in ``explain()``."""
@@ -28,7 +35,14 @@ class IndexHelp:
 
 @dataclass(frozen=True, slots=True)
 class ChangedFileReport:
-    """What was done to one file. Sizes are in bytes."""
+    """What was done to one file. Sizes are in bytes.
+
+    Example::
+
+        report = pyparq.delete("events.parquet", pyparq.col("id") == 7, dry_run=True)
+        for file in report.files:
+            print(file.file, file.rows_deleted, file.row_groups_copied)
+    """
 
     file: str
     rows_deleted: int = 0

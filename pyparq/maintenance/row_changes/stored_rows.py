@@ -41,6 +41,11 @@ class StoredRows:
         self._tree = tree
         self._reader = ColumnReader(self._file)
 
+    @property
+    def bytes_read(self) -> int:
+        """Bytes that were fetched for the rows."""
+        return self._file.fetcher.counts.bytes
+
     def leaves(self, row_group: int, rows: Rows) -> list[LeafData]:
         """All leaves of a row group at these rows, in column order."""
         whole = RowRanges.all(self._file.num_rows_of(row_group))

@@ -42,7 +42,7 @@ class TablePlace:
             check_iceberg(table)
         self._table = table
         self._files = files
-        self._find = find
+        self._find_changes = find
         self._operation = operation
         self._options = options
         self._store = files.found.storage_options  # the table's own, where none are given
@@ -54,7 +54,7 @@ class TablePlace:
         file, table = self._files.found.files[number], self._files.table
         assert table is not None
         with located(file=file.name):
-            change = FileChange(scan, self._find, self._options.keep_empty)
+            change = FileChange(scan, self._find_changes, self._options.keep_empty)
             if not change.changes:
                 return None
             if self._files.has_deleted(number):

@@ -1,19 +1,45 @@
-"""``update``: rows of files that exist get other values in some columns."""
+"""``update``: rows of files that exist get other values in some columns: constants, nulls, or expressions of the row.
+
+A column keeps its type. A value that the type cannot hold exactly is refused. In columns of floats, numbers become the
+nearest float.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from pyparq.errors import OptionError
+import numpy as np
+
+from pyparq.arrow.column import Column
+from pyparq.arrow.ingest import ingest
+from pyparq.errors import OptionError, UnsupportedError, located
+from pyparq.filters.bind import computed_value
+from pyparq.filters.computed import BINARY, BOOL, NUMBER, TEXT, BoundValue, Texts, Vector
+from pyparq.filters.exact_numbers import Exact
+from pyparq.filters.expression import Expression, Value
+from pyparq.format.nesting import shape_of
+from pyparq.format.order import FLOAT_KINDS
+from pyparq.format.schema_node import Node
+from pyparq.format.schema_tree import SchemaTree
+from pyparq.format.types import Field, Schema
+from pyparq.index.row_mask import Rows
+from pyparq.index.row_ranges import RowRanges
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.row_changes.applying import ApplyOptions, apply
 from pyparq.maintenance.row_changes.changed_file import GroupChange
 from pyparq.maintenance.row_changes.delete import opened, rows_asked_for
-from pyparq.maintenance.row_changes.new_values import NewValues
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
+from pyparq.maintenance.row_changes.stored_rows import picked
+from pyparq.read.column_reads import ColumnReader
+from pyparq.read.column_reads import Wanted as WantedRows
+from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.candidates import Selection
 from pyparq.read.scan import Scan
+from pyparq.write.shred import LeafData, concat_leaf_data, shred_column
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
@@ -81,3 +107,119 @@ def rows_change(scan: Scan, values: Mapping[Any, Any]) -> dict[int, GroupChange]
             new = NewValues(scan.file, RowGroupPlans(scan.file).tree, values)
         found[row_group] = GroupChange(None, rows.rows(), new.leaves(row_group, rows))
     return found
+
+
+class NewValues:
+    """The new values of some columns, for the rows of one file."""
+
+    def __init__(self, file: OpenFile, tree: SchemaTree, values: Mapping[Any, Any]) -> None:
+        """``tree``: that of the file's stored schema.
+
+        Raises :class:`ColumnNotFoundError`, :class:`FilterError` and :class:`OptionError` for values that do not fit
+        their columns.
+        """
+        self._file = file
+        self._reader = ColumnReader(file)
+        self._constants: dict[int, list[LeafData]] = {}
+        """By top-level column: the leaves of one row."""
+        self._computed: list[tuple[Node, Field, BoundValue]] = []
+        for name, value in values.items():
+            node = _top(tree, name)
+            place = tree.root.children.index(node)
+            field = file.fields.schema.fields[place]
+            with located(file=file.name, column=node.dotted):
+                self._add(node, place, field, value)
+
+    def _add(self, node: Node, place: int, field: Field, value: Any) -> None:
+        hybrid = any(leaf.type.hybrid for leaf in self._file.tree.root.children[place].leaves())
+        if hybrid and value is not None:
+            raise UnsupportedError("the file has days of the old calendar: only null can be put there")
+        if isinstance(value, Value):
+            bound = computed_value(value, self._file.tree, self._file.fields.shown)
+            if bound.family not in (NUMBER, TEXT, BINARY, BOOL):
+                raise OptionError(f"{value!r} cannot be stored: only numbers and strings can be computed")
+            self._computed.append((node, field, bound))
+        elif isinstance(value, Expression):
+            raise OptionError(f"{value!r} is a condition, and not a value")
+        else:
+            self._constants[place] = _leaves(node, field, [value])
+
+    def leaves(self, row_group: int, rows: Rows) -> dict[int, LeafData]:
+        """The new values of these rows, by leaf column."""
+        found: dict[int, LeafData] = {}
+        zeros = np.zeros(rows.count, np.int64)
+        for leaves in self._constants.values():
+            found |= {leaf.node.column: leaf for leaf in picked(leaves, zeros)}
+        columns = self._columns(row_group, rows)
+        for node, field, bound in self._computed:
+            with located(file=self._file.name, row_group=row_group, column=node.dotted):
+                vector = bound.of_rows(columns)
+                values = _python_values(vector, bound.family, node, rows.count)
+                found |= {leaf.node.column: leaf for leaf in _leaves(node, field, values)}
+        return found
+
+    def _columns(self, row_group: int, rows: Rows) -> dict[int, Column]:
+        """The columns that are computed with."""
+        nodes = {leaf.node.column: leaf.node for _, _, bound in self._computed for leaf in bound.leaves()}
+        if not nodes:
+            return {}
+        whole = RowRanges.all(self._file.num_rows_of(row_group))
+        selection = Selection(row_group, whole, whole)
+        self._reader.account.restart()
+        decoded = self._reader.read([WantedRows.at(selection, node, rows) for node in nodes.values()])
+        return {leaf.node.column: leaf.column for leaf in decoded}
+
+
+def _top(tree: SchemaTree, name: Any) -> Node:
+    node = tree.find(name)
+    if node.parent is not tree.root:
+        raise OptionError("only whole columns get other values, and this one is part of another", column=node.dotted)
+    return node
+
+
+def _leaves(node: Node, field: Field, values: Sequence[Any]) -> list[LeafData]:
+    """The leaves of a column with these Python values."""
+    _, batches = ingest({field.name: list(values)}, Schema((field,)))
+    shape = shape_of(node)
+    parts = [shred_column(batch.columns[0], shape, batch.num_rows) for batch in batches if batch.num_rows]
+    return [concat_leaf_data(same) for same in zip(*parts, strict=True)]
+
+
+def _python_values(vector: Vector, family: str, node: Node, count: int) -> list[Any]:
+    """The values of a vector, as the column's type takes them."""
+    valid = np.ones(count, bool) if vector.valid is None else np.broadcast_to(vector.valid, (count,))
+    data = vector.data
+    if isinstance(data, Texts):
+        words = np.broadcast_to(data.objects(), (count,))
+        values: list[Any] = [word.decode() if family == TEXT else word for word in words.tolist()]
+    elif isinstance(data, Exact):
+        nums, dens = (np.broadcast_to(part, (count,)).tolist() for part in (data.num, data.den))
+        make = _number_maker(node)
+        values = [make(num, den) if ok else None for num, den, ok in zip(nums, dens, valid.tolist(), strict=True)]
+    else:
+        values = np.broadcast_to(data, (count,)).tolist()
+    return [value if ok else None for value, ok in zip(values, valid.tolist(), strict=True)]
+
+
+def _number_maker(node: Node) -> Any:
+    if node.type.kind in FLOAT_KINDS:
+        return lambda num, den: num / den
+    if node.type.kind == "decimal":
+        scale = node.type.scale
+        return lambda num, den: _decimal(Fraction(num, den), scale)
+    return _integer
+
+
+def _integer(num: int, den: int) -> Any:
+    whole, rest = divmod(num, den)
+    if rest:
+        raise OptionError(f"{Fraction(num, den)} is no whole number, and the column holds only these")
+    return whole
+
+
+def _decimal(value: Fraction, scale: int) -> Decimal:
+    digits = value * 10**scale
+    if digits.denominator != 1:
+        raise OptionError(f"{value} has more than {scale} digits behind the point")
+    sign, number = int(digits < 0), abs(digits.numerator)
+    return Decimal((sign, tuple(map(int, str(number))), -scale))
