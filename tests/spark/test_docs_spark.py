@@ -167,7 +167,7 @@ SHOWN: list[tuple[str, str]] = [
     ("**A file of which no row is left**", "test_a_file_without_rows_goes"),
     ("**Columns with a DEFAULT** that", "test_defaults_are_not_passed_over"),
     ("**The catalog** of the folder goes", "test_the_catalog_goes"),
-    ("**Tables of Delta Lake and Iceberg** are refused here", "test_what_is_refused"),
+    ("**Folders of Delta Lake and Iceberg** are", "test_what_is_refused"),
     ("`explain` shows what it does", "test_a_z_order_lets_each_column_skip"),
     ("Each batch is one commit", "test_a_query_that_is_stopped_and_started_again"),
     ("Spark repeats a batch", "test_a_batch_that_spark_repeats_is_not_written_again test_committing_twice"),

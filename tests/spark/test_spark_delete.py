@@ -70,6 +70,10 @@ def test_a_file_without_rows_goes(usual: Any, ps: Any, lake: Path) -> None:
     report = ps.delete(usual, lake, col("g") == 0).collect()
     assert all(row.removed for row in report)
     assert not list((lake / "g=0").glob("*.parquet"))
+    files = len(list((lake / "g=1").glob("*.parquet")))
+    kept = ps.delete(usual, lake / "g=1", "id < 3000 and v > 0", keep_empty=True).collect()
+    assert [row.removed for row in kept] == [False] * files
+    before = [row for row in before if row.id >= 3000]
     assert [(r.id, r.t) for r in of_spark(usual, lake)] == [(r.id, r.t) for r in before if r.id % 2]
 
 
