@@ -14,6 +14,7 @@ DOOR = (
     "file_columns",
     "files",
     "footers",
+    "iceberg",
     "joint_keys",
     "partitions",
     "patterns",

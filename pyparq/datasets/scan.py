@@ -224,6 +224,10 @@ class MatchingFiles:
         """What asking files together has ruled out."""
         return self._scan._reads.pruned(execute=False).reports
 
+    def open(self, number: int) -> OpenFile | None:
+        """File ``number`` with its footer. ``None`` for a file that is left out."""
+        return self._scan._dataset.open(number)
+
     def ask(self, number: int, file: OpenFile) -> Scan | None:
         """The same question to ``file``, which has the place of a file of the dataset. ``None``: no row can match."""
         query = self._scan._query

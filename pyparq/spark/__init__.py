@@ -15,10 +15,23 @@ from pyparq.spark.compacting import compact  # noqa: E402
 from pyparq.spark.file_jobs import add_indexes, verify  # noqa: E402
 from pyparq.spark.reading import count, read  # noqa: E402
 from pyparq.spark.rewriting import rewrite  # noqa: E402
+from pyparq.spark.row_changing import delete, update  # noqa: E402
 from pyparq.spark.source import register  # noqa: E402
 from pyparq.spark.writing import write  # noqa: E402
 
-__all__ = ["add_indexes", "compact", "count", "index_dataset", "read", "register", "rewrite", "verify", "write"]
+__all__ = [
+    "add_indexes",
+    "compact",
+    "count",
+    "delete",
+    "index_dataset",
+    "read",
+    "register",
+    "rewrite",
+    "update",
+    "verify",
+    "write",
+]
 
 DOOR = ("session",)
 """Modules of this package that other packages may use."""

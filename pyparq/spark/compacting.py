@@ -357,7 +357,7 @@ SAMPLE_ROWS = 1 << 14
 """Rows that one task takes into the sample."""
 SORT_BYTES = 1 << 30
 """Memory of one task for sorting: more rows wait in temporary files."""
-_OF_PIECES = {"compression": "snappy", "use_dictionary": False, "write_page_index": False, "write_statistics": False,
+OF_PIECES = {"compression": "snappy", "use_dictionary": False, "write_page_index": False, "write_statistics": False,
               "store_schema": True, "use_threads": False}  # fmt: skip
 
 
@@ -383,12 +383,14 @@ def _write_pieces(
     rows = _numbered(part_scan(plan, decryption, job.storage_options), order, begins)
     made = write_staged(
         rows, job.staging, attempt(), partition_cols=(_RANGE,), schema=rows.schema, even_empty=False, prefix="piece",
-        options=_OF_PIECES, storage_options=job.storage_options,
+        options=OF_PIECES, storage_options=job.storage_options,
     )  # fmt: skip
-    return [(int(part.file.path.split("/")[0].rpartition("=")[2]), _place(part.file.staged, job)) for part in made]
+    return [
+        (int(part.file.path.split("/")[0].rpartition("=")[2]), place_staged(part.file.staged, job)) for part in made
+    ]
 
 
-def _place(staged: str, job: WriteJob) -> str:
+def place_staged(staged: str, job: WriteJob) -> str:
     if isinstance(job.staging, StoreStaging):
         return posixpath.join(job.staging.folder, posixpath.basename(staged))
     return staged

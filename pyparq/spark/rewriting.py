@@ -129,7 +129,7 @@ def _rewrite_part(number: int, k: int, part: bytes, jobs: Sequence[WriteJob], de
     return stage(scan, jobs[k], number, attempt())
 
 
-def _check_defaults(alike: Collection[Columns], tested: Collection[str]) -> None:
+def check_defaults(alike: Collection[Columns], tested: Collection[str]) -> None:
     """Raise :class:`UnsupportedError` for a filter on a column for which Spark gives its DEFAULT where files do not
     have it: here it is null, and rows for which the default passes would be left out."""
     described = [have.described for have in alike if have.described is not None]
@@ -152,7 +152,7 @@ def _by_columns(
     """
     about = where, question.case_sensitive, question.decryption, question.storage_options
     alike: dict[Columns, frozenset[str]] = here(spark, columns_of_files, *about)
-    _check_defaults(alike, top_names(plan.header.filters))
+    check_defaults(alike, top_names(plan.header.filters))
     found = []
     for have, places in alike.items():
         part = have.narrowed(plan, places)

@@ -288,7 +288,7 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
     """What the options and a declared schema ask."""
     given = {name.lower(): value for name, value in options.items()}
     source, zone = source_of(given), given.get("time_zone", "")
-    own = as_spark(given, given.get("on_error"), zone, {}.get)
+    own = as_spark(given, given.get("on_error"), zone, lambda _, default: default)
     check_factory(given.get("decryption"))
     known = {f: f for f in (*_NAMES, "partitioning", "filename", "by", *ReadOptions.__dataclass_fields__)}
     others = {} if own.partitioned else {"partitioning": None}

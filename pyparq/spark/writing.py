@@ -87,7 +87,9 @@ def write(
     job = begin(spark, request)
     if job is None:
         return WriteReport(target, ())
-    report = run_write(spark, job, watch, lambda: over_partitions(df, _write_partition, job, errors=OF_WRITES))
+    report: WriteReport = run_write(
+        spark, job, watch, lambda: over_partitions(df, _write_partition, job, errors=OF_WRITES)
+    )
     learn()
     return report
 
@@ -104,19 +106,18 @@ def begin(spark: Any, request: WriteRequest) -> WriteJob | None:
     return job
 
 
-def run_write(spark: Any, job: WriteJob, watch: Watch, tasks: Callable[[], Sequence[TaskReply]]) -> WriteReport:
+def run_write(
+    spark: Any, job: WriteJob, watch: Watch, tasks: Callable[[], Sequence[Any]], end: Callable[..., Any] | None = None
+) -> Any:
     """Run the tasks of a job that :func:`begin` has made, and commit their files. After an error the target is as it
-    was.
+    was. ``end``: commits instead of :func:`commit`, and takes what it takes.
 
     Raises :class:`ChangedMeanwhile` for a file that the job replaces and that has changed.
     """
     try:
         with watch:
             replies = tasks()
-        report: WriteReport = here(spark, commit, job, replies)
-        sizes = sum(file.num_bytes for file in report.files)
-        tell_job(f"write ({job.mode})", job.target, len(report.files), report.num_rows, sizes)
-        return report
+        found = here(spark, end or commit, job, replies)
     except BaseException as error:
         here(spark, abort, job.staging, job.storage_options)
         if isinstance(error, PlanError) and job.sources is not None:
@@ -124,6 +125,10 @@ def run_write(spark: Any, job: WriteJob, watch: Watch, tasks: Callable[[], Seque
                 "the file has changed since this job began, so nothing is replaced: run the job again", file=error.file
             ) from error
         raise
+    if isinstance(found, WriteReport):
+        sizes = sum(file.num_bytes for file in found.files)
+        tell_job(f"write ({job.mode})", job.target, len(found.files), found.num_rows, sizes)
+    return found
 
 
 def check_target(target: str, storage_options: Any) -> None:
@@ -260,7 +265,7 @@ _attached: dict[str, AnyCommitter] = {}
 """Writes that have begun in this process, and end in it, by their staging folders."""
 
 
-def _committer(staging: AnyStaging, storage_options: Any) -> AnyCommitter:
+def committer_of(staging: AnyStaging, storage_options: Any) -> AnyCommitter:
     begun = _attached.pop(staging.folder, None)
     if begun is not None:
         return begun
@@ -269,7 +274,7 @@ def _committer(staging: AnyStaging, storage_options: Any) -> AnyCommitter:
 
 def commit(job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
     """Make the files of all tasks visible. Raises what :func:`all_parts` does."""
-    committer = _committer(job.staging, job.storage_options)
+    committer = committer_of(job.staging, job.storage_options)
     try:
         parts = all_parts(replies)
         # No rows are no partition: as with Spark, nothing tells the columns then.
@@ -293,7 +298,7 @@ def commit(job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
 def abort(staging: AnyStaging, storage_options: Any = None) -> None:
     """Give a write up. After a commit it does nothing."""
     if isinstance(staging, StoreStaging) or os.path.isdir(staging.folder):
-        _committer(staging, storage_options).abort()
+        committer_of(staging, storage_options).abort()
 
 
 def all_parts(replies: Iterable[TaskReply | None]) -> list[StagedPart]:

@@ -202,6 +202,13 @@ SHOWN: list[tuple[str, str]] = [
     ("**`sort_by`** gives files", "test_rows_are_put_in_order_over_files"),
     ("**`zorder_by`**", "test_a_z_order_lets_each_column_skip test_a_z_order_keeps_near_rows_together"),
     ("**Tasks**: a task makes one file", "test_rows_are_put_in_order_over_files"),
+    ("`delete` and `update` change rows", "test_rows_are_deleted test_rows_are_updated "
+                                          "test_a_file_that_another_program_changes"),
+    ("**`keys=`** takes", "test_keys_of_a_frame test_keys_come_in_parts"),
+    ("**A file of which no row is left**", "test_a_file_without_rows_goes"),
+    ("**Columns with a DEFAULT** that", "test_defaults_are_not_passed_over"),
+    ("**The catalog** of the folder goes", "test_the_catalog_goes"),
+    ("**Folders of Delta Lake and Iceberg** are", "test_what_is_refused"),
     ("`explain` shows what it does", "test_a_z_order_lets_each_column_skip"),
     ("Each batch is one commit", "test_a_query_that_is_stopped_and_started_again"),
     ("Spark repeats a batch", "test_a_batch_that_spark_repeats_is_not_written_again test_committing_twice"),

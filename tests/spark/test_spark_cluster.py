@@ -36,6 +36,13 @@ def compact(spark, folder):
         assert all(r.files_after > 1 and r.rows == 150 for r in parted), parted
         assert sorted(r.id for r in ps.read(spark, folder, small=0).collect()) == list(range(300))
 
+def change_rows(spark, where):
+    assert ps.delete(spark, where, "id < 10", dry_run=True).count() == ps.delete(spark, where, "id < 10").count() == 2
+    assert sum(row.rows_deleted for row in ps.delete(spark, where, keys=spark.range(5, 40)).collect()) == 30
+    assert sum(row.rows_updated for row in ps.update(spark, where, col("id") == 50, {"name": "other"}).collect()) == 1
+    assert ps.count(spark, where) == 960 and ps.count(spark, where, col("name") == "other") == 1
+
+
 def everything(spark, source):
     frame = ps.read(spark, source, filters=col("id") < 10)
     assert sorted(row.id for row in frame.collect()) == list(range(10))
@@ -64,6 +71,7 @@ def everything(spark, source):
     except Exception as error:
         assert "not empty" in str(error), error
     assert ps.rewrite(spark, WHERE + "/written", WHERE + "/again", sort_by=["id"]).count() == 2
+    change_rows(spark, WHERE + "/again")
     compact(spark, WHERE + "/small")
     ps.register(spark)
     loaded = spark.read.format("pyparq").option("filters", "id < 5").load(os.path.join(WHERE, "written"))

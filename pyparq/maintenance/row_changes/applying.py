@@ -35,6 +35,7 @@ from pyparq.maintenance.row_changes.copied_groups import NoSink
 from pyparq.maintenance.row_changes.file_change import FileChange, FindChanges, index_help, written
 from pyparq.maintenance.row_changes.report import ChangedFileReport, ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans, options_like
+from pyparq.maintenance.row_changes.table_place import TablePlace
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData
@@ -49,6 +50,10 @@ class ApplyOptions:
     force: bool = False
     fsync: bool = False
     progress: Callable[[int, int], Any] | None = None
+    table: Any = None
+    """The table of Delta Lake or Iceberg that gets the changes."""
+    operation: str = ""
+    """What the log of a table calls the changes."""
 
 
 class Additions(Protocol):
@@ -85,8 +90,9 @@ def apply(
     """Change the rows of a dataset for which ``filters`` is true, as ``find`` says, and then add ``more`` rows."""
     began = time.perf_counter()
     files = files_of(dataset)
-    check_streams(files.found.streams, options.force)
-    _check_folders(files, options.force)
+    if files.table is None:
+        check_streams(files.found.streams, options.force)
+        _check_folders(files, options.force)
     matching = MatchingFiles(dataset.scan([], filters))
     candidates = matching.candidates()
     asked = index_help(matching.reports)
@@ -120,6 +126,12 @@ def _check_folders(files: DatasetFiles, force: bool) -> None:
 def _place(
     files: DatasetFiles, matching: MatchingFiles, find: FindChanges, options: ApplyOptions, more: Additions | None
 ) -> _Place:
+    if files.table is not None:
+        if options.table is None or more is not None:
+            raise UnsupportedError(
+                f"rows of a dataset of {files.table.kind} cannot be changed so: give the table itself"
+            )
+        return TablePlace(options.table, files, find, options.operation, options)
     if options.dry_run:
         return _DryRun(files, find, options, more)
     folder = local_folder(files)
@@ -245,7 +257,7 @@ class _Folder:
             return []
         self._target.sources = Sources.of(self._old)
         stale = [path for path in self._companions() if os.path.lexists(os.path.join(self._folder, path))]
-        notes = _remove_catalogs(self._files, self._old)  # first: after a crash between the two, nobody would
+        notes = remove_catalogs(self._files, self._old)  # first: after a crash between the two, nobody would
         self._target.commit(self._new, self._options.fsync, None)
         return [*(f"removed {path}, which described the old files" for path in stale), *notes]
 
@@ -269,7 +281,7 @@ def _of_columns(options: dict[str, Any], schema: Schema) -> dict[str, Any]:
     return {**{name: kept(value) for name, value in options.items() if name != "sort_by"}, "sort_by": sort}
 
 
-def _remove_catalogs(files: DatasetFiles, changed: Sequence[DataFile]) -> list[str]:
+def remove_catalogs(files: DatasetFiles, changed: Sequence[DataFile]) -> list[str]:
     """Remove the catalogs of folders, which have hashes and bounds of rows that go. Returns notes about it."""
     places = list[Place]()
     if files.found.catalog is not None:
@@ -342,7 +354,7 @@ class _OneByOne:
         return [] if report is None else [report]
 
     def commit(self) -> list[str]:
-        return _remove_catalogs(self._files, self._changed) if self._changed else []
+        return remove_catalogs(self._files, self._changed) if self._changed else []
 
     def abort(self) -> None:
         return None

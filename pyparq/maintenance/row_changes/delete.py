@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.dataset import Dataset, key_filter
 from pyparq.datasets.write.commit import complete_writes
-from pyparq.errors import OptionError
+from pyparq.errors import OptionError, UnsupportedError
 from pyparq.io.locations import located as on_system
 from pyparq.io.table_formats import format_of
 from pyparq.io.url import is_url
@@ -43,7 +43,8 @@ def delete(
     """Delete the rows for which ``filters`` is true. Row groups without such rows are copied byte for byte, and files
     without them stay untouched.
 
-    ``source``: a file (a path or URL), or many: a folder, a glob, a list, a :class:`pyparq.Dataset`. ``filters``: as in
+    ``source``: a file (a path or URL), or many: a folder, a glob, a list, a :class:`pyparq.Dataset`. A ``DeltaTable``
+    or a table of pyiceberg gets new files by one commit (docs/delta-and-iceberg.md). ``filters``: as in
     :func:`pyparq.read_table`. Rows for which it is null stay. ``keys``: ``{column: keys}`` instead, rows that have one
     of the keys: a list or array of values, up to a million. With several columns, a row must have a key of each.
     ``keep_empty``: keep files of which no row is left, with their schema; they are removed otherwise. ``dry_run``:
@@ -67,19 +68,32 @@ def delete(
         print(report)
     """
     dataset = opened(
-        source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
+        source, storage_options, filesystem, tables=True, decryption=decryption, limits=limits or DEFAULT_LIMITS,
         verify_checksums=verify_checksums, use_threads=use_threads,
     )  # fmt: skip
     asked = rows_asked_for(filters, keys)
-    return apply(dataset, asked, rows_go, ApplyOptions(keep_empty, dry_run, force, fsync, progress))
+    options = ApplyOptions(keep_empty, dry_run, force, fsync, progress, table_of(source), "DELETE")
+    return apply(dataset, asked, rows_go, options)
 
 
-def opened(source: Any, storage_options: Mapping[str, Any] | None, filesystem: Any, **options: Any) -> Dataset:
-    """The source as a dataset, after writes there that crashed are completed: their old files must not be changed."""
+def table_of(source: Any) -> Any:
+    """The source, if it is a table that ``deltalake`` or ``pyiceberg`` has opened."""
+    return source if format_of(source) is not None else None
+
+
+def opened(
+    source: Any, storage_options: Mapping[str, Any] | None, filesystem: Any, *, tables: bool = False, **options: Any
+) -> Dataset:
+    """The source as a dataset, after writes there that crashed are completed: their old files must not be changed.
+    ``tables``: whether it may be a table of Delta Lake or Iceberg."""
     if isinstance(source, Dataset):
         return source
     if format_of(source) is not None:
-        raise OptionError("rows of a table are deleted by a commit of its own library")
+        if not tables:
+            raise UnsupportedError(
+                "rows of tables of Delta Lake and Iceberg can only be deleted here, by pyparq.delete"
+            )
+        return Dataset(source, storage_options=storage_options, **options)
     source, storage_options = on_system(source, filesystem, storage_options)
     if isinstance(source, (bytes, bytearray, memoryview)) or hasattr(source, "read"):
         raise OptionError(f"rows of a {type(source).__name__} cannot be changed in place: give a path or a URL")

@@ -1,0 +1,220 @@
+"""Commits of new data files to tables of Delta Lake, by ``deltalake``.
+
+``deltalake`` does not notice a compaction beside a commit: both would put files into the place of the same ones, and
+every row would be there twice. So the old files are looked up in the newest version, and the commit may become the
+version right after it and no other. A store lets one writer only make that version.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+from pyparq.arrow.table import Table
+from pyparq.datasets.delta import folder_of, open_delta, place_in
+from pyparq.errors import OptionError, UnsupportedError
+from pyparq.maintenance.file_facts import FileFacts, NewFile
+from pyparq.maintenance.table_change import TRIES, TableChange, gone, outpaced
+from pyparq.runtime.lazy_import import load
+
+_OFTEN = "CommitFailedError"
+"""What ``deltalake`` raises where another writer has made the version. It may also stand for a store that fails."""
+
+
+def check_delta(table: Any, operation: str = "") -> None:
+    """Raise :class:`OptionError` for a table whose files cannot be replaced, and :class:`UnsupportedError` for a
+    feature of the table that a change of rows would not keep. ``operation``: that of a :class:`TableChange`."""
+    settings, root = table.metadata().configuration, folder_of(table)
+    if settings.get("delta.columnMapping.mode", "none") != "none":
+        raise OptionError("tables of Delta Lake with column mapping cannot get new files: deltalake cannot commit them")
+    if not operation:
+        return
+    for name, what in _REFUSED.items():
+        if settings.get(name) == "true":
+            raise UnsupportedError(f"{name} is on, and {what}", file=root)
+    unknown = sorted(set(table.protocol().writer_features or ()) - _KEPT)
+    if unknown:
+        raise UnsupportedError(f"the table has the feature {unknown[0]}, which pyparq does not keep", file=root)
+
+
+_REFUSED = {
+    "delta.appendOnly": "the table takes no other changes than new rows",
+    "delta.enableChangeDataFeed": "pyparq writes no change data: readers of the feed would see all rows of the changed "
+    "files",
+    "delta.enableRowTracking": "the rows would lose their numbers",
+}
+_KEPT = frozenset(
+    ["allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors",
+     "domainMetadata", "generatedColumns", "identityColumns", "invariants", "timestampNtz", "typeWidening",
+     "typeWidening-preview", "v2Checkpoint", "vacuumProtocolCheck"]
+)  # fmt: skip
+"""Writer features that ask nothing of a commit that leaves rows out, or that are refused where they are in use."""
+
+
+def commit_delta(table: Any, change: TableChange) -> None:
+    """Name the new files, in the places of those that they replace. What others append meanwhile stays.
+
+    Raises :class:`WriteConflictError` where one of the old files has gone, or got deleted rows.
+    """
+    old, mark = _named_files(table), uuid.uuid4().hex
+    for _ in range(TRIES):
+        now = _newest(table)
+        check_delta(now, change.operation)
+        opened = open_delta(now)
+        changed = {opened.files[k].where for k in opened.known.deleted}
+        files = _named_files(now)
+        for place in change.files:
+            if files.get(place) != old[place] or place in changed:
+                raise gone(place)
+        try:
+            _make_version(now, files, change, mark)
+        except Exception as error:
+            if "Unsupported" in str(error):  # a feature of the table: nothing was tried
+                raise UnsupportedError(f"deltalake cannot commit to the table: {error}", file=folder_of(now)) from error
+            if type(error).__name__ != _OFTEN:
+                raise
+            after = _newest(table)
+            if _has(after, now.version(), mark):
+                return  # it took place: only the answer was lost
+            if after.version() == now.version():
+                raise
+        else:
+            return
+    raise outpaced()
+
+
+_MARK, _DONE = "pyparq.commit", "pyparq.operation"
+"""What a commit says of itself. The operation is always WRITE for ``deltalake``."""
+
+
+def _has(table: Any, version: int, mark: str) -> bool:
+    """Whether one of the versions after ``version`` is the commit with the mark."""
+    return any(info.get(_MARK) == mark for info in table.history(max(table.version() - version, 1)))
+
+
+def _newest(table: Any) -> Any:
+    return type(table)(table.table_uri, storage_options=getattr(table, "_storage_options", None))
+
+
+def _named_files(table: Any) -> dict[str, dict[str, Any]]:
+    """What the log says of each file, by its place."""
+    root = folder_of(table)
+    return {place_in(root, action["path"]): action for action in Table.from_arrow(table.get_add_actions()).to_pylist()}
+
+
+def _make_version(now: Any, files: Mapping[str, Mapping[str, Any]], change: TableChange, mark: str) -> None:
+    """Make the version after ``now``, or raise what :data:`_OFTEN` says."""
+    transaction = load("deltalake.transaction")
+    inside, written = len(folder_of(now)) + 1, int(time.time() * 1000)
+    moves = bool(change.operation)
+    changes = moves or _removals_change_data(now.metadata().configuration)
+    actions = list[Any]()
+    for place, new in change.files.items():
+        action = files[place]
+        if "://" in action["path"]:
+            raise OptionError(
+                "the table's log names the file by an absolute path: deltalake cannot replace it", file=place
+            )
+        texts = _partition_texts(action.get("partition") or {})
+        # Both encode the path as the log has it.
+        if new is not None:
+            actions.append(
+                transaction.AddAction(new.path[inside:], new.size, texts, written, moves, _stats(action, new))
+            )
+        actions.append(transaction.RemoveAction(unquote(action["path"]), changes, written, action["size_bytes"], texts))
+    said = {_MARK: mark} | ({_DONE: change.operation} if moves else {})
+    now.create_write_transaction(
+        actions, mode="append", schema=now.schema(), partition_by=list(now.metadata().partition_columns),
+        commit_properties=load("deltalake").CommitProperties(custom_metadata=said, max_commit_retries=0),
+    )  # fmt: skip
+
+
+def _removals_change_data(configuration: Mapping[str, str | None]) -> bool:
+    """Whether the log says of files with the same rows that the removals of the old ones change data.
+
+    They do not. But a compaction of ``deltalake`` that has read the old files notices only removals that do, and would
+    bring all rows a second time. A change data feed would report all rows as deleted, and an append-only table does not
+    take such removals: there the log says how it is.
+    """
+    return not any(configuration.get(f"delta.{name}") == "true" for name in ("enableChangeDataFeed", "appendOnly"))
+
+
+def _partition_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
+    """Partition values as the log has them (PROTOCOL.md, "Partition Value Serialization")."""
+    return {name: None if value is None else _text(value) for name, value in values.items()}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dt.datetime):
+        return value.replace(tzinfo=None).isoformat(" ", "microseconds")
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else str(value)
+
+
+def _stats(action: Mapping[str, Any], new: NewFile) -> str:
+    """The statistics of a new file as the log has them. ``action``: of the file that it replaces."""
+    kinds = {"minValues": "min", "maxValues": "max", "nullCount": "null_count"}
+    if new.facts is None:
+        stats: dict[str, Any] = {} if action["num_records"] is None else {"numRecords": action["num_records"]}
+        stats |= {name: _plain(action.get(kind) or {}) for name, kind in kinds.items()}
+    else:
+        found = _facts(new.facts, set(_paths(action.get("null_count") or {})))
+        stats = {"numRecords": new.facts.num_rows} | {name: _plain(found[kind]) for name, kind in kinds.items()}
+    return json.dumps(stats, ensure_ascii=False)  # deltalake reads pairs of \\u escapes as other characters
+
+
+def _paths(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _paths(value, (*above, name))
+        elif value is not None:
+            yield (*above, name)
+
+
+def _facts(facts: FileFacts, wanted: Collection[tuple[str, ...]]) -> dict[str, dict[str, Any]]:
+    """The facts of the columns that the log tells of, structs within structs."""
+    found: dict[str, dict[str, Any]] = {"min": {}, "max": {}, "null_count": {}}
+    for column in facts.columns:
+        if column.path not in wanted:
+            continue
+        low, high = column.low, column.high
+        if isinstance(low, str) and isinstance(high, str):
+            low, high = low[:_PREFIX], high if len(high) <= _PREFIX else high[:_PREFIX] + _LAST
+        nulls = None if column.nulls < 0 else column.nulls
+        for kind, value in (("min", low), ("max", high), ("null_count", nulls)):
+            inner = found[kind]
+            for name in column.path[:-1]:
+                inner = inner.setdefault(name, {})
+            inner[column.path[-1]] = value
+    return found
+
+
+_PREFIX, _LAST = 32, "\U0010ffff"
+"""Characters of texts that logs have as bounds, and the largest character."""
+
+
+def _plain(value: Any) -> Any:
+    """A value of JSON. What it does not hold exactly is left out: the log may miss statistics."""
+    if isinstance(value, Mapping):
+        inner = {name: _plain(below) for name, below in value.items()}
+        return {name: below for name, below in inner.items() if below is not None}
+    if isinstance(value, dt.datetime):
+        zone = "Z" if value.tzinfo else ""
+        return value.replace(tzinfo=None).isoformat("T", "milliseconds") + zone
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return float(value) if len(value.as_tuple().digits) <= _EXACT_DIGITS else None
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+_EXACT_DIGITS = 15

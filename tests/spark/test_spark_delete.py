@@ -1,0 +1,182 @@
+"""``pyparq.spark.delete`` and ``update``: which rows and files change, and what stays.
+
+The session has Spark's own defaults and a zone with daylight saving.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import pyparq
+from pyparq import col
+from pyparq.errors import ChangedFileError, ColumnNotFoundError, DataError, OptionError, UnsupportedError
+from pyparq.spark import row_changing
+
+pytest_plugins = ("spark_session",)
+pytestmark = pytest.mark.spark
+
+ROWS = 4_000
+
+
+@pytest.fixture
+def lake(usual: Any, tmp_path: Path) -> Path:
+    """As Spark writes it: partitions of two files each, timestamps as INT96."""
+    df = usual.range(ROWS).selectExpr(
+        "id", "if(id < 0, null, concat('user ', id)) as name",
+        "timestamp'2024-03-09 12:00:00' + make_interval(0,0,0,0,0,id) as t", "id * 2 as v", "id % 2 as g",
+    )  # fmt: skip
+    df.repartition(2, "id").write.partitionBy("g").parquet(str(tmp_path / "lake"))
+    return tmp_path / "lake"
+
+
+def state(lake: Path) -> dict[str, tuple[int, int]]:
+    return {
+        str(path.relative_to(lake)): (path.stat().st_ino, path.stat().st_mtime_ns) for path in lake.rglob("*.parquet")
+    }
+
+
+def of_spark(spark: Any, lake: Path) -> list[Any]:
+    return spark.read.parquet(str(lake)).orderBy("id").collect()
+
+
+def test_rows_are_deleted(usual: Any, ps: Any, lake: Path) -> None:
+    before, old = of_spark(usual, lake), state(lake)
+    text = "t >= '2024-03-10 01:00:00' and t < '2024-03-10 03:30:00' and g = 1"
+    goes = {row.id for row in usual.read.parquet(str(lake)).where(text).collect()}
+    assert 10 < len(goes) < 200  # the session's zone skips an hour there
+    dry = ps.delete(usual, lake, text, dry_run=True).collect()
+    assert state(lake) == old
+    assert not list(lake.rglob("_pyparq*"))
+    report = ps.delete(usual, lake, text).collect()
+    assert sum(row.rows_deleted for row in dry) == sum(row.rows_deleted for row in report) == len(goes)
+    assert of_spark(usual, lake) == [row for row in before if row.id not in goes]
+    new = state(lake)
+    changed = {row.path for row in report}
+    assert {name for name in old if new.get(name) != old[name]} == changed
+    assert all(name.startswith("g=1/") for name in changed)
+    assert not list(lake.rglob("_pyparq*"))
+    assert pyparq.verify(lake).ok
+    assert ps.delete(usual, lake, text).collect() == []
+    assert state(lake) == new
+
+
+def test_a_file_without_rows_goes(usual: Any, ps: Any, lake: Path) -> None:
+    before = of_spark(usual, lake)
+    report = ps.delete(usual, lake, col("g") == 0).collect()
+    assert all(row.removed for row in report)
+    assert not list((lake / "g=0").glob("*.parquet"))
+    files = len(list((lake / "g=1").glob("*.parquet")))
+    kept = ps.delete(usual, lake / "g=1", "id < 3000 and v > 0", keep_empty=True).collect()
+    assert [row.removed for row in kept] == [False] * files
+    before = [row for row in before if row.id >= 3000]
+    assert [(r.id, r.t) for r in of_spark(usual, lake)] == [(r.id, r.t) for r in before if r.id % 2]
+
+
+def test_keys_of_a_frame(usual: Any, ps: Any, lake: Path) -> None:
+    before = of_spark(usual, lake)
+    keys = usual.range(5_000).where("id % 3 = 0").selectExpr("if(id = 9, null, concat('user ', id)) as name")
+    goes = {k for k in range(0, ROWS, 3) if k != 9}
+    report = ps.delete(usual, lake, keys=keys.union(keys)).collect()
+    assert sum(row.rows_deleted for row in report) == len(goes)
+    assert of_spark(usual, lake) == [row for row in before if row.id not in goes]
+    assert not list(lake.rglob("_pyparq*"))
+    assert ps.delete(usual, lake, keys=keys).count() == 0
+    (row,) = ps.delete(usual, lake, keys=usual.createDataFrame([(1,)], "id long")).collect()
+    assert (row.rows_deleted, len(of_spark(usual, lake))) == (1, ROWS - len(goes) - 1)
+    assert ps.delete(usual, lake, keys=usual.createDataFrame([], "id long")).count() == 0
+
+
+def test_keys_come_in_parts(lake: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """More keys than are held at once are asked for one part after another."""
+    pyparq.write_table(pa.table({"key": range(0, ROWS, 2)}), tmp_path / "keys.parquet")
+    monkeypatch.setattr(row_changing, "KEYS_AT_ONCE", 100)
+    plan = pyparq.dataset(lake).plan()
+    part = next(part for part in plan.split() if part.num_rows)
+    with pyparq.ParquetFile(part.files[0].where) as file:
+        expected = {k for k in file.read(["id"])["id"].to_pylist() if k % 2 == 0}
+    matching = row_changing.MatchingFiles(part.scan())
+    opened = matching.open(0)
+    keys = row_changing._Keys("id", (str(tmp_path / "keys.parquet"),))
+    chunks = list(row_changing._key_chunks(keys, opened, None))
+    work = row_changing._Work("delete", None, False, True, None)
+    found = row_changing._ByKeys(part, keys, work, None).find(row_changing.Scan(opened.fork(), [], row_groups=[]))
+    assert sum(change.gone.count for change in found.values() if change.gone is not None) == len(expected)
+    assert len(chunks) >= 1
+
+
+def test_rows_are_updated(usual: Any, ps: Any, lake: Path) -> None:
+    before = of_spark(usual, lake)
+    report = ps.update(usual, lake, "id < 10", {"name": None, "v": col("v") + 1}).collect()
+    assert sum(row.rows_updated for row in report) == 10
+    wanted = [(r.id, None if r.id < 10 else r.name, r.v + (r.id < 10), r.t) for r in before]
+    assert [(r.id, r.name, r.v, r.t) for r in of_spark(usual, lake)] == wanted
+    now = state(lake)
+    with pytest.raises(DataError, match="not nullable"):  # Spark declares it so
+        ps.update(usual, lake, "id < 20", {"id": None})
+    assert state(lake) == now
+    with pytest.raises(OptionError, match="names of folders"):
+        ps.update(usual, lake, "id < 10", {"g": 7})
+    with pytest.raises(ColumnNotFoundError):
+        ps.update(usual, lake, "id < 10", {"nothing": 7})
+
+
+def test_a_file_that_another_program_changes(usual: Any, ps: Any, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other program's write stays, and none of the files is replaced."""
+    before, commit = state(lake), row_changing._commit
+    path = sorted(lake.rglob("*.parquet"))[0]
+
+    def later(job: Any, replies: Any) -> Any:
+        data = path.read_bytes()
+        os.unlink(path)
+        path.write_bytes(data)
+        return commit(job, replies)
+
+    monkeypatch.setattr(row_changing, "_commit", later)
+    with pytest.raises(ChangedFileError):
+        ps.delete(usual, lake, "id < 1000")
+    after = state(lake)
+    assert {name for name in after if after[name] != before[name]} == {str(path.relative_to(lake))}
+    assert len(of_spark(usual, lake)) == ROWS
+    assert not list(lake.rglob("_pyparq*"))
+
+
+def test_defaults_are_not_passed_over(usual: Any, ps: Any, tmp_path: Path) -> None:
+    """Spark gives the DEFAULT of a column for files that are older than it, and the filter would see a null."""
+    usual.sql(f"create table with_default (id int) using parquet location '{tmp_path}/t'")
+    try:
+        usual.sql("insert into with_default values (1)")
+        usual.sql("alter table with_default add column c int default 42")
+        usual.sql("insert into with_default values (2, 7)")
+        with pytest.raises(UnsupportedError, match="DEFAULT"):
+            ps.delete(usual, tmp_path / "t", "c = 42")
+        with pytest.raises(UnsupportedError, match="DEFAULT"):
+            ps.update(usual, tmp_path / "t", "id = 1", {"c": 3})
+        assert ps.delete(usual, tmp_path / "t", "id = 2").collect()[0].rows_deleted == 1
+        usual.catalog.refreshTable("with_default")
+        assert [tuple(row) for row in usual.table("with_default").collect()] == [(1, 42)]
+    finally:
+        usual.sql("drop table with_default")
+
+
+def test_the_catalog_goes(usual: Any, ps: Any, lake: Path) -> None:
+    pyparq.index_dataset(lake, ["id"])
+    assert ps.delete(usual, lake, "id = 77").collect()[0].rows_deleted == 1
+    assert not list(lake.glob("_pyparq*"))
+    assert pyparq.dataset(lake).lookup("id", 77).num_rows == 0
+    assert pyparq.dataset(lake).lookup("id", 78).num_rows == 1
+
+
+def test_what_is_refused(usual: Any, ps: Any, lake: Path) -> None:
+    keys = usual.createDataFrame([(1, 2)], "id long, v long")
+    for wrong in ({}, {"filters": "id = 1", "keys": keys}, {"keys": keys}):
+        with pytest.raises(OptionError, match="keys"):
+            ps.delete(usual, lake, **wrong)
+    (lake / "_delta_log").mkdir()
+    (lake / "_delta_log" / f"{0:020}.json").write_text("{}")
+    with pytest.raises(OptionError, match="Delta Lake"):
+        ps.delete(usual, lake, "id = 1")
