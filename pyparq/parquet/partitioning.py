@@ -61,7 +61,10 @@ def _is_int32(text: str) -> bool:
 
 
 class ArrowNames(PartitionNames):
-    """How pyarrow calls the folders and files of a write. Files are numbered in each folder."""
+    """How pyarrow calls the folders and files of a write."""
+
+    in_each_folder = True
+    digits = "d"
 
     def __init__(self, kind: str) -> None:
         """``kind``: ``"hive"`` (``year=2024``) or ``"directory"`` (``2024``)."""
@@ -87,9 +90,6 @@ class ArrowNames(PartitionNames):
         from urllib.parse import quote
 
         return f"{escaped(column)}={NULL if text is None else quote(text, safe='')}"
-
-    def file(self, template: str, number: int, number_in_folder: int) -> str:
-        return template.replace("{i}", str(number_in_folder))
 
 
 def names_of(partition_cols: Any, partitioning: Any) -> tuple[list[str], str]:

@@ -20,6 +20,7 @@ DOOR = (
     "page_headers",
     "page_statistics",
     "plan.bloom_probe",
+    "plan.candidates",
     "plan.page_indexes",
     "plan.scan_plan",
     "plan.scan_trace",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.table import Batch
@@ -145,7 +145,7 @@ class RowGroupReader:
         index, the rows are read again without the index."""
         with self.context:
             asked = self._projection.outputs if outputs is None else outputs
-            batches = self._or_without_index(selections, lambda some: self._read(some, asked, limit))
+            batches = self._or_without_index(selections, self._read, asked, limit)
             hybrid = self._projection.hybrid if outputs is None else []
             return [self._gregorian(batch, hybrid) for batch in batches] if hybrid else batches
 
@@ -168,10 +168,10 @@ class RowGroupReader:
         decoded = _by_place(first, self._columns.read(first))
         return [self._survivors(s, decoded) for s in selections]
 
-    def _or_without_index(self, selections: list[Selection], read: Callable[[list[Selection]], list[T]]) -> list[T]:
+    def _or_without_index(self, selections: list[Selection], read: Callable[..., list[T]], *how: Any) -> list[T]:
         used = self._columns.account.used
         try:
-            return read(selections)
+            return read(selections, *how)
         except ChecksumError:
             raise  # the page itself is damaged: reading it without the index would fail as well
         except CorruptFileError as error:
@@ -180,7 +180,7 @@ class RowGroupReader:
             error.locate(file=self._columns.file.name)
             warn_caller(f"the page indexes cannot be read and are ignored: {error}", CorruptIndexWarning)
             self._columns.account.rewind(used)  # what the failed read held is gone
-            return read([self._without_index(s) for s in selections])
+            return read([self._without_index(s) for s in selections], *how)
 
     def _without_index(self, selection: Selection) -> Selection:
         rows = self._rows_asked(selection)

@@ -123,9 +123,9 @@ def _on_error(given: str | None, flags: Mapping[str, bool], setting: Setting) ->
         if names:
             raise OptionError("ignoreCorruptFiles and ignoreMissingFiles are names of Spark's for on_error: give one")
         return given
-    if flags.get("ignorecorruptfiles", str(setting(CORRUPT, "")).lower() == "true"):
+    if flags.get("ignorecorruptfiles", str(setting(CORRUPT, "false")).lower() == "true"):
         return "skip"
-    missing = flags.get("ignoremissingfiles", str(setting(MISSING, "")).lower() == "true")
+    missing = flags.get("ignoremissingfiles", str(setting(MISSING, "false")).lower() == "true")
     return "skip_missing" if missing else "raise"
 
 

@@ -109,6 +109,11 @@ _TEXTS: dict[str, Callable[[Column, str], list[Any]]] = {
 class PartitionNames:
     """How the folders and files of a write are called: as Spark calls them."""
 
+    in_each_folder = False
+    """Whether files are numbered in each folder anew, and not over all of them."""
+    digits = "05d"
+    """The form of their numbers."""
+
     def check(self, name: str, type_: DataType) -> None:
         """Raise :class:`UnsupportedError` for a type whose values cannot be written in the name of a folder."""
         if type_.kind not in _TEXTS:
@@ -132,10 +137,6 @@ class PartitionNames:
         if text == NULL:
             raise DataError(f"the value {text!r} of a partition column would be read back as null", column=column)
         return f"{escaped(column)}={NULL if text is None else escaped(text)}"
-
-    def file(self, template: str, number: int, number_in_folder: int) -> str:
-        """A file, by its number among all of a write and among those of its folder."""
-        return template.replace("{i}", f"{number:05d}")
 
 
 SPARK_NAMES = PartitionNames()

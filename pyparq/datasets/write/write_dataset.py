@@ -375,9 +375,9 @@ class _Write:
         return [(self._paths[file.sink], file) for file in made]
 
     def _new_sink(self, folders: Folders) -> Sink:
-        self._counts[()] += 1
-        self._counts[folders] += bool(folders)
-        path = os.path.join(*folders, self._called.file(self.template, self._counts[()] - 1, self._counts[folders] - 1))
+        place = folders if self._called.in_each_folder else ()
+        path = os.path.join(*folders, self.template.replace("{i}", format(self._counts[place], self._called.digits)))
+        self._counts[place] += 1
         sink = self._target.sink(path, self.fsync)
         self._paths[sink] = path
         return sink
