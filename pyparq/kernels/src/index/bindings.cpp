@@ -23,10 +23,9 @@ in it (None but for floats). None where no value could be a bound.)");
     m.def("shorter_max", &shorter_max_python, "order"_a, "value"_a, "length"_a,
           nb::sig("def shorter_max(order: LeafOrder, value: bytes, length: int) -> bytes"),
           "The same for an upper bound; the whole value where there is no shorter one.");
-    nb::borrow<nb::module_>(m.attr("probes")).def("statistics", &statistics, "order"_a, "mins"_a, "maxs"_a, "null_count"_a, "nan_count"_a, "distinct_count"_a, "truncate"_a,
-          nb::sig("def statistics(order: LeafOrder, mins: Sequence[bytes | None], maxs: Sequence[bytes | None], "
-                  "null_count: int, nan_count: int, distinct_count: int, truncate: int) -> bytes"),
-          R"(The serialized Statistics of a chunk from the whole bounds of its pages. A `distinct_count` below 0: unknown.)");
+    nb::borrow<nb::module_>(m.attr("probes")).def("statistics", &statistics, "order"_a, "mins"_a, "maxs"_a, "null_count"_a, "nan_count"_a, "distinct_count"_a, "truncate"_a, nb::sig("def statistics(order: LeafOrder, mins: Sequence[bytes | None], maxs: Sequence[bytes | None], "
+                                                                                                                                                                                     "null_count: int, nan_count: int, distinct_count: int, truncate: int) -> bytes"),
+                                                  R"(The serialized Statistics of a chunk from the whole bounds of its pages. A `distinct_count` below 0: unknown.)");
     m.def("column_index", &index_of_pages, "order"_a, "mins"_a, "maxs"_a, "null_counts"_a, "value_counts"_a, "nan_counts"_a, "definition"_a,
           "repetition"_a, "truncate"_a, "longest"_a,
           nb::sig("def column_index(order: LeafOrder, mins: Sequence[bytes | None], maxs: Sequence[bytes | None], "
