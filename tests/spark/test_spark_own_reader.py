@@ -401,7 +401,7 @@ def test_auto(usual: Any, ps: Any, tmp_path: Path, caplog: pytest.LogCaptureFixt
     def own(**asked: Any) -> bool:
         return is_own(ps.read(usual, tmp_path, small=0, **asked))
 
-    caplog.set_level("DEBUG", logger="pyparq")
+    caplog.set_level("DEBUG", logger="pyparq.spark")
     assert own()
     assert "read by Spark's own reader" in caplog.text
     assert own(filters=col("id") > 50)
