@@ -203,7 +203,7 @@ def _run(
         found = in_tasks(spark, _change_files, payloads, work, staged, job, errors=OF_WRITES)
         return [one for changed in found for one in changed]
 
-    changed: list[_Changed] = run_write(spark, job, watch, tasks, _given_up if work.dry_run else _commit)
+    changed: list[_Changed] = run_write(spark, job, watch, tasks, _given_up if work.dry_run else commit_changes)
     return spark.createDataFrame([_row(one) for one in changed], REPORT)
 
 
@@ -407,7 +407,7 @@ def _given_up(job: WriteJob, replies: Sequence[_Changed]) -> list[_Changed]:
     return list(replies)
 
 
-def _commit(job: WriteJob, replies: Sequence[_Changed]) -> list[_Changed]:
+def commit_changes(job: WriteJob, replies: Sequence[_Changed]) -> list[_Changed]:
     """Put the new files into the places of the old ones. Raises :class:`ChangedMeanwhile` for a file that has changed
     since the job began."""
     if not replies:

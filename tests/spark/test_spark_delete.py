@@ -127,7 +127,7 @@ def test_rows_are_updated(usual: Any, ps: Any, lake: Path) -> None:
 
 def test_a_file_that_another_program_changes(usual: Any, ps: Any, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other program's write stays, and none of the files is replaced."""
-    before, commit = state(lake), row_changing._commit
+    before, commit = state(lake), row_changing.commit_changes
     path = sorted(lake.rglob("*.parquet"))[0]
 
     def later(job: Any, replies: Any) -> Any:
@@ -136,7 +136,7 @@ def test_a_file_that_another_program_changes(usual: Any, ps: Any, lake: Path, mo
         path.write_bytes(data)
         return commit(job, replies)
 
-    monkeypatch.setattr(row_changing, "_commit", later)
+    monkeypatch.setattr(row_changing, "commit_changes", later)
     with pytest.raises(ChangedFileError):
         ps.delete(usual, lake, "id < 1000")
     after = state(lake)

@@ -64,7 +64,8 @@ def delete(
 
     Example::
 
-        report = pyparq.delete("events.parquet", pyparq.col("user") == 7)
+        pyparq.write_table({"user": [6, 7, 7]}, "logins.parquet")
+        report = pyparq.delete("logins.parquet", pyparq.col("user") == 7)
         print(report)
     """
     dataset = opened(
