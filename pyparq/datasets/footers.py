@@ -91,29 +91,26 @@ class ListedFile:
         self.size = self.status.size
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
-        opened = self._opened()
         try:
-            if not self._is_same(status_of(os.fstat(opened.fileno()))):
+            opened = LocalFile(self._path)
+        except FileNotFoundError:
+            self._seek_kept()
+            opened = LocalFile(self._path)
+        try:
+            now = status_of(os.fstat(opened.fileno()))
+            if self._moved:
+                now = now._replace(ctime_ns=self.status.ctime_ns)
+            if now != self.status:
                 raise ChangedFileError("the file has changed while it was read: make the dataset again", file=self.name)
             return opened.read_ranges(ranges)
         finally:
             opened.close()
-
-    def _opened(self) -> LocalFile:
-        try:
-            return LocalFile(self._path)
-        except FileNotFoundError:
-            self._seek_kept()
-            return LocalFile(self._path)
 
     def _seek_kept(self) -> None:
         """Look for the file where a commit has kept it."""
         kept = kept_file(self._path)
         if kept is not None:
             self._path, self._moved = kept, True
-
-    def _is_same(self, now: FileStatus) -> bool:
-        return now == self.status or (self._moved and now._replace(ctime_ns=self.status.ctime_ns) == self.status)
 
     def close(self) -> None:
         """Nothing to close: the file is not open between two reads."""

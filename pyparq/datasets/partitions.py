@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -249,7 +250,7 @@ def partitions_of(files: Sequence[DataFile], partitioning: Any, case_sensitive: 
     rules = partitioning if isinstance(partitioning, HiveFolders) else None
     of_folders: dict[_Folders, dict[str, str | None]] = {}
     first: dict[_Folders, DataFile] = {}
-    keys: list[_Folders] = [(file.above, file.folders) for file in files]
+    keys: list[_Folders] = list(map(attrgetter("above", "folders"), files))
     if rules is not None and rules.by_file:
         keys = [(file.above, (*file.folders, file.name)) for file in files]
     for file, key in zip(files, keys, strict=True):

@@ -25,18 +25,6 @@ _MAX_NAME = 255
 """Bytes of one name that file systems take."""
 
 
-def _check_name(name: str, column: str, text: str | None) -> str:
-    """The name of a folder. Raises :class:`DataError` for one that file systems do not take."""
-    try:
-        size = len(os.fsencode(name))
-    except UnicodeEncodeError:
-        raise DataError(f"the partition value {text!r} is not valid Unicode", column=column) from None
-    if "\x00" in name or size > _MAX_NAME:
-        why = "contains a zero byte" if "\x00" in name else f"makes a folder name of {size} bytes, over {_MAX_NAME}"
-        raise DataError(f"the partition value {(text or '')[:40]!r} {why}", column=column)
-    return name
-
-
 def _plain(column: Column, name: str) -> list[Any]:
     return ["" if value is None else str(value) for value in column_to_pylist(column)]
 
@@ -182,22 +170,35 @@ class Splitter:
         if not self._names:
             yield (), RecordBatch(columns, batch.num_rows)
             return
-        codes, texts = [], []
+        codes, named = [], []
         for name, place in zip(self._names, self._places, strict=True):
-            code, text = self._codes(batch.columns[place], name)
+            code, texts = self._codes(batch.columns[place], name)
             codes.append(code)
-            texts.append(text)
+            named.append(["", *self._folders(name, texts[1:])] if code.all() else self._folders(name, texts))
         for rows in _groups(codes):
             first = int(rows[0])
-            folders = (
-                _check_name(self._called.folder(name, text[int(code[first])]), name, text[int(code[first])])
-                for name, code, text in zip(self._names, codes, texts, strict=True)
-            )
+            folders = (folder[int(code[first])] for code, folder in zip(codes, named, strict=True))
             whole = len(rows) == batch.num_rows
             yield (
                 tuple(filter(None, folders)),
                 RecordBatch(columns if whole else [take(c, rows) for c in columns], len(rows)),
             )
+
+    def _folders(self, column: str, texts: Sequence[str | None]) -> list[str]:
+        """The names of folders. Raises :class:`DataError` for one that file systems do not take."""
+        found = []
+        for text in texts:
+            name = self._called.folder(column, text)
+            try:
+                size = len(os.fsencode(name))
+            except UnicodeEncodeError:
+                raise DataError(f"the partition value {text!r} is not valid Unicode", column=column) from None
+            if "\x00" in name or size > _MAX_NAME:
+                zero = "contains a zero byte"
+                why = zero if "\x00" in name else f"makes a folder name of {size} bytes, over {_MAX_NAME}"
+                raise DataError(f"the partition value {(text or '')[:40]!r} {why}", column=column)
+            found.append(name)
+        return found
 
     def _codes(self, column: Column, name: str) -> tuple[Codes, list[str | None]]:
         """A number for each row, and the text of each number. Values with the same text have the same number."""
