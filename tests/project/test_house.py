@@ -22,8 +22,8 @@ MOST = {
     "write": (272, 32, 130),
     "folder of four written": (1880, 50, 932),
 }
-"""Calls, files, and changes from one file to another. The calls of two jobs differ by up to 15 from run to run, as threads
-give locks back."""
+"""Calls, files, and changes from one file to another. The calls of two jobs differ by up to 15 from run to run, as
+threads give locks back."""
 
 
 @cache
