@@ -20,7 +20,7 @@ class IndexHelp:
 
     Example::
 
-        report = pyparq.delete("events.parquet", pyparq.col("id") == 7, dry_run=True)
+        report = pyparq.delete("flights.parquet", pyparq.col("flight") == 7, dry_run=True)
         for help in (help for file in report.files for help in file.indexes):
             print(help.index, help.row_groups_before, help.row_groups_after)
     """
@@ -39,7 +39,7 @@ class ChangedFileReport:
 
     Example::
 
-        report = pyparq.delete("events.parquet", pyparq.col("id") == 7, dry_run=True)
+        report = pyparq.delete("flights.parquet", pyparq.col("flight") == 7, dry_run=True)
         for file in report.files:
             print(file.file, file.rows_deleted, file.row_groups_copied)
     """
@@ -76,7 +76,7 @@ class ChangeReport:
 
     Example::
 
-        report = pyparq.delete("events", pyparq.col("user") == 7, dry_run=True)
+        report = pyparq.delete("flights.parquet", pyparq.col("flight") == 7, dry_run=True)
         print(report)
         report.to_pandas()
     """

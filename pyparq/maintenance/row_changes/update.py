@@ -79,7 +79,8 @@ def update(
 
     Example::
 
-        pyparq.update("events.parquet", pyparq.col("user") == 7, {"email": None, "price": pyparq.col("price") * 2})
+        pyparq.write_table({"user": [6, 7], "email": ["a@b.c", "d@e.f"], "price": [1.0, 2.0]}, "prices.parquet")
+        pyparq.update("prices.parquet", pyparq.col("user") == 7, {"email": None, "price": pyparq.col("price") * 2})
     """
     if not isinstance(values, Mapping) or not values:
         raise OptionError(f"values must be a dict of a column to its value, not {values!r:.80}")

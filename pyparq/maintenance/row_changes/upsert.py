@@ -69,7 +69,8 @@ def upsert(
 
     Example::
 
-        pyparq.upsert("events.parquet", [{"user": 7, "price": 9.5}], key="user")
+        pyparq.write_table({"user": [6, 7], "price": [1.0, 2.0]}, "users.parquet")
+        pyparq.upsert("users.parquet", [{"user": 7, "price": 9.5}], key="user")
     """
     names = [key] if isinstance(key, str) else list(key)
     dataset = opened(
