@@ -25,7 +25,6 @@ from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.format.types import Schema
-from pyparq.runtime.messages import debug_logger
 from pyparq.spark.as_sql import expected_share, names_in, sql_of
 from pyparq.spark.own_fit import MOST_PATHS, Fit
 
@@ -244,12 +243,7 @@ def check_engine(engine: Any) -> None:
         raise OptionError(f'engine must be "auto", "pyparq" or "spark", not {engine!r}')
 
 
-def tell(engine: str, source: Any, why: str | None) -> None:
-    """Log which reader reads, and why. ``why``: that it is pyparq; ``None``: it is Spark's.
-
-    Raises :class:`UnsupportedError` where Spark's reader was asked for.
-    """
-    if why is not None and engine == "spark":
+def check_reader(engine: str, why: str) -> None:
+    """Raise :class:`UnsupportedError` where Spark's reader was asked for, and pyparq reads: ``why``."""
+    if engine == "spark":
         raise UnsupportedError(f'engine="spark": Spark\'s own reader is not used ({why})')
-    if (logger := debug_logger("spark")) is not None:
-        logger.debug("%s: read by %s", source, "Spark's own reader" if why is None else f"pyparq: {why}")

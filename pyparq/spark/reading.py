@@ -32,7 +32,7 @@ from pyparq.spark.file_choice import as_spark
 from pyparq.spark.job_log import Left, tell_read
 from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.own_fit import Fit, files_to_fit, fit_of
-from pyparq.spark.own_reader import OwnRead, check_engine, own_frame, own_read, tell
+from pyparq.spark.own_reader import OwnRead, check_engine, check_reader, own_frame, own_read
 from pyparq.spark.question import (
     SMALL,
     Listing,
@@ -139,13 +139,12 @@ def _frame(spark: Any, question: Question) -> Any:
     assert found.schema is not None  # it is no number of rows
     types = SparkTypes(found.schema, truncate=question.truncate)
     made = own_frame(spark, found.own, types.spark.names) if isinstance(found.own, OwnRead) else found.own
-    tell(question.engine, question.source, made if isinstance(made, str) else None)
-    how = "answered without a job" if found.answer is not None else f"{len(found.parts):,} tasks will read it"
     if not isinstance(made, str):
-        how = "Spark's own reader will read it"
-    tell_read("read", question.source, question.filters, found.left, how)
-    if not isinstance(made, str):
+        tell_read("read", question.source, question.filters, found.left, "read by Spark's own reader")
         return made
+    check_reader(question.engine, made)
+    how = "answered without a job" if found.answer is not None else f"{len(found.parts):,} tasks will read it"
+    tell_read("read", question.source, question.filters, found.left, f"{how}, by pyparq{made and f': {made}'}")
     if isinstance(found.answer, bytes):
         return spark.createDataFrame(_table(found.answer), schema=types.spark)
     return over_payloads(spark, read_part, found.parts, types.spark, question.settings())

@@ -7,6 +7,7 @@ filter is kept too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from pyparq import _version
@@ -41,16 +42,16 @@ class StoredGroup(Protocol):
         """The RowGroup for the footer."""
 
 
+@dataclass(slots=True, eq=False)
 class _EncodedGroup:
     """A row group of this writer's own."""
 
-    def __init__(self, footer: tt.RowGroup, chunks: list[StoredChunks], plan: WritePlan, encryption: FileEncryption):
-        """``footer``: without its column chunks."""
-        self._footer = footer
-        self._chunks = chunks
-        self._plan = plan
-        self._encryption = encryption
-        self.num_rows: int = footer.num_rows
+    num_rows: int
+    _footer: tt.RowGroup
+    """Without its column chunks."""
+    _chunks: list[StoredChunks]
+    _plan: WritePlan
+    _encryption: FileEncryption
 
     def store_filters(self, sink: Sink) -> None:
         for some in self._chunks:
@@ -110,7 +111,7 @@ class FileLayout:
             group.ordinal = ordinal
         if plan.sort is not None:
             group.sorting_columns = [_sorting_column(node.column, key) for node, key in plan.sort.keys]
-        self.add_stored(_EncodedGroup(group, kept, plan, self._encryption), plan.options.bloom_filter_layout)
+        self.add_stored(_EncodedGroup(num_rows, group, kept, plan, self._encryption), plan.options.bloom_filter_layout)
 
     def add_stored(self, group: StoredGroup, bloom_filter_layout: str) -> None:
         """Add a row group whose column chunks are in the sink."""

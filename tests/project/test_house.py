@@ -18,12 +18,11 @@ SCRIPT = Path(__file__).parents[1] / "support" / "call_counts.py"
 MOST = {
     "read": (200, 41, 115),
     "filtered read": (400, 60, 235),
-    "four files, filtered": (725, 76, 362),
+    "four files, filtered": (715, 76, 362),
     "write": (272, 32, 130),
-    "folder of four written": (1880, 50, 932),
+    "folder of four written": (1870, 50, 930),
 }
-"""Calls, files, and changes from one file to another. The calls of two jobs differ by up to 15 from run to run, as
-threads give locks back."""
+"""Calls, files, and changes from one file to another."""
 
 
 @cache
