@@ -144,7 +144,7 @@ def _frame(spark: Any, question: Question) -> Any:
         return made
     check_reader(question.engine, made)
     how = "answered without a job" if found.answer is not None else f"{len(found.parts):,} tasks will read it"
-    tell_read("read", question.source, question.filters, found.left, f"{how}, by pyparq{made and f': {made}'}")
+    tell_read("read", question.source, question.filters, found.left, f"{made and f'by pyparq, as {made}: '}{how}")
     if isinstance(found.answer, bytes):
         return spark.createDataFrame(_table(found.answer), schema=types.spark)
     return over_payloads(spark, read_part, found.parts, types.spark, question.settings())
