@@ -515,6 +515,11 @@ class ConcatenatedFile(OpenFile):
     def num_bytes(self) -> int:
         return self._bytes
 
+    def place_of(self, row_group: int) -> tuple[int, int]:
+        """The place of a row group's file among the parts, and its number in that file."""
+        place = int(self.of_group[row_group])
+        return place, row_group - int(np.searchsorted(self.of_group, place))
+
     def chunk_table(self, row_groups: Sequence[int] | Int64Array, nodes: Sequence[Node] | LeafSet) -> ChunkTable:
         nodes = nodes.nodes if isinstance(nodes, LeafSet) else nodes
         places = [self._tables[node.column][1] for node in nodes]

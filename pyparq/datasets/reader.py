@@ -163,6 +163,26 @@ class Reader:
             self.done(number)
         self.share_read = 1.0
 
+    def matching_files(self) -> list[FileScan]:
+        """Scans of the files in which a row may match, in the order of the files. Small local files were read together,
+        so rows do match in those of them that are left."""
+        found = self._each(self.make_scans(self.numbers), self._left_of)
+        self.scans = [file_scan for part in found for file_scan in part]
+        return self.scans
+
+    def _left_of(self, file_scan: FileScan) -> list[FileScan]:
+        """The scans of the files that are left of those that were joined."""
+        file = file_scan.scan.file
+        if not isinstance(file, ConcatenatedFile):
+            return [file_scan]
+        file_scan.scan.to_table()
+        matching: dict[int, list[int]] = {}
+        for row_group in sorted(k for k, rows in file_scan.scan.rows_of_groups.items() if rows):
+            place, own = file.place_of(row_group)
+            matching.setdefault(file_scan.numbers[place], []).append(own)
+        scans = (self._scan_of(number, None, groups) for number, groups in matching.items())
+        return [scan for scan in scans if scan is not None]
+
     def rows(self, by_file: Iterable[tuple[int, Any]]) -> Iterator[Batch]:
         """Rows of some files: pairs of a file and its rows (a slice, or row numbers that rise)."""
         for number, rows in by_file:

@@ -216,8 +216,8 @@ class MatchingFiles:
 
     def candidates(self) -> list[FileScan]:
         """The files that partitions, a catalog, statistics and Bloom filters leave, each with a scan that has not
-        run."""
-        return self._scan._reads.make_scans(self._scan._reads.numbers, join=False)
+        run. Small local files are left only where rows match."""
+        return self._scan._reads.matching_files()
 
     @property
     def reports(self) -> list[StageReport]:

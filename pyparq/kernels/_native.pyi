@@ -1229,6 +1229,11 @@ def thrift_split_list(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]
     end of the last.
     """
 
+def moved_offset_index(data: Buffer, moved: Callable[[int], int]) -> bytes:
+    """
+    A serialized OffsetIndex whose page offsets are what `moved` says of the old ones. All else stays.
+    """
+
 def plain_binary_encode(offsets: Buffer, data: Buffer) -> NDArray[np.uint8]:
     """The PLAIN bytes of every value: 4-byte length, then the value."""
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyparq import kernels
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.keys import keys_of, with_keys
 from pyparq.encryption.cipher import MAX_ORDINAL, Module
 from pyparq.errors import CorruptFileError, DataError, located
 from pyparq.format import ttypes as tt
-from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
+from pyparq.format.thrift_codec import deserialize
 from pyparq.format.thrift_tree import I16, I32, I64, STRUCT, ThriftList, ThriftStruct
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.footer_read import ENCRYPTED_MAGIC, MAGIC
@@ -344,14 +345,6 @@ def _move(tree: ThriftStruct, number: int, moved: Moved) -> None:
 def moved_offset_index(plain: memoryview, moved: Moved) -> bytes:
     """An OffsetIndex for pages that have moved."""
     try:
-        tree, end = ThriftStruct.parse(plain)
-        pages = tree.list(1)
-        for k in range(0 if pages is None else len(pages)):
-            assert pages is not None
-            page = pages.struct(k)
-            at = page.integer(1)
-            if at is not None and moved(at) != at:
-                page.set_integer(1, I64, moved(at))
-    except ThriftDecodeError as error:
-        raise CorruptFileError(f"the OffsetIndex cannot be moved: {error.message}") from error
-    return tree.serialize() + bytes(plain[end:])
+        return kernels.moved_offset_index(plain, moved)
+    except kernels.KernelError as error:
+        raise CorruptFileError(f"the OffsetIndex cannot be moved: {error}") from error

@@ -93,6 +93,9 @@ starts and where its value does. A bool has no value beside its type.)");
           nb::sig("def thrift_split_list(data: Buffer, offset: int) -> tuple[int, NDArray[np.int64]]"),
           R"(The type of the elements of the list or set that starts at ``offset``, and where each of them starts, then the
 end of the last.)");
+    m.def("moved_offset_index", &moved_offset_index_py, nb::arg("data"), nb::arg("moved"),
+          nb::sig("def moved_offset_index(data: Buffer, moved: Callable[[int], int]) -> bytes"),
+          "A serialized OffsetIndex whose page offsets are what `moved` says of the old ones. All else stays.");
 }
 
 }  // namespace
