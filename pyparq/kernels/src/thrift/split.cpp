@@ -25,7 +25,8 @@ struct MovedIndex {
     void offset(const uint8_t* head, uint8_t type) {
         if (type != kI16 && type != kI32 && type != kI64) c.fail("the offset of a page is not an integer");
         const uint8_t* value = c.p;
-        const int64_t from = c.number(type == kI16 ? 16 : type == kI32 ? 32 : 64);
+        const int64_t from = c.number(type == kI16 ? 16 : type == kI32 ? 32
+                                                                       : 64);
         const auto to = nb::cast<int64_t>(moved(from));
         if (to == from) return;
         keep_until(head);
