@@ -96,7 +96,8 @@ def forget(target: Path, aircraft: str) -> None:
     print(f"\n{title}\n{'-' * len(title)}")
     print(pyparq.delete(target, col("tailnum") == aircraft))
     left = pyparq.count(target, col("tailnum") == aircraft)
-    print(f"  left                  {left} of its flights; verify: {'sound' if pyparq.verify(target).ok else 'damaged'}")
+    state = "sound" if pyparq.verify(target).ok else "damaged"
+    print(f"  left                  {left} of its flights; verify: {state}")
 
 
 def print_rows(table: pyparq.Table, most: int) -> None:

@@ -150,12 +150,14 @@ _WHERE_HELP = """
 --where understands:
   = != <> < <= > >=, AND, OR, NOT, IN (…), BETWEEN … AND …
   IS [NOT] NULL, IS [NOT] NAN, IS [NOT] TRUE, IS [NOT] FALSE
+  IS [NOT] DISTINCT FROM
   [NOT] LIKE 'a%b_', ILIKE, column ~ 'regular expression', isnan(column)
   starts_with, ends_with, contains (column, 'text'), column < column
-  + - * /, lower, upper, length, year, month, day, hour, … (column)
+  + - * / %, lower, upper, length, year, month, day, hour, … (column)
   numbers, 'text', TRUE, FALSE, DATE '2013-01-31',
   TIMESTAMP '2013-01-31 12:00:00', TIME '12:00:00', X'00ff' (bytes)
-  INTERVAL '1 day 02:30:00' (beside a duration)
+  INTERVAL '1 day 02:30:00' (beside a duration, or + - to a time)
+  column::DECIMAL(18, 2), column::DATE
   names, "quoted names", nested.names
 
 As in SQL, a comparison with a null is unknown, and only rows for which the whole condition is true are kept. NaN equals

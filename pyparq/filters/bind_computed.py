@@ -13,6 +13,7 @@ import math
 import numbers
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from pyparq.errors import FilterError
 from pyparq.filters.computed import (
     BINARY,
     BOOL,
+    DIVISIONS,
     DURATION,
     INSTANT,
     LOCAL,
@@ -61,7 +63,7 @@ from pyparq.filters.leaf_tests import Test
 from pyparq.filters.literal import WrittenNumber, as_ratio, describe, int_range
 from pyparq.filters.predicate import FALSE, TRUE, Predicate, conjunction, disjunction, interval, null_test
 from pyparq.filters.shown import Shown, meaning
-from pyparq.filters.times import DAY_NS, UNIT_NS, time_ns, timestamp_ns
+from pyparq.filters.times import DAY_NS, UNIT_NS, duration_ns, time_ns, timestamp_ns
 from pyparq.filters.value_array import plain
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node
@@ -69,6 +71,7 @@ from pyparq.format.shown_types import values_of
 from pyparq.format.types import LeafType
 
 _TEXTS = (TEXT, BINARY)
+_POINTS = (LOCAL, INSTANT, MOMENT)
 _CLOCKS = ("hour", "minute", "second")
 _UTC = (None, "", "UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
@@ -128,7 +131,7 @@ def bind_null(test: IsNull, columns: Columns, negate: bool) -> Predicate:
 
 
 def _may_divide_by_zero(value: BoundValue) -> bool:
-    if isinstance(value, Operation) and value.op == "/":
+    if isinstance(value, Operation) and value.op in DIVISIONS:
         divisor = value.operands[-1]
         if not (isinstance(divisor, Fixed) and divisor.value):
             return True
@@ -214,9 +217,10 @@ def _leaf(node: Node, columns: Columns) -> Leaf:
 
 def _arithmetic(value: Arithmetic, columns: Columns, decimal: bool) -> BoundValue:
     operands = tuple(_value(operand, columns, decimal) for operand in (value.left, value.right))
-    for operand in operands:
-        if operand.family != NUMBER:
-            raise FilterError(f"{value!r} needs numbers, not {_described(operand)}", column=_name(operand))
+    family = _result(value.op, *(operand.family for operand in operands))
+    if family is None or (value.strict and family != NUMBER):
+        other = next((operand for operand in operands if operand.family != NUMBER), operands[0])
+        raise FilterError(f"{value!r} needs numbers, not {_described(other)}", column=_name(other))
     # Other libraries compute some of these in float32, or in doubles for decimals.
     for leaf in (leaf for operand in operands if value.strict for leaf in operand.leaves()):
         if leaf.node.type.kind in ("float", "float16", "decimal"):
@@ -225,10 +229,27 @@ def _arithmetic(value: Arithmetic, columns: Columns, decimal: bool) -> BoundValu
                 column=leaf.node.dotted,
             )
     floats = any(operand.floats for operand in operands)
+    if floats and family != NUMBER:
+        raise FilterError(f"{value!r} needs whole numbers beside durations", column=_name(operands[0]))
     for operand in operands if floats else ():
         if isinstance(operand, Fixed) and math.isinf(as_double(operand.value)):  # type: ignore[arg-type]
             raise FilterError(f"{repr(operand)[:60]} is beyond doubles, in which {repr(value)[:60]}… is computed")
-    return Operation(value.op, operands, floats)
+    return Operation(value.op, operands, floats, family)
+
+
+def _result(op: str, left: str, right: str) -> str | None:
+    """What an operation makes of values of two families. ``None``: it does not exist."""
+    if left == right == NUMBER:
+        return NUMBER
+    if op in ("+", "-") and left in (*_POINTS, DURATION) and right == DURATION:
+        return left
+    if op == "+" and left == DURATION and right in _POINTS:
+        return right
+    if op == "-" and left == right and left in _POINTS:
+        return DURATION
+    if (op == "*" and {left, right} == {DURATION, NUMBER}) or (op == "/" and (left, right) == (DURATION, NUMBER)):
+        return DURATION
+    return None
 
 
 def _call(value: Call, columns: Columns) -> BoundValue:
@@ -269,6 +290,8 @@ def _side(value: Value, other: Value, columns: Columns) -> BoundValue:
     beside = _value(other, columns, decimal)
     if beside.family in _TEXTS:
         return Fixed(_bytes(value.value, _name(beside)), beside.family)
+    if beside.family in (*_POINTS, DURATION):
+        return _time(value.value, beside)
     if beside.family != NUMBER:
         raise FilterError(f"{other!r} cannot be compared with {value!r}", column=_name(beside))
     given = value.value
@@ -278,12 +301,28 @@ def _side(value: Value, other: Value, columns: Columns) -> BoundValue:
     return Fixed(_number(given, decimal, side=True), NUMBER)
 
 
+def _time(value: Any, beside: BoundValue) -> Fixed:
+    """A literal beside a computed date, point in time or duration."""
+    found: tuple[Any, bool] | None = None
+    with suppress(ValueError):
+        if beside.family == DURATION:
+            found = None if (ns := duration_ns(plain(value))) is None else (ns, False)
+        else:
+            found = timestamp_ns(plain(value))
+    if found is None or (found[1] and beside.family == LOCAL):
+        kind = "a duration" if beside.family == DURATION else f"a {beside.family}"
+        raise FilterError(f"{beside!r} is {kind} and cannot be compared with {value!r}", column=_name(beside))
+    return Fixed(Fraction(found[0]) / DAY_NS, beside.family)
+
+
 def _fixed(value: Any, decimal: bool) -> Fixed:
     """A literal by its own type. A dataset puts the values of partition columns in their place."""
     if isinstance(value, (str, bytes)):
         return Fixed(_bytes(value), TEXT if isinstance(value, str) else BINARY)
     if isinstance(value, dt.time):
         return Fixed(Fraction(time_ns(value) or 0) / DAY_NS, TIME)
+    if isinstance(value, (dt.timedelta, np.timedelta64)):
+        return Fixed(Fraction(duration_ns(value) or 0) / DAY_NS, DURATION)
     found = timestamp_ns(value) if isinstance(value, (dt.date, np.datetime64)) else None
     if found is not None:
         return Fixed(Fraction(found[0]) / DAY_NS, INSTANT if found[1] else LOCAL)

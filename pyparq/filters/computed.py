@@ -11,6 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -172,25 +173,25 @@ class Fixed(BoundValue):
 
 
 class Operation(BoundValue):
-    """Two numbers and one of ``+ - * /``."""
+    """Two values and one of :data:`pyparq.filters.expression.ARITHMETIC`. ``family``: of the result."""
 
     __slots__ = ("op", "operands")
 
-    def __init__(self, op: str, operands: tuple[BoundValue, ...], floats: bool) -> None:
-        self.op, self.operands, self.family, self.floats = op, operands, NUMBER, floats
+    def __init__(self, op: str, operands: tuple[BoundValue, ...], floats: bool, family: str = NUMBER) -> None:
+        self.op, self.operands, self.family, self.floats = op, operands, family, floats
 
     def of_rows(self, columns: Mapping[int, Column]) -> Vector:
         left, right = (operand.of_rows(columns) for operand in self.operands)
         valid = _both(left.valid, right.valid)
         if not self.floats:
-            if self.op != "/":
+            if self.op not in DIVISIONS:
                 return Vector(_ARITHMETIC[self.op].exact(left.data, right.data), valid)
-            quotient, exists = exact_numbers.divide(left.data, right.data)
-            return Vector(quotient, valid if exists.all() else _both(valid, exists))
+            found, exists = DIVISIONS[self.op](left.data, right.data)
+            return Vector(found, valid if exists.all() else _both(valid, exists))
         a, b = (exact_numbers.as_floats(v.data) if isinstance(v.data, Exact) else v.data for v in (left, right))
         with np.errstate(all="ignore"):
             found = _ARITHMETIC[self.op].plain(a, b)
-        return Vector(np.asarray(found), _both(valid, b != 0) if self.op == "/" else valid)
+        return Vector(np.asarray(found), _both(valid, b != 0) if self.op in DIVISIONS else valid)
 
     def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
         ends = [operand.interval(bounds, k) for operand in self.operands]
@@ -202,6 +203,8 @@ class Operation(BoundValue):
 
     def direction(self) -> int:
         left, right = self.operands
+        if self.op in ("%", "rem"):
+            return 0
         if isinstance(right, Fixed):
             return left.direction() * self._sign(right)
         if not isinstance(left, Fixed) or self.op == "/":
@@ -294,6 +297,21 @@ def _quotient(a: Interval, b: Interval) -> Interval:
     return Interval(min(ends), max(ends))
 
 
+def _modulus(a: Interval, b: Interval) -> Interval:
+    """The divisor has the sign. An infinite or unknown dividend may make NaN."""
+    if None in b:
+        return UNKNOWN
+    return Interval(min(b.low, 0), max(b.high, 0) if None not in a else None)
+
+
+def _remainder(a: Interval, b: Interval) -> Interval:
+    """The dividend has the sign."""
+    if None in a or None in b:
+        return UNKNOWN
+    most = max(abs(b.low), abs(b.high))
+    return Interval(max(-most, min(a.low, 0)), min(most, max(a.high, 0)))
+
+
 class _Operator(NamedTuple):
     """How two fractions or doubles, arrays of exact numbers, and intervals are joined."""
 
@@ -307,7 +325,15 @@ _ARITHMETIC = {
     "-": _Operator(operator.sub, exact_numbers.subtract, _difference),
     "*": _Operator(operator.mul, exact_numbers.multiply, _product),
     "/": _Operator(operator.truediv, lambda a, b: exact_numbers.divide(a, b)[0], _quotient),
+    "%": _Operator(np.mod, lambda a, b: DIVISIONS["%"](a, b)[0], _modulus),
+    "rem": _Operator(np.fmod, lambda a, b: DIVISIONS["rem"](a, b)[0], _remainder),
 }
+DIVISIONS: dict[str, Callable[[Exact, Exact], tuple[Exact, Flags]]] = {
+    "/": exact_numbers.divide,
+    "%": partial(exact_numbers.remainder, floor=True),
+    "rem": partial(exact_numbers.remainder, floor=False),
+}
+"""Operators that have no answer for a divisor of zero."""
 
 
 # ---- tests

@@ -11,6 +11,7 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
 from inspect import signature
 from typing import Any, ClassVar
@@ -19,6 +20,7 @@ import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters.expression import (
+    ARITHMETIC,
     OPERATORS,
     PARTS,
     AllOf,
@@ -41,7 +43,7 @@ from pyparq.filters.expression import (
 from pyparq.filters.expression import Call as Function
 from pyparq.filters.expression import Literal as Fixed
 from pyparq.filters.leaf_binding import items_leaf
-from pyparq.filters.literal import WrittenNumber, describe
+from pyparq.filters.literal import FLOAT_TYPES, WrittenNumber, describe
 from pyparq.filters.shown import meaning
 from pyparq.filters.times import duration_of, time_ns, timestamp_ns
 from pyparq.filters.variants import named_node
@@ -88,9 +90,10 @@ class Other:
 
 Condition = Attribute | Literal | Call | Other
 
-_ARITHMETIC = ("+", "-", "*", "/")
+_VALUES = (str, int, float, WrittenNumber, Decimal, dt.timedelta, np.timedelta64)
+"""Literals that stand beside computed values."""
 _FUNCTIONS = (*PARTS, "lower", "upper", "length")
-_OPERATORS = (*OPERATORS, "<=>", "and", "or", *_ARITHMETIC, "like", "ilike")
+_OPERATORS = (*OPERATORS, "<=>", "and", "or", *ARITHMETIC, "like", "ilike")
 
 
 def columns_of(condition: Condition) -> Iterator[Attribute | None]:
@@ -115,10 +118,13 @@ def shown(condition: Condition) -> str:
         return condition.text
     parts = [shown(argument) for argument in condition.arguments]
     if condition.name in _OPERATORS and len(parts) > 1:
-        sign = {"==": "=", "!=": "<>"}.get(condition.name, condition.name.upper())
+        sign = {"==": "=", "!=": "<>", "rem": "%"}.get(condition.name, condition.name.upper())
         return "(" + f" {sign} ".join(parts) + ")"
     if condition.name == "[]":
         return f"{parts[0]}[{parts[1]}]"
+    if condition.name == "cast":
+        sizes = f"({', '.join(parts[2:])})" if parts[2:] else ""
+        return f"CAST({parts[0]} AS {condition.arguments[1].value}{sizes})"  # type: ignore[union-attr]
     if condition.name == "in":
         return f"{parts[0]} IN ({', '.join(parts[1:6])}{', …' if len(parts) > 6 else ''})"
     return f"{condition.name}({', '.join(parts)})"
@@ -223,7 +229,8 @@ class SqlBuilder(Builder):
         super().__init__({
             **{op: partial(self.comparison, op) for op in OPERATORS},
             **{name: partial(self.matches, kind) for name, kind in self.names.items()},
-            "in": self.is_in, "between": self.between, "is_null": self.is_null, "is_nan": self.is_nan,
+            "<=>": self.null_safe, "in": self.is_in, "between": self.between,
+            "is_null": self.is_null, "is_nan": self.is_nan,
             "is_true": partial(self.is_truth, True), "is_false": partial(self.is_truth, False),
             "like": partial(self.like, "like"), "ilike": partial(self.like, "ilike"),
             "array_contains": self.array_contains, "list_contains": self.array_contains,
@@ -232,7 +239,8 @@ class SqlBuilder(Builder):
 
     def without_equal(self, node: Condition, error: NoEqual, negate: bool) -> Expression | None:
         part = node if error.node is None else error.node
-        text = shown(part).removeprefix("(").removesuffix(")") if isinstance(part, Call) else shown(part)
+        text = shown(part)
+        text = text[1:-1] if isinstance(part, Call) and text.startswith("(") else text
         why = str(error) or "'pyparq query --help' lists what it supports"
         raise FilterError(
             f"the condition does not support {text if len(text) <= 80 else text[:79] + '…'}: {why}"
@@ -257,25 +265,43 @@ class SqlBuilder(Builder):
 
     def computes(self, node: Condition) -> bool:
         """Whether a node computes something from a column."""
-        known = isinstance(node, Call) and (node.name in _ARITHMETIC or node.name in _FUNCTIONS)
+        known = isinstance(node, Call) and (node.name in ARITHMETIC or node.name in _FUNCTIONS)
         return known and any(column is not None for column in columns_of(node))
 
     def value(self, node: Condition) -> Value:
         """A column, what is computed from columns, or a number (exact) or text beside it."""
         if self.is_column(node):
             return ColumnRef(self.place(node)[0])
-        if isinstance(node, Call) and node.name in _ARITHMETIC and len(node.arguments) == 2:
+        if isinstance(node, Call) and node.name in ARITHMETIC and len(node.arguments) == 2:
             left, right = map(self.value, node.arguments)
+            if (
+                node.name in ("+", "-")
+                and self._is_date(left)
+                and isinstance(right, Fixed)
+                and type(right.value) is int
+            ):
+                right = Fixed(dt.timedelta(days=right.value))
             return Arithmetic(node.name, left, right)
-        if isinstance(node, Call) and node.name in _ARITHMETIC:
+        if isinstance(node, Call) and node.name in ARITHMETIC:
             return -self.value(node.arguments[0])
         if isinstance(node, Call) and node.name in _FUNCTIONS and len(node.arguments) == 1:
             return Function(node.name, self.value(node.arguments[0]))
-        plain = isinstance(node, Literal) and not node.kind and isinstance(node.value, (str, int, float, WrittenNumber))
-        if not plain or isinstance(node.value, bool):  # type: ignore[union-attr]
+        known = isinstance(node, Literal) and isinstance(node.value, _VALUES) and node.kind in ("", "date", "timestamp")
+        if not known or isinstance(node.value, bool):  # type: ignore[union-attr]
             why = node.why if isinstance(node, Other) else ""
-            raise NoEqual(why or "beside a computed value, a number or a 'text' is needed", node)
-        return Fixed(node.value)  # type: ignore[union-attr]
+            raise NoEqual(why or "beside a computed value, a number, a 'text', a DATE or an INTERVAL is needed", node)
+        try:
+            found = typed(node, "")  # type: ignore[arg-type]
+            return Fixed(dt.date.fromisoformat(found.strip()) if node.kind == "date" else found)  # type: ignore[union-attr]
+        except ValueError as error:
+            raise NoEqual(str(error), node) from None
+
+    def _is_date(self, value: Value) -> bool:
+        """Whether a value is a column of dates. A number beside it is one of days."""
+        if not isinstance(value, ColumnRef):
+            return False
+        node = named_node(self.tree, value.path)
+        return node.is_leaf and node.type.kind == "date"
 
     def literal(self, node: Condition, column: Node) -> Any:
         """The value of a literal, in the type of the column. ``None`` for NULL."""
@@ -288,7 +314,7 @@ class SqlBuilder(Builder):
             )
         kind = column.type.kind if column.is_leaf else ""
         try:
-            return typed(node, kind)
+            return _as_column_has_it(typed(node, kind), kind) if not node.kind else typed(node, kind)
         except ValueError as error:
             raise NoEqual(str(error), node) from None
 
@@ -305,6 +331,9 @@ class SqlBuilder(Builder):
     def comparison(self, op: str, left: Condition, right: Condition) -> Expression:
         if not self.is_column(left) and not self.computes(left) and not isinstance(right, Literal):
             left, right, op = right, left, OPERATORS[op].flipped
+        left, right = self._uncast(left), self._uncast(right)
+        if isinstance(left, Call) and left.name == "to_date":
+            return self.days_compared(left.arguments[0], op, right)
         never = "a comparison with NULL is never true; write IS NULL or IS NOT NULL"
         if self.computes(left) or self.computes(right):
             if Literal(None) in (left, right):
@@ -317,6 +346,61 @@ class SqlBuilder(Builder):
         path, column = self.column(left)
         value = self.literal(right, column)
         return self.of_null(never) if value is None else Compare(path, op, value)
+
+    def _uncast(self, node: Condition) -> Condition:
+        """A column without a cast to a type that holds all of its values as they are."""
+        if not isinstance(node, Call) or node.name != "cast":
+            return node
+        inner, target = node.arguments[0], str(node.arguments[1].value)  # type: ignore[union-attr]
+        leaf = self.column(inner)[1].type
+        sizes = [size.value for size in node.arguments[2:]]  # type: ignore[union-attr]
+        precision, scale = (*sizes, 0)[:2] if sizes else (18, 3)
+        holds = {"int": ("DECIMAL",), "uint": ("DECIMAL",), "date": _TIMES, "timestamp": ("TIMESTAMP",)}
+        if (
+            leaf.kind == "decimal"
+            and target == "DECIMAL"
+            and scale >= leaf.scale
+            and precision - scale >= leaf.precision - leaf.scale
+        ):
+            return inner
+        if leaf.kind in ("string", "double") and target == {"string": "VARCHAR", "double": "DOUBLE"}[leaf.kind]:
+            return inner
+        if leaf.kind == "int" and leaf.bits <= _BITS.get(target, 0):
+            return inner
+        if target in holds.get(leaf.kind, ()):
+            return inner
+        raise NoEqual(f"a cast of {describe(leaf)} to {target} may change values", node)
+
+    def days_compared(self, tested: Condition, op: str, right: Condition) -> Expression:
+        """The day of a point in time, compared with a date."""
+        path, column = self.column(tested)
+        if column.type.kind == "date":
+            return self.comparison(op, tested, right)
+        if column.type.kind not in ("timestamp", "int96") or not isinstance(right, Literal):
+            raise NoEqual("dates are made of dates and timestamps only")
+        day = right.value
+        if day is None:
+            return self.of_null("a comparison with NULL is never true; write IS NULL or IS NOT NULL")
+        if isinstance(day, str) and right.kind in ("", "date"):
+            try:
+                day = dt.date.fromisoformat(day.strip())
+            except ValueError:
+                raise NoEqual(f"{day!r} is no date") from None
+        if type(day) is not dt.date or day == dt.date.max:
+            raise NoEqual("dates are compared with dates only")
+        return within(path, op, day, day + dt.timedelta(days=1))
+
+    def null_safe(self, left: Condition, right: Condition) -> Expression:
+        """``IS NOT DISTINCT FROM``, and ``<=>`` in Spark: never unknown, and true for two nulls."""
+        if isinstance(left, Literal):
+            left, right = right, left
+        if right == Literal(None):
+            return self.is_null(left)
+        same = self.comparison("==", left, right)
+        if isinstance(right, Literal):
+            return AllOf((same, Not(self.is_null(left))))
+        nulls = self.is_null(left), self.is_null(right)
+        return AnyOf((AllOf((same, Not(nulls[0]), Not(nulls[1]))), AllOf(nulls)))
 
     def columns_compared(self, op: str, left: Condition, right: Condition) -> Expression:
         """Raises an error for ``city = "Lima"``: double quotes mean a column name, and there is none with this name."""
@@ -387,7 +471,42 @@ class SqlBuilder(Builder):
         return ColumnRef(self.place(tested)[0]).intersects_box(*box)
 
 
+def within(path: Path, op: str, first: Any, after: Any) -> Expression:
+    """A test of what all points in time from ``first`` up to ``after`` have in common."""
+    if op == "==":
+        return AllOf((Compare(path, ">=", first), Compare(path, "<", after)))
+    if op in ("<", ">="):
+        return Compare(path, op, first)
+    if op == "!=":
+        return AnyOf((Compare(path, "<", first), Compare(path, ">=", after)))
+    return Compare(path, {"<=": "<", ">": ">="}[op], after)
+
+
 # ---- literals
+
+_TIMES = ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME")
+_TRUTHS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+_BITS = {"SMALLINT": 16, "INT": 32, "BIGINT": 64}
+"""Types of SQL, in sqlglot's words."""
+
+
+def _as_column_has_it(value: Any, kind: str) -> Any:
+    """A number in quotes as a number, and 0, 1 and text as truth values, where the column has these. Raises
+    ``ValueError``."""
+    if kind == "bool" and not isinstance(value, bool) and value is not None:
+        text = str(value).lower()
+        if text not in _TRUTHS:
+            raise ValueError("the column has TRUE and FALSE")
+        return _TRUTHS[text]
+    if kind in ("int", "uint", "decimal", "float16", "float", "double") and isinstance(value, str):
+        text = value.strip()
+        if kind in FLOAT_TYPES and text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+            return float(text)
+        found = number(text)
+        if kind in ("int", "uint") and not isinstance(found, int):
+            raise ValueError(f"the column has whole numbers: write {text} without quotes")
+        return found
+    return value
 
 
 def number(text: str) -> int | WrittenNumber:

@@ -57,6 +57,18 @@ def divide(a: Exact, b: Exact) -> tuple[Exact, Flags]:
     return Exact(times(times(a.num, b.den), sign), times(a.den, times(divisor, sign))), exists
 
 
+def remainder(a: Exact, b: Exact, *, floor: bool) -> tuple[Exact, Flags]:
+    """What a division leaves whose quotient is rounded down (``floor``), or towards zero; and where it exists."""
+    exists = np.asarray(b.num != 0, bool)
+    left, right, den = a.num, _array(np.where(exists, b.num, 1)), a.den
+    if not _same(a.den, b.den):
+        left, right, den = times(left, b.den), times(right, a.den), times(a.den, b.den)
+    if max(size(left), size(right)) >= _LIMIT or object in (left.dtype, right.dtype):
+        left, right = _objects(left), _objects(right)
+    found = left % right if floor else np.where(np.asarray(left < 0, bool), -1, 1) * (abs(left) % abs(right))
+    return Exact(_array(found), den), exists
+
+
 def order(a: Exact, b: Exact) -> tuple[Flags, Flags]:
     """Where ``a < b``, and where they are equal."""
     left, right = a.num, b.num

@@ -5,8 +5,8 @@ three values: a comparison with a null is unknown, ``~unknown`` is unknown, and 
 expression is true. NaN equals itself and lies above every number; ``-0.0 == 0.0``.
 
 A computed value is null where a value that it is made of is null, and where it divides by zero. Integers and decimals
-are computed exactly: nothing wraps, and ``/`` keeps the remainder. Where a column or a literal is floating-point (and
-no column is a decimal), arithmetic is that of doubles.
+are computed exactly: nothing wraps, and ``/`` keeps the remainder. So are dates, points in time and durations. Where a
+column or a literal is floating-point (and no column is a decimal), arithmetic is that of doubles.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ OPERATORS = {
     ">": Operator("<", "<=", operator.gt),
     ">=": Operator("<=", "<", operator.ge),
 }
+ARITHMETIC = ("+", "-", "*", "/", "%", "rem")
+"""Numbers are computed with all of them. ``%`` has the sign of the divisor, ``rem`` that of the dividend, as in SQL. To
+a date or a point in time a duration can be added, and taken from it; two of them have a difference."""
 PARTS = ("year", "quarter", "month", "day", "hour", "minute", "second")
 """Parts of dates and points in time, in UTC."""
 _PATTERNS = ("like", "ilike", "matches")
@@ -267,6 +270,9 @@ class Value(Expression):
     __truediv__, __rtruediv__ = _arithmetic("/")
     """``/``: the exact quotient of integers and decimals. Null where the divisor is zero."""
 
+    __mod__, __rmod__ = _arithmetic("%")
+    """``%``: the remainder, with the sign of the divisor, as in Python. Null where the divisor is zero."""
+
     def __neg__(self) -> Value:
         return Arithmetic("*", self, -1)
 
@@ -425,8 +431,8 @@ class Literal(Value):
 
 
 class Arithmetic(Value):
-    """``left op right``; ``op`` is one of ``+ - * /``. ``strict``: only where other libraries compute the same, which
-    make float32 of float32."""
+    """``left op right``; ``op`` is one of :data:`ARITHMETIC`. ``strict``: only where other libraries
+    compute the same, which make float32 of float32."""
 
     __slots__ = ("depth", "left", "op", "right", "strict")
     _parts = ("left", "right")

@@ -17,7 +17,18 @@ from pyparq.arrow.table import Table
 from pyparq.arrow.to_polars import unknown_to_polars
 from pyparq.errors import FilterError
 from pyparq.filters.conditions import Attribute, Builder, Call, Condition, Literal, NoEqual, Other
-from pyparq.filters.expression import OPERATORS, AllOf, AnyOf, ColumnRef, Compare, Expression, IsNull, Known, Not
+from pyparq.filters.expression import (
+    OPERATORS,
+    AllOf,
+    AnyOf,
+    Arithmetic,
+    ColumnRef,
+    Compare,
+    Expression,
+    IsNull,
+    Known,
+    Not,
+)
 from pyparq.filters.polars_nodes import Node, read_nodes
 from pyparq.filters.times import UNIT_NS, Instant
 
@@ -126,6 +137,7 @@ def _shown(part: Any) -> str:
 # ---- nodes as a tree. Constants stay nodes: they are read beside their column.
 
 _JOINS = {"And": "and", "LogicalAnd": "and", "Or": "or", "LogicalOr": "or"}
+_REMAINDER = "Modulus"
 _COMPARE = {"Eq": "==", "NotEq": "!=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
 _BOOLEAN = {"Not": "not", "IsNull": "is_null", "IsNan": "is_nan", "IsBetween": "between", "IsIn": "in"}
 
@@ -158,6 +170,8 @@ def _binary(node: Any, inner: Any) -> Condition:
     if op in _JOINS:
         return Call(_JOINS[op], tuple(map(_tree, _operands(node, _JOINS[op]))), node)
     sides = _tree(inner["left"]), _tree(inner["right"])
+    if op == _REMAINDER:
+        return Call("%", sides, node)
     if not op.endswith("Validity"):
         return Call(_COMPARE[op], sides, node)
     same = Call("<=>", sides, node)
@@ -238,8 +252,18 @@ class _Builder(Builder):
     def _comparison(self, op: str, left: Condition, right: Condition) -> Expression:
         if isinstance(left, Literal):
             left, right, op = right, left, OPERATORS[op].flipped
+        if isinstance(left, Call) and left.name == "%":
+            return self._of_remainder(op, left.arguments, right)
         leaf = self._leaf(left)
         return Compare(leaf.column, op, _literal(right, leaf, op in ("==", "!=")))
+
+    def _of_remainder(self, op: str, operands: tuple[Condition, ...], right: Condition) -> Expression:
+        """``column % literal``, of integers. polars gives it the sign of the divisor, too."""
+        leaf = self._leaf(operands[0])
+        divisor, value = (_literal(part, leaf, True) for part in (operands[1], right))
+        if type(divisor) is not int or type(value) is not int or not divisor:
+            raise NoEqual("")
+        return Compare(Arithmetic("%", leaf.column, divisor), op, value)
 
     def _same(self, left: Condition, right: Condition) -> Expression:
         """``eq_missing``, which is never unknown."""

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import MAX_PREC, ROUND_HALF_UP, Decimal, localcontext
 from itertools import pairwise
 from typing import Any
 
@@ -38,10 +38,8 @@ class Dialect:
     escape: str
     """The escape character of LIKE where none is given."""
     number: Callable[[str], Any]
-    cast: Callable[[Literal, str, bool], Literal | None]
-    """A literal that is cast to a type, by its name; whether the type has arguments. ``None``: it is not supported."""
-    null_safe: bool
-    """Whether it has ``<=>``."""
+    cast: Callable[[Literal, str, list[int]], Literal | None]
+    """A literal that is cast to a type, by its name and the numbers in its brackets. ``None``: it is not supported."""
     floats: bool
     """Whether NaN and infinity are bare words."""
     dots: bool
@@ -50,7 +48,7 @@ class Dialect:
     """The functions that sqlglot does not know but the builder may, by their names and numbers of arguments."""
 
 
-def _cast(literal: Literal, target: str, has_arguments: bool) -> Literal | None:
+def _cast(literal: Literal, target: str, sizes: list[int]) -> Literal | None:
     """A cast on the command line. Times stay text, which is checked beside their column."""
     text = str(literal.value)
     is_text = isinstance(literal.value, str) and not literal.kind
@@ -60,12 +58,24 @@ def _cast(literal: Literal, target: str, has_arguments: bool) -> Literal | None:
         return Literal(text)
     if target in ("DOUBLE", "FLOAT"):
         return Literal(float(text) if target == "DOUBLE" else np.float32(text))
-    if target == "DECIMAL" and not has_arguments:
+    if target == "DECIMAL" and not sizes:
         return Literal(Decimal(text))
+    if target == "DECIMAL":
+        return Literal(_rounded(Decimal(text), *sizes))
     return Literal(int(text)) if target in _WHOLE else None
 
 
-def _cast_in_spark(literal: Literal, target: str, has_arguments: bool) -> Literal | None:
+def _rounded(value: Decimal, precision: int, scale: int = 0) -> Decimal:
+    """A number as a decimal of a precision and a scale, halves away from zero."""
+    with localcontext() as context:
+        context.prec = MAX_PREC
+        found = value.quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP)
+    if found.adjusted() >= precision - scale and found:
+        raise ValueError(f"{value} does not fit a decimal({precision}, {scale})")
+    return found
+
+
+def _cast_in_spark(literal: Literal, target: str, sizes: list[int]) -> Literal | None:
     value, is_text = literal.value, isinstance(literal.value, str)
     if target == "DATE" and is_text:
         return Literal(dt.date.fromisoformat(value.strip()))
@@ -92,12 +102,12 @@ _TIMES = {
 _FUNCTIONS = {"regexp_matches": 2, "suffix": 2, "prefix": 2, "list_contains": 2, "st_intersects_extent": 2,
               "st_makeenvelope": 4}  # fmt: skip
 STANDARD = Dialect(
-    "postgres", '"', "", number, _cast, null_safe=False, floats=True, dots=True,
+    "postgres", '"', "", number, _cast, floats=True, dots=True,
     calls=lambda name, count: _FUNCTIONS.get(name) == count,
 )  # fmt: skip
 """The dialect whose literals and quoting are the standard's, X'00ff' included."""
 SPARK = Dialect(
-    "spark", "`", "\\", _number_in_spark, _cast_in_spark, null_safe=True, floats=False, dots=False,
+    "spark", "`", "\\", _number_in_spark, _cast_in_spark, floats=False, dots=False,
     calls=lambda name, count: True,
 )  # fmt: skip
 
@@ -228,8 +238,9 @@ def _is_text(node: Any) -> bool:
 
 _BINARY: dict[type, str] = {
     sql.EQ: "==", sql.NEQ: "!=", sql.LT: "<", sql.LTE: "<=", sql.GT: ">", sql.GTE: ">=", sql.Add: "+", sql.Sub: "-",
-    sql.Mul: "*", sql.Div: "/", sql.StartsWith: "starts_with", sql.EndsWith: "ends_with", sql.Contains: "contains",
-    sql.RegexpLike: "rlike", sql.ArrayContains: "array_contains", sql.NullSafeEQ: "<=>", sql.NullSafeNEQ: "<=>",
+    sql.Mul: "*", sql.Div: "/", sql.Mod: "rem", sql.StartsWith: "starts_with", sql.EndsWith: "ends_with",
+    sql.Contains: "contains", sql.RegexpLike: "rlike", sql.ArrayContains: "array_contains",
+    sql.NullSafeEQ: "<=>", sql.NullSafeNEQ: "<=>",
 }  # fmt: skip
 _UNARY: dict[type, str] = {
     sql.Not: "not", sql.IsNan: "is_nan", sql.Lower: "lower", sql.Upper: "upper", sql.Length: "length",
@@ -301,8 +312,6 @@ class _Reader:
     def _binary(self, node: Any) -> Condition:
         _only(node, "this", "expression", "typed", "safe")
         name, left, right = _BINARY[type(node)], node.this, node.expression
-        if name == "<=>" and not self._dialect.null_safe:
-            raise _Refused
         if name == "==" and isinstance(right, sql.Any):
             return Call("array_contains", (self.read(right.this), self.read(left)))
         found = Call(name, (self.read(left), self.read(right)))
@@ -434,14 +443,17 @@ class _Reader:
         return Literal(bytes.fromhex(digits if len(digits) % 2 == 0 else "0" + digits))
 
     def _cast(self, node: Any) -> Condition:
-        """Literals with a type, and in Spark columns as dates."""
+        """Literals with a type, columns as dates, and columns in a type that holds their values."""
         _only(node, "this", "to", "safe")
         inner, target = self.read(node.this), str(node.to.this.name)
+        sizes = [int(str(size.this)) for size in node.to.expressions]
         if not isinstance(inner, Literal):
-            if self._dialect is SPARK and target == "DATE":
+            if target == "DATE":
                 return Call("to_date", (inner,))
-            raise _Refused("only literals can be cast")
-        found = self._dialect.cast(inner, target, bool(node.to.expressions))
+            if self._dialect is SPARK:
+                raise _Refused("only literals can be cast")
+            return Call("cast", (inner, Literal(target), *map(Literal, sizes)))
+        found = self._dialect.cast(inner, target, sizes)
         if found is None:
             raise _Refused("this type is not supported in a cast")
         return found

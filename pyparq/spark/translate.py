@@ -15,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, FilterError, UnsupportedError
-from pyparq.filters.conditions import Attribute, Call, Condition, Literal, NoEqual, SqlBuilder, columns_of, shown
+from pyparq.filters.conditions import (
+    Attribute,
+    Call,
+    Condition,
+    Literal,
+    NoEqual,
+    SqlBuilder,
+    columns_of,
+    shown,
+    within,
+)
 from pyparq.filters.expression import (
     OPERATORS,
     AllOf,
@@ -192,7 +202,7 @@ class _Builder(SqlBuilder):
         if isinstance(left, Literal) and not isinstance(right, Literal):
             left, right, op = right, left, OPERATORS[op].flipped
         if isinstance(left, Call) and left.name in ("to_date", "date") and len(left.arguments) == 1:
-            return self._of_date(left.arguments[0], op, right)
+            return self.days_compared(left.arguments[0], op, right)
         if isinstance(left, Call) and left.name == "year" and len(left.arguments) == 1:
             return self._of_year(left.arguments[0], op, right)
         if isinstance(left, Call) and left.name in ("coalesce", "nvl", "ifnull"):
@@ -200,14 +210,6 @@ class _Builder(SqlBuilder):
         path, column = self.column(left)
         value = self.literal(right, column)
         return Known(None) if value is None else Compare(path, op, value)
-
-    def null_safe(self, left: Condition, right: Condition) -> Expression:
-        if isinstance(left, Literal):
-            left, right = right, left
-        if isinstance(right, Literal) and right.value is None:
-            return self.is_null(left)
-        path, column = self.column(left)
-        return AllOf((Compare(path, "==", self.literal(right, column)), Not(IsNull(path))))
 
     def _coalesced(self, call: Call, op: str, right: Condition) -> Expression:
         """``coalesce(column, a) < b``: what a is beside b decides where the column is null."""
@@ -274,24 +276,6 @@ class _Builder(SqlBuilder):
 
     # ---- functions of points in time
 
-    def _of_date(self, tested: Condition, op: str, right: Condition) -> Expression:
-        path, column = self.column(tested)
-        if column.type.kind == "date":
-            return self.comparison(op, tested, right)
-        if column.type.kind not in ("timestamp", "int96") or not isinstance(right, Literal):
-            raise NoEqual("dates are made of dates and timestamps only")
-        day = right.value
-        if isinstance(day, str) and not right.kind:
-            try:
-                day = dt.date.fromisoformat(day)
-            except ValueError:
-                raise NoEqual(f"{day!r} is no date") from None
-        if day is None:
-            return Known(None)
-        if type(day) is not dt.date or day == dt.date.max:
-            raise NoEqual("dates are compared with dates only")
-        return _within(path, op, day, day + dt.timedelta(days=1))
-
     def _of_year(self, tested: Condition, op: str, right: Condition) -> Expression:
         path, column = self.column(tested)
         if column.type.kind not in ("date", "timestamp", "int96"):
@@ -301,7 +285,7 @@ class _Builder(SqlBuilder):
             return Known(None)
         if type(year) is not int or not 1 <= year <= 9998:
             raise NoEqual("years are numbers from 1 to 9998")
-        return _within(path, op, dt.date(year, 1, 1), dt.date(year + 1, 1, 1))
+        return within(path, op, dt.date(year, 1, 1), dt.date(year + 1, 1, 1))
 
     # ---- what follows from a condition without an equal
 
@@ -366,14 +350,3 @@ def _prefix(pattern: Condition, escape: Condition) -> tuple[str, str]:
         text, at = text + whole[at], at + 1
     rest = whole[at:]
     return text, "%" if rest and not rest.strip("%") else rest
-
-
-def _within(path: Path, op: str, first: Any, after: Any) -> Expression:
-    """A test of what all points in time from ``first`` up to ``after`` have in common."""
-    if op == "==":
-        return AllOf((Compare(path, ">=", first), Compare(path, "<", after)))
-    if op in ("<", ">="):
-        return Compare(path, op, first)
-    if op == "!=":
-        return AnyOf((Compare(path, "<", first), Compare(path, ">=", after)))
-    return Compare(path, {"<=": "<", ">": ">="}[op], after)
