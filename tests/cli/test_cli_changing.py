@@ -64,3 +64,8 @@ def test_mistakes(lake: Path) -> None:
     assert "must be COLUMN=" in refused(2, "delete", lake, "--key", "id")
     assert "at least one --set" in refused(2, "update", lake, "--where", "id = 1")
     assert "nobody" in refused(2, "delete", lake, "--key", "nobody=1")
+
+
+def test_retries(lake: Path) -> None:
+    report = as_json("delete", lake, "--key", "id=3", "--retries", 2, "--json")
+    assert (report["rows_deleted"], report["notes"]) == (1, [])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +31,7 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.row_changes.applying import ApplyOptions, apply
 from pyparq.maintenance.row_changes.changed_file import GroupChange
-from pyparq.maintenance.row_changes.delete import opened, rows_asked_for
+from pyparq.maintenance.row_changes.delete import opened, relisted, rows_asked_for
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
 from pyparq.maintenance.row_changes.stored_rows import picked
@@ -54,6 +55,7 @@ def update(
     keys: Mapping[str | tuple[str, ...], Any] | None = None,
     dry_run: bool = False,
     force: bool = False,
+    retries: int = 0,
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
@@ -84,10 +86,11 @@ def update(
     """
     if not isinstance(values, Mapping) or not values:
         raise OptionError(f"values must be a dict of a column to its value, not {values!r:.80}")
-    dataset = opened(
-        source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
+    again = partial(
+        opened, source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
         verify_checksums=verify_checksums, use_threads=use_threads,
     )  # fmt: skip
+    dataset = again()
     for name in values:
         if name in dataset.partitions.names:
             raise OptionError("the names of folders hold the column, so rows would have to move", column=str(name))
@@ -96,7 +99,10 @@ def update(
         return rows_change(scan, values)
 
     asked = rows_asked_for(filters, keys)
-    return apply(dataset, asked, find, ApplyOptions(True, dry_run, force, fsync, progress))
+    same = not any(isinstance(value, Value) for value in values.values())
+    return apply(dataset, asked, find, ApplyOptions(
+        True, dry_run, force, fsync, progress, retries=retries, again=relisted(source, again), repeatable=same
+    ))  # fmt: skip
 
 
 def rows_change(scan: Scan, values: Mapping[Any, Any]) -> dict[int, GroupChange]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,8 @@ from pyparq.arrow.column_operations import concat, take
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.table import Batch, Table
-from pyparq.datasets.dataset import Dataset, files_of, key_filter
+from pyparq.datasets.dataset import files_of, key_filter
+from pyparq.datasets.files import DatasetFiles
 from pyparq.errors import DataError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
 from pyparq.format.nesting import shape_of
@@ -24,7 +25,7 @@ from pyparq.index.row_mask import RowMask, Rows, rows_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.row_changes.applying import ApplyOptions, apply, local_folder
 from pyparq.maintenance.row_changes.changed_file import GroupChange
-from pyparq.maintenance.row_changes.delete import opened
+from pyparq.maintenance.row_changes.delete import opened, relisted
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
 from pyparq.maintenance.row_changes.stored_rows import Int64Array, picked
@@ -43,6 +44,7 @@ def upsert(
     *,
     dry_run: bool = False,
     force: bool = False,
+    retries: int = 0,
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
@@ -61,8 +63,9 @@ def upsert(
     have one key, each of them is replaced.
 
     Rows are replaced in their places. New rows go to the end of a file; in a folder to new files, each in the partition
-    that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns. The other
-    arguments are those of :func:`pyparq.delete`.
+    that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns. With
+    ``retries``, rows with the same keys that another program has added meanwhile go. The other arguments are those of
+    :func:`pyparq.delete`.
 
     Returns a :class:`pyparq.ChangeReport`. Raises :class:`pyparq.DataError` and :class:`pyparq.OptionError` for data
     that do not fit, and what :func:`pyparq.delete` raises. The files are then as they were.
@@ -73,33 +76,41 @@ def upsert(
         pyparq.upsert("users.parquet", [{"user": 7, "price": 9.5}], key="user")
     """
     names = [key] if isinstance(key, str) else list(key)
-    dataset = opened(
-        source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
+    again = partial(
+        opened, source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
         verify_checksums=verify_checksums, use_threads=use_threads,
     )  # fmt: skip
+    dataset = again()
     schema = dataset.schema
     if not names or not all(isinstance(name, str) and name in schema.names for name in names):
         raise OptionError(f"key must name columns of the source, not {key!r}")
     files = files_of(dataset)
     if not files.found.is_one_file and local_folder(files) is None:
         raise UnsupportedError("new rows have no place in a list of files, and in a folder of a store: give one file")
-    rows = _Upsert(dataset, UpsertedRows(data, schema, names))
-    return apply(dataset, rows.data.filters(), rows.find, ApplyOptions(True, dry_run, force, fsync, progress), rows)
+    rows = _Upsert(UpsertedRows(data, schema, names))
+    options = ApplyOptions(
+        True, dry_run, force, fsync, progress, retries=retries, again=relisted(source, again), repeatable=False
+    )
+    return apply(dataset, rows.data.filters(), rows.find, options, rows)
 
 
 class _Upsert:
     """Which rows of the data have been found in the files."""
 
-    def __init__(self, dataset: Dataset, data: UpsertedRows) -> None:
+    def __init__(self, data: UpsertedRows) -> None:
         self.data = data
-        files = files_of(dataset)
-        self._partitions = files.partition_values
-        self._numbers = {file.name: number for number, file in enumerate(files.found.files)}
+        self._placed = False
         self._replaced = np.zeros(data.num_rows, bool)
 
-    def begin(self) -> None:
-        """A file is asked again, as it has changed."""
-        self._replaced[:] = False
+    def begin(self, files: DatasetFiles) -> None:
+        """These files are asked."""
+        self._partitions = files.partition_values
+        self._numbers = {file.name: number for number, file in enumerate(files.found.files)}
+        self._replaced[:] = self._placed
+
+    def placed(self) -> None:
+        """The rows are in the files. Rows with their keys go from those that are asked from now on."""
+        self._placed = True
 
     def find(self, scan: Scan) -> dict[int, GroupChange]:
         """The rows that a scan finds get the values of the row with their key, or go if they belong elsewhere."""
@@ -107,7 +118,7 @@ class _Upsert:
         tree = RowGroupPlans(scan.file).tree
         names = self._partitions.names
         values = self._partition_values(scan.file.name)
-        fits = self.data.fits(scan.file, names)
+        fits = not self._placed and self.data.fits(scan.file, names)
         stays = self._stays(values) if fits else np.zeros(self.data.num_rows, bool)
         for row_group, rows in scan.matching_rows():
             numbers = rows.rows()
