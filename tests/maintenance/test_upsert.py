@@ -190,3 +190,32 @@ def test_pandas(tmp_path: Path) -> None:
         [frame.assign(x=frame["x"].where(frame["id"] != 5, -5)), pd.DataFrame({"id": [200], "x": [-200]})]
     )
     pd.testing.assert_frame_equal(pd.read_parquet(path), wanted.reset_index(drop=True))
+
+
+def test_an_encrypted_folder(tmp_path: Path) -> None:
+    own, other = (pyparq.EncryptionProperties(letter * 16) for letter in (b"k", b"o"))
+    keys = pyparq.DecryptionProperties(b"k" * 16)
+    folder = tmp_path / "lake"
+    pyparq.write_dataset(with_g(table(300), 1), folder, partition_cols=["g"], encryption=own)
+    data = pa.concat_tables([with_g(table(2, 10, "new"), 1), with_g(table(2, 5000, "new"), 2)])
+    with pytest.raises(UnsupportedError, match="give encryption="):
+        pyparq.upsert(folder, data, "id", decryption=keys)
+    assert pyparq.dataset(folder, decryption=keys).count() == 300
+    assert not [path.name for path in folder.iterdir() if path.name.startswith("_")]
+    report = pyparq.upsert(folder, data, "id", encryption=own, decryption=keys)
+    assert (report.rows_updated, report.rows_added) == (2, 2)
+    found = pyparq.read_table(folder, decryption=keys)
+    wanted = {row["id"]: row for row in with_g(table(300), 1).to_pylist()} | {
+        row["id"]: row for row in data.to_pylist()
+    }
+    assert by_id(found) == sorted(wanted.values(), key=lambda row: row["id"])
+    for path in folder.rglob("*.parquet"):
+        assert path.read_bytes()[:4] == b"PARE"
+        assert b"new-5000" not in path.read_bytes()
+        with pytest.raises(pyparq.EncryptionError):
+            pyparq.read_table(path)
+    with pytest.raises(OptionError, match="keeps the keys"):
+        pyparq.upsert(path, data.drop(["g"]), "id", encryption=other, decryption=keys)
+    plain = lake(tmp_path / "plain")
+    with pytest.raises(OptionError, match="not encrypted"):
+        pyparq.upsert(plain, data, "id", encryption=own)

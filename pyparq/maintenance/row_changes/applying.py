@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyparq.arrow.table import Table
 from pyparq.datasets.catalog.layout import FOLDER, Place
@@ -43,6 +43,9 @@ from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData
 
+if TYPE_CHECKING:
+    from pyparq.encryption.properties import EncryptionProperties
+
 
 @dataclass(frozen=True, slots=True)
 class ApplyOptions:
@@ -63,6 +66,8 @@ class ApplyOptions:
     """Lists the source anew. ``None`` where that is not possible."""
     repeatable: bool = True
     """Whether rows that have changed may change again, to the same: a price that doubles may not."""
+    encryption: EncryptionProperties | None = None
+    """Of new files."""
 
     def __post_init__(self) -> None:
         if type(self.retries) is not int or self.retries < 0:
@@ -363,12 +368,17 @@ class _Folder:
 
     def _write_options(self, schema: Schema, names: Sequence[str]) -> dict[str, Any]:
         """Options for new files, which are stored as the first file of the folder is."""
-        file = self._files.open(0)
+        file, encryption = self._files.open(0), self._options.encryption
         assert file is not None  # the schema is known
-        if file.decryption.info is not None:
-            raise UnsupportedError("new files of an encrypted folder cannot be written: their keys are not given")
+        if file.decryption.info is not None and encryption is None:
+            raise UnsupportedError("the folder is encrypted, and so must be its new files: give encryption=")
+        if file.decryption.info is None and encryption is not None:
+            raise OptionError(
+                "the files of the folder are not encrypted, so its new ones are not: leave encryption out"
+            )
         given = options_like(RowGroupPlans(file).for_more_rows())
-        return {**storage_kept(schema, {}, names), **_of_columns(given, schema), "fsync": self._options.fsync}
+        kept = {**storage_kept(schema, {}, names), **_of_columns(given, schema)}
+        return {**kept, "encryption": encryption, "fsync": self._options.fsync}
 
     def commit(self) -> list[str]:
         if self._target is None:

@@ -34,7 +34,7 @@ from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData, shred_column
 
 if TYPE_CHECKING:
-    from pyparq.encryption.properties import DecryptionProperties
+    from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
 
 
 def upsert(
@@ -48,6 +48,7 @@ def upsert(
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
+    encryption: EncryptionProperties | None = None,
     decryption: DecryptionProperties | None = None,
     limits: Limits | None = None,
     verify_checksums: bool = True,
@@ -64,7 +65,8 @@ def upsert(
 
     Rows are replaced in their places. New rows go to the end of a file; in a folder to new files, each in the partition
     that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns. With
-    ``retries``, rows with the same keys that another program has added meanwhile go. The other arguments are those of
+    ``retries``, rows with the same keys that another program has added meanwhile go. ``encryption``: of new files; an
+    encrypted folder needs it. Files that are there keep their keys. The other arguments are those of
     :func:`pyparq.delete`.
 
     Returns a :class:`pyparq.ChangeReport`. Raises :class:`pyparq.DataError` and :class:`pyparq.OptionError` for data
@@ -87,10 +89,13 @@ def upsert(
     files = files_of(dataset)
     if not files.found.is_one_file and local_folder(files) is None:
         raise UnsupportedError("new rows have no place in a list of files, and in a folder of a store: give one file")
+    if encryption is not None and files.found.is_one_file:
+        raise OptionError("encryption is for new files of a folder: a file keeps the keys that it has")
     rows = _Upsert(UpsertedRows(data, schema, names))
     options = ApplyOptions(
-        True, dry_run, force, fsync, progress, retries=retries, again=relisted(source, again), repeatable=False
-    )
+        True, dry_run, force, fsync, progress, retries=retries, again=relisted(source, again), repeatable=False,
+        encryption=encryption,
+    )  # fmt: skip
     return apply(dataset, rows.data.filters(), rows.find, options, rows)
 
 
