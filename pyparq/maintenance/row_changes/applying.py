@@ -13,19 +13,21 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyparq.arrow.table import Table
 from pyparq.datasets.catalog.layout import FOLDER, Place
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.files import DatasetFiles
+from pyparq.datasets.patterns import is_pattern
 from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import MatchingFiles
 from pyparq.datasets.write.commit import LocalTarget
 from pyparq.datasets.write.job_sources import Sources, place_of
+from pyparq.datasets.write.rolling_files import FileLimits
 from pyparq.datasets.write.targets import companions
-from pyparq.datasets.write.write_dataset import add_rows
+from pyparq.datasets.write.write_dataset import add_rows, write_folder
 from pyparq.errors import ChangedFileError, OptionError, UnsupportedError, WriteConflictError, located
 from pyparq.format.types import Schema
 from pyparq.io.table_formats import check_streams
@@ -44,6 +46,7 @@ from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData
 
 if TYPE_CHECKING:
+    from pyparq.arguments import WriteArguments
     from pyparq.encryption.properties import EncryptionProperties
 
 
@@ -84,6 +87,9 @@ class Additions(Protocol):
 
     def begin(self, files: DatasetFiles) -> None:
         """Forget what was found: files are asked again."""
+
+    def added(self) -> None:
+        """The rows of :meth:`table` are in new files. The same files are asked once more."""
 
     def placed(self) -> None:
         """The rows are in the files. What later files have of them goes."""
@@ -183,14 +189,14 @@ class _Rounds:
         matching = MatchingFiles(dataset.scan([], self._filters), new)
         candidates = matching.candidates()
         asked = index_help(matching.reports)
-        place = _place(files, matching, self._changes_of, options, self._more)
+        place = _place(files, matching, candidates, self._changes_of, options, self._more)
         reports = list[ChangedFileReport]() if place.at_once else self.reports
         try:
             for done, file_scan in enumerate(candidates):
                 report = place.change(file_scan)
                 if report is not None:
                     reports.append(report)
-                if report is not None and not place.at_once:
+                if report is not None and not place.at_once and self._more is None:
                     self._done.update((places[number], None) for number in file_scan.numbers)
                 if options.progress is not None:
                     options.progress(done + 1, len(candidates))
@@ -243,8 +249,9 @@ def _check_folders(files: DatasetFiles, force: bool) -> None:
 
 
 def _place(
-    files: DatasetFiles, matching: MatchingFiles, find: FindChanges, options: ApplyOptions, more: Additions | None
-) -> _Place:
+    files: DatasetFiles, matching: MatchingFiles, candidates: Sequence[FileScan], find: FindChanges,
+    options: ApplyOptions, more: Additions | None,
+) -> _Place:  # fmt: skip
     if files.table is not None:
         if options.table is None or more is not None:
             raise UnsupportedError(
@@ -254,9 +261,19 @@ def _place(
     if options.dry_run:
         return _DryRun(files, find, options, more)
     folder = local_folder(files)
-    if folder is None:
-        return _OneByOne(files, matching, find, options, more)
-    return _Folder(folder, files, find, options, more)
+    if folder is not None:
+        return _Folder(folder, files, find, options, more)
+    if more is not None and not files.found.is_one_file:
+        return _StoreFolder(files, matching, candidates, find, options, more)
+    return _OneByOne(files, matching, find, options, more)
+
+
+def has_room(files: DatasetFiles) -> bool:
+    """Whether new rows have a place: in the one file, or in new files of the one folder."""
+    if files.found.is_one_file or local_folder(files) is not None:
+        return True
+    root = files.root.rstrip("/") + "/"
+    return is_url(root) and not is_pattern(root) and all(file.name.startswith(root) for file in files.found.files)
 
 
 def local_folder(files: DatasetFiles) -> str | None:
@@ -354,10 +371,8 @@ class _Folder:
         table = None if self._more is None else self._more.table()
         if table is None or not table.num_rows:
             return []
-        names = [name for name in self._files.partition_values.names if name in table.column_names]
-        made = add_rows(
-            self._begun(), table, without_marks(table.schema), names, self._write_options(table.schema, names)
-        )
+        names, given = new_file_options(self._files, table.schema, self._options)
+        made = add_rows(self._begun(), table, without_marks(table.schema), names, given)
         self._new += [path for path, _ in made]
         return [
             ChangedFileReport(
@@ -365,20 +380,6 @@ class _Folder:
             )
             for _, file in made
         ]
-
-    def _write_options(self, schema: Schema, names: Sequence[str]) -> dict[str, Any]:
-        """Options for new files, which are stored as the first file of the folder is."""
-        file, encryption = self._files.open(0), self._options.encryption
-        assert file is not None  # the schema is known
-        if file.decryption.info is not None and encryption is None:
-            raise UnsupportedError("the folder is encrypted, and so must be its new files: give encryption=")
-        if file.decryption.info is None and encryption is not None:
-            raise OptionError(
-                "the files of the folder are not encrypted, so its new ones are not: leave encryption out"
-            )
-        given = options_like(RowGroupPlans(file).for_more_rows())
-        kept = {**storage_kept(schema, {}, names), **_of_columns(given, schema)}
-        return {**kept, "encryption": encryption, "fsync": self._options.fsync}
 
     def commit(self) -> list[str]:
         if self._target is None:
@@ -395,6 +396,22 @@ class _Folder:
     def abort(self) -> None:
         if self._target is not None:
             self._target.abort()
+
+
+def new_file_options(
+    files: DatasetFiles, schema: Schema, options: ApplyOptions
+) -> tuple[Sequence[str], dict[str, Any]]:
+    """Partition columns and options for new files, which are stored as the first file of the folder is."""
+    names = [name for name in files.partition_values.names if name in schema.names]
+    file, encryption = files.open(0), options.encryption
+    assert file is not None  # the schema is known
+    if file.decryption.info is not None and encryption is None:
+        raise UnsupportedError("the folder is encrypted, and so must be its new files: give encryption=")
+    if file.decryption.info is None and encryption is not None:
+        raise OptionError("the files of the folder are not encrypted, so its new ones are not: leave encryption out")
+    given = options_like(RowGroupPlans(file).for_more_rows())
+    kept = {**storage_kept(schema, {}, names), **_of_columns(given, schema)}
+    return names, {**kept, "encryption": encryption, "fsync": options.fsync}
 
 
 def _of_columns(options: dict[str, Any], schema: Schema) -> dict[str, Any]:
@@ -488,3 +505,51 @@ class _OneByOne:
 
     def abort(self) -> None:
         return None
+
+
+class _StoreFolder(_OneByOne):
+    """The objects of a folder in a store, when rows are added. These come first, as new objects. Only then other
+    objects lose the rows that belong elsewhere: a crash may leave a row twice, and the same call again ends it."""
+
+    def __init__(
+        self, files: DatasetFiles, matching: MatchingFiles, candidates: Sequence[FileScan], find: FindChanges,
+        options: ApplyOptions, more: Additions,
+    ) -> None:  # fmt: skip
+        super().__init__(files, matching, find, options, None)
+        self._rows = more
+        self._unasked: Sequence[FileScan] | None = candidates
+        self._added: list[ChangedFileReport] = []
+
+    def change(self, file_scan: FileScan) -> ChangedFileReport | None:
+        self._add_first()
+        return super().change(file_scan)
+
+    def finish(self) -> list[ChangedFileReport]:
+        self._add_first()
+        self._add()  # rows whose place another program has removed meanwhile
+        return self._added
+
+    def _add_first(self) -> None:
+        for file_scan in self._unasked or ():
+            with located(file=file_scan.scan.file.name):
+                self._changes_of(file_scan.scan)
+        if self._unasked is not None:
+            self._unasked = None
+            self._add()
+
+    def _add(self) -> None:
+        table = self._rows.table()
+        if table.num_rows:
+            names, given = new_file_options(self._files, table.schema, self._options)
+            made = write_folder(
+                table, self._files.root, names, "append", FileLimits(), schema=without_marks(table.schema),
+                force=self._options.force, storage_options=self._files.found.storage_options,
+                options=cast("WriteArguments", given),
+            )  # fmt: skip
+            self._added += [
+                ChangedFileReport(
+                    file.path, rows_added=file.num_rows, rows_left=file.num_rows, bytes_written=file.num_bytes
+                )
+                for file in made.files
+            ]
+        self._rows.added()

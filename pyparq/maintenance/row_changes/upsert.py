@@ -23,7 +23,7 @@ from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.index.row_mask import RowMask, Rows, rows_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.row_changes.applying import ApplyOptions, apply, local_folder
+from pyparq.maintenance.row_changes.applying import ApplyOptions, apply, has_room
 from pyparq.maintenance.row_changes.changed_file import GroupChange
 from pyparq.maintenance.row_changes.delete import opened, relisted
 from pyparq.maintenance.row_changes.report import ChangeReport
@@ -58,7 +58,7 @@ def upsert(
     """Replace rows by the rows of ``data`` with the same key, and add the other rows of ``data``. Row groups without
     such rows are copied byte for byte, and files without them stay untouched.
 
-    ``source``: a file at a path or URL, or a local folder. ``data``: what :func:`pyparq.write_table` takes, with all
+    ``source``: a file or a folder, at a path or URL. ``data``: what :func:`pyparq.write_table` takes, with all
     columns of the source, those in the names of folders included; it is held in memory. ``key``: the columns of the
     key. No two rows of ``data`` may have the same key, and none a null or a NaN in it. Where several rows of the source
     have one key, each of them is replaced.
@@ -87,8 +87,8 @@ def upsert(
     if not names or not all(isinstance(name, str) and name in schema.names for name in names):
         raise OptionError(f"key must name columns of the source, not {key!r}")
     files = files_of(dataset)
-    if not files.found.is_one_file and local_folder(files) is None:
-        raise UnsupportedError("new rows have no place in a list of files, and in a folder of a store: give one file")
+    if not has_room(files):
+        raise UnsupportedError("new rows have no place in a list of files or a pattern: give the folder, or one file")
     if encryption is not None and files.found.is_one_file:
         raise OptionError("encryption is for new files of a folder: a file keeps the keys that it has")
     rows = _Upsert(UpsertedRows(data, schema, names))
@@ -106,12 +106,19 @@ class _Upsert:
         self.data = data
         self._placed = False
         self._replaced = np.zeros(data.num_rows, bool)
+        self._added = np.zeros(data.num_rows, bool)
 
     def begin(self, files: DatasetFiles) -> None:
         """These files are asked."""
         self._partitions = files.partition_values
         self._numbers = {file.name: number for number, file in enumerate(files.found.files)}
-        self._replaced[:] = self._placed
+        self._replaced[:] = False
+        self._added[:] = self._placed
+
+    def added(self) -> None:
+        """The rows of :meth:`table` are in new files. The same files are asked once more."""
+        self._added |= ~self._replaced
+        self._replaced[:] = False
 
     def placed(self) -> None:
         """The rows are in the files. Rows with their keys go from those that are asked from now on."""
@@ -123,8 +130,8 @@ class _Upsert:
         tree = RowGroupPlans(scan.file).tree
         names = self._partitions.names
         values = self._partition_values(scan.file.name)
-        fits = not self._placed and self.data.fits(scan.file, names)
-        stays = self._stays(values) if fits else np.zeros(self.data.num_rows, bool)
+        fits = self.data.fits(scan.file, names)
+        stays = self._stays(values) & ~self._added if fits else np.zeros(self.data.num_rows, bool)
         for row_group, rows in scan.matching_rows():
             numbers = rows.rows()
             places = self.data.places_of(self._keys(scan, row_group, rows, values))
@@ -140,7 +147,7 @@ class _Upsert:
 
     def table(self) -> Table:
         """The rows to add."""
-        return self.data.table(np.flatnonzero(~self._replaced))
+        return self.data.table(np.flatnonzero(~(self._replaced | self._added)))
 
     def leaves(self, file: OpenFile) -> list[list[LeafData]]:
         """The same as leaves of row groups as large as the largest of the file."""
@@ -205,6 +212,9 @@ class UpsertedRows:
         self._columns = _joined(list(batches), schema)
         self.num_rows = len(self._columns[0]) if self._columns else 0
         self.key = list(key)
+        for name in self.key:
+            if schema.field(name).type.children:
+                raise OptionError("the key must be columns of single values, and this one is nested", column=name)
         self._places = self._by_key()
         self._leaves: dict[int, tuple[SchemaTree, list[LeafData]]] = {}
 
