@@ -68,32 +68,32 @@ def delete_command(
 @WHERE
 @KEYS
 @click.option(
-    "--set", "pairs", multiple=True, metavar="COLUMN=VALUE", help="Give a column this value. May be repeated."
-)
-@click.option("--set-null", "nulls", multiple=True, metavar="COLUMN", help="Give a column null. May be repeated.")
+    "--set", "texts", multiple=True, metavar="SQL", required=True,
+    help="Give a column a value: \"price = price * 2\", \"email = null\", \"name = 'it''s'\". May be repeated.",
+)  # fmt: skip
 @DRY_RUN
 @RETRIES
 @FORCE
 @JSON
 def update_command(
     sources: tuple[str, ...], where: str | None, wanted: tuple[str, ...], key_files: tuple[str, ...],
-    pairs: tuple[str, ...], nulls: tuple[str, ...], dry_run: bool, retries: int, force: bool, as_json: bool,
+    texts: tuple[str, ...], dry_run: bool, retries: int, force: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Give rows of files other values in some columns, in place. The rows are chosen as by the command "delete".
 
     \b
-    pyparq update events/ --where "user = 7" --set-null email --set status=gone
+    pyparq update events/ --where "user = 7" --set "email = null" --set "status = 'gone'"
     """
+    from pyparq.filters.sql_text import parse_set
     from pyparq.maintenance.row_changes.update import update
 
     asked = _asked(sources, where, wanted, key_files)
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        name, text = _pair(pair, "--set")
-        (values[name],) = _values(sources, name, [text])
-    values |= dict.fromkeys(nulls)
-    if not values:
-        misused("give at least one --set or --set-null")
+    tree, values = dataset_of(*sources).tree, dict[Any, Any]()
+    for text in texts:
+        name, value = parse_set(text, tree)
+        if name in values:
+            misused(f"--set gives {name} two values")
+        values[name] = value
     with Busy("changing rows", share=True) as busy:
         report = update(
             _given(sources), asked.get("filters"), values, keys=asked.get("keys"), dry_run=dry_run, force=force,

@@ -28,7 +28,7 @@ from pyparq.maintenance.row_changes.changed_file import GroupChange
 from pyparq.maintenance.row_changes.delete import opened, relisted
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
-from pyparq.maintenance.row_changes.stored_rows import Int64Array, picked
+from pyparq.maintenance.row_changes.stored_rows import Int64Array, check_calendar, picked
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData, shred_column
@@ -271,7 +271,9 @@ class UpsertedRows:
         _, batches = ingest(own, Schema(fields.fields))
         columns = _joined(list(batches), fields)
         found: list[LeafData] = []
-        for node, column in zip(tree.root.children, columns, strict=True):
+        reads = file.tree.root.children
+        for node, read, column in zip(tree.root.children, reads, columns, strict=True):
+            check_calendar(read, column)
             found += shred_column(column, shape_of(node), self.num_rows)
         return found
 
