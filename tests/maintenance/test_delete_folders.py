@@ -16,14 +16,13 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
+from plain_pages import plain_bytes
 
 import pyparq
 from pyparq import ChangedFileError, OptionError, col
 from pyparq.datasets.write import folder_commit
-from pyparq.format import compression
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import open_file
-from pyparq.read.page_headers import walk_headers
 from pyparq.read.plan.bloom_probe import read_filter
 
 FILES, ROWS = 6, 500
@@ -458,25 +457,6 @@ def test_many_pairs_of_programs(tmp_path: Path) -> None:
 
 
 # ---- nothing is left -------------------------------------------------------------------------------------------------
-
-
-def plain_bytes(path: Path) -> bytes:
-    """All bytes of a file, and all of its pages decompressed."""
-    found = [path.read_bytes()]
-    file = open_file(path, ReadOptions())
-    for k in range(file.num_row_groups):
-        for leaf in file.tree.leaves:
-            chunk = file.chunk(k, leaf)
-            for page in walk_headers(file, chunk):
-                start = page.offset + page.header_size
-                stored = found[0][start : start + page.compressed_size]
-                name = compression.codec_name(chunk.meta.codec)
-                if name != "UNCOMPRESSED":
-                    stored = pa.decompress(
-                        stored, page.uncompressed_size, {"LZ4_RAW": "lz4_raw"}.get(name, name.lower())
-                    )
-                found.append(bytes(stored))
-    return b"".join(found)
 
 
 @pytest.mark.parametrize("options", [

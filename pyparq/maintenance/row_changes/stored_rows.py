@@ -45,8 +45,8 @@ def check_calendar(node: Node, column: Column) -> None:
     values = np.asarray(column.values())
     if (values if known is None else values[known]).min() < unmoved_from(leaf):
         raise UnsupportedError(
-            "the file has the calendar of old Spark: days before 15 October 1582 and times before 3 January 1900 cannot "
-            "be written there, as it stores them in another way",
+            "the file has the calendar of old Spark: days before 15 October 1582 and times before 3 January 1900 "
+            "cannot be written there, as it stores them in another way",
             column=node.dotted,
         )
 
