@@ -152,9 +152,9 @@ class _Upsert:
     def leaves(self, file: OpenFile) -> list[list[LeafData]]:
         """The same as leaves of row groups as large as the largest of the file."""
         rows = np.flatnonzero(~self._replaced)
-        most = max([file.num_rows_of(k) for k in range(file.num_row_groups)], default=1 << 20)
+        most = max([file.num_rows_of(k) for k in range(file.num_row_groups)], default=0) or 1 << 20
         tree = RowGroupPlans(file).tree
-        parts = [rows[k : k + most] for k in range(0, len(rows), max(most, 1))]
+        parts = [rows[k : k + most] for k in range(0, len(rows), most)]
         found = [self.data.leaves(file, tree, part) for part in parts]
         return [[leaves[k] for k in sorted(leaves)] for leaves in found]
 
