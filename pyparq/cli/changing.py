@@ -16,6 +16,10 @@ from pyparq.cli.sources import dataset_of, sources_of
 _PARQUET = (".parquet", ".parq", ".pq")
 
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Change nothing, and print what would be done.")
+RETRIES = click.option(
+    "--retries", type=click.IntRange(0), default=0, metavar="N",
+    help="How often to begin anew where another program changes the same files, or to look at files that it adds.",
+)  # fmt: skip
 KEYS = all_of(
     click.option(
         "--key", "-k", "wanted", multiple=True, metavar="COLUMN=VALUE", help="Rows with this value. May be repeated.",
@@ -33,11 +37,12 @@ KEYS = all_of(
 @KEYS
 @click.option("--keep-empty", is_flag=True, help="Keep files of which no row is left.")
 @DRY_RUN
+@RETRIES
 @FORCE
 @JSON
 def delete_command(
     sources: tuple[str, ...], where: str | None, wanted: tuple[str, ...], key_files: tuple[str, ...], keep_empty: bool,
-    dry_run: bool, force: bool, as_json: bool,
+    dry_run: bool, retries: int, force: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Delete rows of files, in place: those for which an SQL condition is true, or that have one of some keys.
 
@@ -52,8 +57,8 @@ def delete_command(
     asked = _asked(sources, where, wanted, key_files)
     with Busy("deleting rows", share=True) as busy:
         report = delete(
-            _given(sources), **asked, keep_empty=keep_empty, dry_run=dry_run, force=force, progress=_step(busy),
-            decryption=decryption(), storage_options=storage_for(*sources),
+            _given(sources), **asked, keep_empty=keep_empty, dry_run=dry_run, force=force, retries=retries,
+            progress=_step(busy), decryption=decryption(), storage_options=storage_for(*sources),
         )  # fmt: skip
     _show(report, as_json)
 
@@ -63,35 +68,36 @@ def delete_command(
 @WHERE
 @KEYS
 @click.option(
-    "--set", "pairs", multiple=True, metavar="COLUMN=VALUE", help="Give a column this value. May be repeated."
-)
-@click.option("--set-null", "nulls", multiple=True, metavar="COLUMN", help="Give a column null. May be repeated.")
+    "--set", "texts", multiple=True, metavar="SQL", required=True,
+    help="Give a column a value: \"price = price * 2\", \"email = null\", \"name = 'it''s'\". May be repeated.",
+)  # fmt: skip
 @DRY_RUN
+@RETRIES
 @FORCE
 @JSON
 def update_command(
     sources: tuple[str, ...], where: str | None, wanted: tuple[str, ...], key_files: tuple[str, ...],
-    pairs: tuple[str, ...], nulls: tuple[str, ...], dry_run: bool, force: bool, as_json: bool,
+    texts: tuple[str, ...], dry_run: bool, retries: int, force: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Give rows of files other values in some columns, in place. The rows are chosen as by the command "delete".
 
     \b
-    pyparq update events/ --where "user = 7" --set-null email --set status=gone
+    pyparq update events/ --where "user = 7" --set "email = null" --set "status = 'gone'"
     """
+    from pyparq.filters.sql_text import parse_set
     from pyparq.maintenance.row_changes.update import update
 
     asked = _asked(sources, where, wanted, key_files)
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        name, text = _pair(pair, "--set")
-        (values[name],) = _values(sources, name, [text])
-    values |= dict.fromkeys(nulls)
-    if not values:
-        misused("give at least one --set or --set-null")
+    tree, values = dataset_of(*sources).tree, dict[Any, Any]()
+    for text in texts:
+        name, value = parse_set(text, tree)
+        if name in values:
+            misused(f"--set gives {name} two values")
+        values[name] = value
     with Busy("changing rows", share=True) as busy:
         report = update(
             _given(sources), asked.get("filters"), values, keys=asked.get("keys"), dry_run=dry_run, force=force,
-            progress=_step(busy), decryption=decryption(), storage_options=storage_for(*sources),
+            retries=retries, progress=_step(busy), decryption=decryption(), storage_options=storage_for(*sources),
         )  # fmt: skip
     _show(report, as_json)
 
@@ -101,10 +107,11 @@ def update_command(
 @click.argument("data")
 @click.option("--key", "-k", "key", multiple=True, required=True, metavar="COLUMN", help="The key. May be repeated.")
 @DRY_RUN
+@RETRIES
 @FORCE
 @JSON
 def upsert_command(
-    file: str, data: str, key: tuple[str, ...], dry_run: bool, force: bool, as_json: bool
+    file: str, data: str, key: tuple[str, ...], dry_run: bool, retries: int, force: bool, as_json: bool
 ) -> None:  # fmt: skip
     """Put the rows of DATA, a Parquet file or folder, into SOURCE: in the place of rows with the same key, and behind
     all others where there are none.
@@ -116,8 +123,8 @@ def upsert_command(
 
     with Busy("changing rows", share=True) as busy:
         report = upsert(
-            file, dataset_of(data), list(key), dry_run=dry_run, force=force, progress=_step(busy),
-            decryption=decryption(), storage_options=storage_for(file),
+            file, dataset_of(data), list(key), dry_run=dry_run, force=force, retries=retries,
+            progress=_step(busy), decryption=decryption(), storage_options=storage_for(file),
         )  # fmt: skip
     _show(report, as_json)
 

@@ -211,8 +211,12 @@ def file_scans_of(scan: DatasetScan) -> list[FileScan]:
 class MatchingFiles:
     """The files in which a row may match, for modules that change them. Each can be asked again after it changed."""
 
-    def __init__(self, scan: DatasetScan) -> None:
+    def __init__(self, scan: DatasetScan, numbers: Iterable[int] | None = None) -> None:
+        """``numbers``: the files to ask. ``None``: all of them."""
         self._scan = scan
+        if numbers is not None:
+            some = {*numbers}
+            scan._reads.numbers = [number for number in scan._reads.numbers if number in some]
 
     def candidates(self) -> list[FileScan]:
         """The files that partitions, a catalog, statistics and Bloom filters leave, each with a scan that has not

@@ -318,6 +318,19 @@ class SqlBuilder(Builder):
         except ValueError as error:
             raise NoEqual(str(error), node) from None
 
+    def assignment(self, node: Condition) -> tuple[Path, Any]:
+        """A column and its new value, of ``column = value``."""
+        if not isinstance(node, Call) or node.name != "==" or not isinstance(node.arguments[0], Attribute):
+            raise NoEqual("write COLUMN = VALUE")
+        path, column = self.place(node.arguments[0])
+        value = node.arguments[1]
+        if isinstance(value, Attribute) and not self._has(value):
+            name = dotted(value.path)
+            raise NoEqual(f"no column is called {name}. Write text as '{name}'")
+        if self.is_column(value) or self.computes(value):
+            return path, self.value(value)
+        return path, self.literal(value, column)
+
     def of_null(self, what: str) -> Expression:
         """A test of a value that is NULL."""
         raise NoEqual(what)

@@ -20,8 +20,9 @@ import sqlglot
 from sqlglot import expressions as sql
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
+from pyparq.column_names import ColumnName
 from pyparq.errors import FilterError
-from pyparq.filters.conditions import Attribute, Call, Condition, Literal, Other, SqlBuilder, number
+from pyparq.filters.conditions import Attribute, Call, Condition, Literal, NoEqual, Other, SqlBuilder, number
 from pyparq.filters.expression import PARTS, Expression
 from pyparq.filters.times import NUMBER, duration_of, of_span, of_unit
 from pyparq.format.schema_tree import SchemaTree
@@ -129,6 +130,22 @@ def parse_where(text: str, tree: SchemaTree) -> Expression:
         raise FilterError("the condition is nested too deeply") from None
     assert found is not None
     return found
+
+
+def parse_set(text: str, tree: SchemaTree) -> tuple[ColumnName, Any]:
+    """The column and the new value that ``column = value`` says: a constant, ``None`` for NULL, or an expression of
+    columns. Raises as :func:`parse_where` does."""
+    names = {part for leaf in tree.leaves for part in leaf.path}
+    same: Callable[[str], str] = str if tree.case_sensitive else str.lower
+    try:
+        return SqlBuilder(tree).assignment(_Reader(STANDARD).read(_parsed(text, STANDARD, names, same)))
+    except sqlglot.errors.SqlglotError as error:
+        why = _mistake(text.strip(), error, _keywords(text, STANDARD, names, same))
+        raise FilterError(f"{text!r} cannot be parsed: {why}") from None
+    except RecursionError:
+        raise FilterError("the value is nested too deeply") from None
+    except NoEqual as error:
+        raise FilterError(f"{text!r} does not say a value: {error}") from None
 
 
 def spark_condition(text: str, names: Iterable[str] = ()) -> Condition:

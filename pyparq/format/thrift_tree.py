@@ -204,11 +204,14 @@ class ThriftList:
     def struct(self, k: int) -> ThriftStruct:
         """Element ``k``, opened: what is changed in it is changed in this list. Raises :class:`ThriftDecodeError` when
         it is no struct, ``IndexError`` when it is not there."""
+        element = self.elements[k] = self.look(k)
+        return element
+
+    def look(self, k: int) -> ThriftStruct:
+        """Element ``k``, as :meth:`struct` returns it, but not kept open: what is changed in it may be lost."""
         element = self.elements[k]
-        if isinstance(element, (bytes, memoryview)):
-            if self.wire != STRUCT:
-                raise ThriftDecodeError("the elements of the list are not structs")
-            element = self.elements[k] = ThriftStruct.parse(element)[0]
+        if isinstance(element, (bytes, memoryview)) and self.wire == STRUCT:
+            element = ThriftStruct.parse(element)[0]
         if not isinstance(element, ThriftStruct):
             raise ThriftDecodeError("the elements of the list are not structs")
         return element

@@ -6,7 +6,7 @@ do not know.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -194,20 +194,27 @@ class FooterTree:
 
     def has_unknown_offsets(self, first: int) -> bool:
         """Whether an unknown field may hold the offset of something at ``first`` or behind it."""
-        trees = [(self._tree, 9)]
-        for k in range(self._file.num_row_groups):
-            trees.append((self.row_group(k), 7))
-            for column in range(self._file.footer.num_columns(k)):
-                chunk = self.chunk(k, column).tree
-                trees.append((chunk, 9))
-                meta = chunk.struct(CHUNK_META)
-                if meta is not None:
-                    trees.append((meta, 17))
         return any(
             field.number > known and field.wire == I64 and first <= (tree.integer(field.number) or 0) < self.start
-            for tree, known in trees
+            for tree, known in self._with_offsets()
             for field in tree.fields
         )
+
+    def _with_offsets(self) -> Iterator[tuple[ThriftStruct, int]]:
+        """Structs whose fields may be offsets, each with the last field that is known. Those of row groups are not
+        kept: the trees of a large footer take much memory."""
+        yield self._tree, 9
+        groups = self._required(self._tree.list(FILE_ROW_GROUPS))
+        for k in range(self._file.num_row_groups):
+            group = groups.look(k)
+            yield group, 7
+            columns = self._required(group.list(GROUP_COLUMNS))
+            for column in range(self._file.footer.num_columns(k)):
+                chunk = columns.look(column)
+                yield chunk, 9
+                meta = chunk.struct(CHUNK_META)
+                if meta is not None:
+                    yield meta, 17
 
     # ---- the end of the file
 

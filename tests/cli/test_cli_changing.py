@@ -45,9 +45,17 @@ def test_delete(lake: Path, tmp_path: Path) -> None:
 
 def test_update(lake: Path) -> None:
     before = rows(lake)
-    ok("update", lake, "--where", "id in (3, 130)", "--set", "name=gone")
-    ok("update", lake, "--key", "id=5", "--set-null", "name")
-    assert rows(lake) == {**before, 3: "gone", 130: "gone", 5: None}
+    ok("update", lake, "--where", "id in (3, 130)", "--set", "name = 'it''s gone'")
+    ok("update", lake, "--key", "id=5", "--set", "name = null")
+    ok("update", lake, "--where", "id in (6, 7)", "--set", "id = id * 2 + 1000", "--set", "name = upper(name)")
+    kept = {key: name for key, name in before.items() if key not in (6, 7)}
+    assert rows(lake) == {**kept, 3: "it's gone", 130: "it's gone", 5: None, 1012: "N6", 1014: "N7"}
+    for text, message in (
+        ("name = gone", "Write text as 'gone'"), ("name", "COLUMN = VALUE"), ("name = ", "cannot be parsed"),
+        ("name > 5", "COLUMN = VALUE"), ("nobody = 5", "nobody"), ("id = 1 + 2", "a value is needed"),
+        ("name = 'a' and id = 5", "COLUMN = VALUE"),
+    ):  # fmt: skip
+        assert message in refused(2, "update", lake, "--where", "id = 1", "--set", text), text
 
 
 def test_upsert(lake: Path, tmp_path: Path) -> None:
@@ -62,5 +70,10 @@ def test_mistakes(lake: Path) -> None:
     assert "give either --where" in refused(2, "delete", lake)
     assert "give either --where" in refused(2, "delete", lake, "--where", "id = 1", "--key", "id=1")
     assert "must be COLUMN=" in refused(2, "delete", lake, "--key", "id")
-    assert "at least one --set" in refused(2, "update", lake, "--where", "id = 1")
+    assert "--set" in refused(2, "update", lake, "--where", "id = 1")
     assert "nobody" in refused(2, "delete", lake, "--key", "nobody=1")
+
+
+def test_retries(lake: Path) -> None:
+    report = as_json("delete", lake, "--key", "id=3", "--retries", 2, "--json")
+    assert (report["rows_deleted"], report["notes"]) == (1, [])

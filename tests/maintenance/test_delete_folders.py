@@ -16,14 +16,13 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
+from plain_pages import plain_bytes
 
 import pyparq
 from pyparq import ChangedFileError, OptionError, col
 from pyparq.datasets.write import folder_commit
-from pyparq.format import compression
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import open_file
-from pyparq.read.page_headers import walk_headers
 from pyparq.read.plan.bloom_probe import read_filter
 
 FILES, ROWS = 6, 500
@@ -159,6 +158,174 @@ def test_files_that_are_added_meanwhile_stay(tmp_path: Path, monkeypatch: pytest
     assert 5 not in ids(folder)
 
 
+# ---- retries ---------------------------------------------------------------------------------------------------------
+
+
+def during(*work: Any) -> Any:
+    """A ``progress=`` that does one thing after the other, once each."""
+    left = list(work)
+    return lambda done, total: left.pop(0)() if left else None
+
+
+def rewritten(path: Path, rest: int) -> None:
+    """Another program sets a column of all rows."""
+    data = pq.ParquetFile(path).read()
+    pq.write_table(data.set_column(2, "rest", pa.array([rest] * data.num_rows)), path)
+
+
+def test_a_conflict_is_tried_again(tmp_path: Path) -> None:
+    folder = lake(tmp_path / "lake")
+    theirs = folder / "g=0" / "part-0.parquet"
+    with pytest.raises(ChangedFileError, match="changed"):
+        pyparq.delete(folder, "rest in (3, 9)", progress=during(lambda: rewritten(theirs, 8)))
+    assert len(ids(folder)) == FILES * ROWS
+    work = during(None.__class__, lambda: rewritten(folder / "g=1" / "part-0.parquet", 9))
+    report = pyparq.delete(folder, "rest in (3, 9)", retries=1, progress=work)
+    assert ids(folder) == [k for k in range(FILES * ROWS) if (k % 7 != 3 or k < ROWS) and k // ROWS != 1]
+    assert report.rows_deleted == FILES * ROWS - len(ids(folder))
+    assert not [name for name in os.listdir(folder) if name.startswith("_")]
+
+
+def test_a_file_that_gets_such_rows_meanwhile(tmp_path: Path) -> None:
+    folder = lake(tmp_path / "lake")
+    pyparq.update(folder, "g = 0", {"rest": 8})
+    theirs = folder / "g=0" / "part-0.parquet"
+    pyparq.delete(folder, "rest in (3, 9)", retries=1, progress=during(lambda: rewritten(theirs, 9)))
+    assert ids(folder) == [k for k in range(ROWS, FILES * ROWS) if k % 7 != 3]
+
+
+def test_conflicts_end_after_so_many_retries(tmp_path: Path) -> None:
+    folder = lake(tmp_path / "lake")
+    theirs, calls = folder / "g=0" / "part-0.parquet", list[int]()
+
+    def again(done: int, total: int) -> None:
+        if done == total:
+            calls.append(done)
+            rewritten(theirs, 3)
+
+    with pytest.raises(ChangedFileError, match="changed"):
+        pyparq.delete(folder, "rest = 3", retries=2, progress=again)
+    assert len(calls) == 3
+    assert len(ids(folder)) == FILES * ROWS
+
+
+@pytest.mark.parametrize("as_glob", [False, True])
+def test_files_that_are_added_meanwhile_are_looked_at(tmp_path: Path, as_glob: bool) -> None:
+    folder = lake(tmp_path / "lake")
+    new = [folder / "g=0" / f"new-{k}.parquet" for k in range(3)]
+    data = {"id": [-1, -2], "name": ["a", "b"], "rest": [3, 4]}
+    writes = [lambda path=path: pyparq.write_table(data, path) for path in new]
+    source = f"{folder}/*/*.parquet" if as_glob else folder
+    report = pyparq.delete(source, "rest = 3", retries=2, progress=during(writes[0], *[None.__class__] * 5, writes[1]))
+    assert not report.notes
+    assert {Path(file.file).name for file in report.files} == {"part-0.parquet", "new-0.parquet", "new-1.parquet"}
+    assert report.files_total == FILES + 2
+    assert [pq.read_table(path, partitioning=None)["id"].to_pylist() for path in new[:2]] == [[-2], [-2]]
+    late = during(*[None.__class__] * 5, writes[2])
+    report = pyparq.delete(source, "rest in (3, 5)", retries=0, progress=late)
+    assert pq.read_table(new[2], partitioning=None)["id"].to_pylist() == [-1, -2]
+    theirs = folder / "g=0" / "last.parquet"
+    report = pyparq.delete(source, "rest in (3, 6)", retries=1, progress=during(
+        lambda: pyparq.write_table(data, folder / "g=0" / "next.parquet"), *[None.__class__] * 6,
+        lambda: pyparq.write_table(data, theirs),
+    ))  # fmt: skip
+    assert report.notes == ("more files were added or changed while the last round ran, and they were not looked at",)
+    assert pq.read_table(theirs, partitioning=None)["id"].to_pylist() == [-1, -2]
+
+
+def compacted(folder: Path, *names: str) -> None:
+    """Another program joins files of ``g=0``."""
+    inside = folder / "g=0"
+    data = pa.concat_tables(pq.ParquetFile(inside / name).read() for name in names)
+    pq.write_table(data, inside / "joined.parquet")
+    for name in names:
+        (inside / name).unlink()
+
+
+def test_an_update_is_never_made_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lake(tmp_path / "lake")
+    at_step(monkeypatch, "record removed", lambda: compacted(folder, "part-0.parquet"))
+    report = pyparq.update(folder, "id < 10", {"rest": col("rest") + 100}, retries=3)
+    assert "may have rows that have changed" in report.notes[0]
+    found = pads.dataset(folder, partitioning="hive").to_table(filter=pads.field("id") < 10)
+    assert sorted(found["rest"].to_pylist()) == sorted(k % 7 + 100 for k in range(10))
+
+
+def test_an_upsert_and_rows_that_are_added_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = lake(tmp_path / "lake")
+    theirs = pa.table({"id": [-1, 5, -7], "name": ["theirs"] * 3, "rest": pa.array([1, 1, 1])})
+    ours = {"id": [-1, 5, 7], "name": ["ours"] * 3, "rest": [2, 2, 2], "g": [0, 0, 3]}
+    new = folder / "g=0" / "new.parquet"
+    report = pyparq.upsert(folder, ours, "id", retries=1, progress=during(lambda: pq.write_table(theirs, new)))
+    assert (report.rows_updated, report.rows_added, report.rows_deleted) == (1, 2, 3)
+    rows = [row for row in pads.dataset(folder, partitioning="hive").to_table().to_pylist() if row["rest"] < 3]
+    assert sorted((row["id"], row["g"], row["name"]) for row in rows if row["name"] in ("ours", "theirs")) == [
+        (-7, 0, "theirs"), (-1, 0, "ours"), (5, 0, "ours"), (7, 3, "ours")
+    ]  # fmt: skip
+    assert len(ids(folder)) == FILES * ROWS + 2
+    # A compaction moves rows of ours: they stay.
+    at_step(monkeypatch, "record removed", lambda: compacted(folder, "part-0.parquet", "new.parquet"))
+    report = pyparq.upsert(folder, {**ours, "name": ["again"] * 3}, "id", retries=2)
+    assert "may have rows that have changed" in report.notes[0]
+    found = pads.dataset(folder, partitioning="hive").to_table(filter=pads.field("id").isin([-1, 5, 7]))
+    assert found["name"].to_pylist() == ["again"] * 3
+
+
+def test_retries_need_a_source_that_can_be_listed_again(tmp_path: Path) -> None:
+    folder = lake(tmp_path / "lake")
+    with pytest.raises(OptionError, match="retries needs a path"):
+        pyparq.delete(pyparq.dataset(folder), "id = 5", retries=1)
+    for wrong in (-1, 1.5, True):
+        with pytest.raises(OptionError, match="retries must be"):
+            pyparq.delete(folder, "id = 5", retries=wrong)  # type: ignore[arg-type]
+    assert len(ids(folder)) == FILES * ROWS
+
+
+_OTHER = """
+import os, sys, pyarrow as pa, pyarrow.parquet as pq
+folder, k, ready = sys.argv[1], 0, False
+while sys.stdin.readline() != "stop\\n":
+    for _ in range(3):
+        k += 1
+        data = pa.table({"id": [-k], "name": ["other"], "rest": [3]})
+        pq.write_table(data, f"{folder}/.new")
+        os.rename(f"{folder}/.new", f"{folder}/g=0/other-{k}.parquet")
+        old = f"{folder}/g=1/part-0.parquet"
+        data = pq.ParquetFile(old).read()
+        marked = data.set_column(1, "name", pa.array([f"round {k}"] * data.num_rows))
+        pq.write_table(marked, f"{folder}/.new")
+        os.rename(f"{folder}/.new", old)
+    print(k, flush=True)
+"""
+
+
+def test_a_second_program_that_adds_and_rewrites(tmp_path: Path) -> None:
+    """What it has written last stays, and none of its rows that should go is left once it pauses."""
+    folder = lake(tmp_path / "lake")
+    command = [sys.executable, "-c", _OTHER, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        written, ended = 0, 0
+        for _ in range(10):
+            other.stdin.write("more\n")
+            other.stdin.flush()
+            try:
+                pyparq.delete(folder, "rest = 3", retries=10)
+                ended += 1
+            except ChangedFileError:
+                pass
+            written = int(other.stdout.readline())
+        pyparq.delete(folder, "rest = 3", retries=10)
+        other.stdin.write("stop\n")
+        other.stdin.flush()
+    assert written == 30
+    assert ended > 0
+    assert ids(folder) == [k for k in range(FILES * ROWS) if k % 7 != 3]
+    names = pq.read_table(folder / "g=1" / "part-0.parquet", partitioning=None)["name"].to_pylist()
+    assert set(names) == {"round 30"}
+
+
 def test_readers_see_all_of_it_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = lake(tmp_path / "lake")
     seen = []
@@ -290,25 +457,6 @@ def test_many_pairs_of_programs(tmp_path: Path) -> None:
 
 
 # ---- nothing is left -------------------------------------------------------------------------------------------------
-
-
-def plain_bytes(path: Path) -> bytes:
-    """All bytes of a file, and all of its pages decompressed."""
-    found = [path.read_bytes()]
-    file = open_file(path, ReadOptions())
-    for k in range(file.num_row_groups):
-        for leaf in file.tree.leaves:
-            chunk = file.chunk(k, leaf)
-            for page in walk_headers(file, chunk):
-                start = page.offset + page.header_size
-                stored = found[0][start : start + page.compressed_size]
-                name = compression.codec_name(chunk.meta.codec)
-                if name != "UNCOMPRESSED":
-                    stored = pa.decompress(
-                        stored, page.uncompressed_size, {"LZ4_RAW": "lz4_raw"}.get(name, name.lower())
-                    )
-                found.append(bytes(stored))
-    return b"".join(found)
 
 
 @pytest.mark.parametrize("options", [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -129,3 +130,82 @@ def test_a_catalog_goes_with_a_word(options: dict[str, Any]) -> None:
     report = pyparq.delete(root, keys={"id": [5]}, **options)
     assert any("catalog" in note for note in report.notes)
     assert not any("_pyparq_catalog" in name for name in versions(root, options))
+
+
+def by_id(root: str, options: dict[str, Any]) -> list[tuple[int, str, int]]:
+    rows = pyparq.dataset(root, **options).read(["id", "text", "g"]).to_pylist()
+    return sorted((row["id"], row["text"], row["g"]) for row in rows)
+
+
+UPSERT = {"id": [5, 1500, 7, 9000, 9001], "text": ["new"] * 5, "g": [0, 1, 2, 1, 7]}
+"""Two rows in their places, one that moves, and two new ones, of which one makes a partition."""
+
+
+def upserted() -> list[tuple[int, str, int]]:
+    rows = {k: (k, f"t{k}", k // 1000) for k in range(3000)}
+    return sorted({**rows, **{row[0]: row for row in zip(*UPSERT.values(), strict=True)}}.values())
+
+
+def test_an_upsert_into_a_folder(options: dict[str, Any]) -> None:
+    root = lake(f"upsert-{os.environ['PYPARQ_FILESYSTEM']}", options)
+    before = versions(root, options)
+    dry = pyparq.upsert(root, UPSERT, "id", dry_run=True, **options)
+    assert versions(root, options) == before
+    report = pyparq.upsert(root, UPSERT, "id", **options)
+    for found in (dry, report):
+        assert (found.rows_updated, found.rows_deleted, found.rows_added) == (2, 1, 3)
+    assert by_id(root, options) == upserted()
+    after = versions(root, options)
+    assert [after[name] == tag for name, tag in sorted(before.items())] == [False, False, True]
+    assert len(after) == len(before) + 3
+    report = pyparq.upsert(root, UPSERT, "id", **options)
+    assert (report.rows_deleted, report.rows_added) == (0, 0)
+    assert by_id(root, options) == upserted()
+    assert pyparq.verify(root, **options).ok
+
+
+@pytest.mark.parametrize("nth", range(1, 7))
+def test_an_upsert_that_fails_at_some_object(
+    options: dict[str, Any], s3: S3, monkeypatch: pytest.MonkeyPatch, nth: int
+) -> None:
+    """Whatever was written before: no row is lost, and the same call again ends the work."""
+    root = lake(f"fails-{nth}-{os.environ['PYPARQ_FILESYSTEM']}", options)
+    puts = list[str]()
+
+    def refuse(method: str, path: str) -> bool:
+        if method == "PUT":
+            puts.append(path)
+        return method == "PUT" and len(puts) >= nth
+
+    monkeypatch.setattr(s3, "refuse", refuse)
+    try:
+        pyparq.upsert(root, UPSERT, "id", **options)
+    except OSError:
+        assert len(puts) >= nth
+    monkeypatch.undo()
+    monkeypatch.setenv("PYPARQ_FILESYSTEM", "obstore")
+    pyparq.recover_dataset(root, **options)
+    there = {row[0] for row in by_id(root, options)}
+    assert there.issuperset(range(3000))
+    pyparq.upsert(root, UPSERT, "id", **options)
+    assert by_id(root, options) == upserted()
+
+
+def test_objects_of_another_program_and_retries(options: dict[str, Any]) -> None:
+    root = lake(f"retries-{os.environ['PYPARQ_FILESYSTEM']}", options)
+    work = [
+        lambda: pyparq.write_table(
+            {"id": [9000, 9002], "text": ["theirs"] * 2}, f"{root}/g=2/theirs.parquet", **options
+        )
+    ]
+
+    def progress(done: int, total: int) -> None:
+        if work:
+            work.pop()()
+
+    report = pyparq.upsert(root, UPSERT, "id", retries=1, progress=progress, **options)
+    assert not report.notes
+    assert by_id(root, options) == sorted([*upserted(), (9002, "theirs", 2)])
+    work.append(lambda: pyparq.write_table({"id": [-5, -6], "text": ["a", "b"]}, f"{root}/g=2/more.parquet", **options))
+    assert pyparq.delete(root, "id in (-5, 6)", retries=1, progress=progress, **options).rows_deleted == 2
+    assert {-5, 6}.isdisjoint(ids(root, options))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import random
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 import pyparq
 from pyparq import DataError, OptionError, ParquetError, col
+from pyparq.filters.sql_text import parse_set
 
 ROWS, GROUP = 4000, 1000
 
@@ -107,7 +109,16 @@ def test_pandas_agrees(tmp_path: Path) -> None:
         ({"id": None}, DataError, "id"),
         ({"small": 300}, ParquetError, "small"),
         ({"small": 1.5}, ParquetError, "small"),
-        ({"small": col("small") / 7}, ParquetError, "whole number"),
+        ({"small": col("small") / 7}, DataError, r"row 501: 1/7 is no whole number.*row group 1, column small"),
+        ({"small": col("small") * 2}, DataError, r"row 564: 128 is not in the range.*row group 1, column small"),
+        (
+            {"id": col("small") + col("price") * 100 - col("price") * 100},
+            DataError,
+            r"row 503 would be null.*column id",
+        ),
+        ({"price": col("price") * 10**10}, DataError, r"row 500: .*more digits than the 12.*column price"),
+        ({"day": "1999-02-30"}, OptionError, "day"),
+        ({"at": "1999-02-03"}, ParquetError, "at"),
         ({"small": col("id")}, ParquetError, "small"),
         ({"price": Decimal("1.234")}, ParquetError, "price"),
         ({"price": col("price") / 3}, ParquetError, "behind the point"),
@@ -162,3 +173,103 @@ def test_int96_and_encrypted_files(tmp_path: Path) -> None:
     keys = pyparq.DecryptionProperties(b"k" * 16)
     pyparq.update(path, "id = 1500", {"text": "new"}, decryption=keys)
     assert pyparq.read_table(path, decryption=keys)["text"].to_pylist()[1499:1502] == ["t1499", "new", "t1501"]
+
+
+def test_text_and_numbers_as_constants(path: Path) -> None:
+    values = {"day": "1999-12-31", "at": "2024-10-27 12:30:00+01:00", "weight": Decimal("0.5"), "small": Decimal(7),
+              "price": Decimal("1.5")}  # fmt: skip
+    pyparq.update(path, "id >= 1500 and id < 1600", values)
+    moment = dt.datetime(2024, 10, 27, 11, 30, tzinfo=dt.UTC)
+    assert pq.read_table(path).to_pylist() == changed(
+        {"day": dt.date(1999, 12, 31), "at": moment, "weight": 0.5, "small": 7, "price": Decimal("1.50")}
+    )
+
+
+def hybrid(path: Path) -> None:
+    """A file like those of Spark before 3.0, with days on both sides of the reform."""
+    data = pa.table({
+        "id": [1, 2, 3], "day": pa.array([-200_000, 0, 19_000], pa.int32()).cast(pa.date32()),
+        "at": pa.array([-(10**17), 0, 10**15], pa.int64()).cast(pa.timestamp("us", "UTC")),
+    })  # fmt: skip
+    keys = {"org.apache.spark.version": "2.4.8", "org.apache.spark.timeZone": "Europe/Berlin"}
+    pq.write_table(data.replace_schema_metadata(keys), path)
+
+
+def test_the_calendar_of_old_spark(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    hybrid(path)
+    before = pyparq.read_table(path).to_pylist()
+    assert before[0]["day"] != pq.read_table(path)["day"][0].as_py()
+    values = {"day": dt.date(1582, 10, 15), "at": dt.datetime(1900, 1, 3, tzinfo=dt.UTC)}
+    pyparq.update(path, "id = 2", values)
+    new = {"day": dt.date(2024, 1, 1), "at": dt.datetime(2024, 1, 1, tzinfo=dt.UTC)}
+    pyparq.upsert(path, [{"id": 3, **new}, {"id": 4, **new}], "id")
+    assert pyparq.read_table(path).to_pylist() == [before[0], {"id": 2, **values}, {"id": 3, **new}, {"id": 4, **new}]
+    stored = path.read_bytes()
+    for wrong in ({"day": dt.date(1582, 10, 14)}, {"at": dt.datetime(1890, 1, 1, tzinfo=dt.UTC)}):
+        with pytest.raises(pyparq.UnsupportedError, match="calendar of old Spark"):
+            pyparq.update(path, "id = 2", wrong)
+        with pytest.raises(pyparq.UnsupportedError, match="calendar of old Spark"):
+            pyparq.upsert(path, {key: [value] for key, value in {"id": 9, **new, **wrong}.items()}, "id")
+    assert path.read_bytes() == stored
+
+
+def random_value(chosen: random.Random, kind: str, depth: int = 2) -> str:
+    """SQL text whose value a column of this kind holds exactly."""
+    if kind == "text":
+        return chosen.choice(["lower(t)", "upper(t)", "t", "u", "'it''s'", "null"])
+    if depth == 0 or chosen.random() < 0.2:
+        literals = {"int": str(chosen.randint(-50, 50)), "decimal": f"{chosen.randint(-999, 999) / 100:.2f}",
+                    "double": f"{chosen.randint(-999, 999) / 8}"}  # fmt: skip
+        columns = {"int": ["a", "b"], "decimal": ["d", "e"], "double": ["x", "a"]}
+        return chosen.choice([literals[kind], *columns[kind]])
+    left, right = (random_value(chosen, kind, depth - 1) for _ in range(2))
+    if kind == "decimal" and chosen.random() < 0.4:
+        return f"({left} * {chosen.randint(-9, 9)})"
+    operator = chosen.choice(["+", "-"] if kind == "decimal" else ["+", "-", "*"])
+    return f"({left} {operator} {right})"
+
+
+def value_with_column(chosen: random.Random, kind: str) -> str:
+    """The same, but what is computed has a column: pyparq computes nothing of constants alone."""
+    while True:
+        found = random_value(chosen, kind)
+        if kind == "text" or "(" not in found or any(letter.isalpha() for letter in found):
+            return found
+
+
+def test_random_updates_as_duckdb_makes_them(tmp_path: Path) -> None:
+    duckdb: Any = pytest.importorskip("duckdb")
+    numbers = range(200)
+    chosen = random.Random(7)
+    null = [chosen.random() < 0.1 for _ in numbers]
+    data = pa.table({
+        "id": numbers, "a": pa.array([None if null[k] else k % 17 - 8 for k in numbers], pa.int32()),
+        "b": pa.array([k * 31 % 101 for k in numbers], pa.int64()),
+        "d": pa.array([None if null[-k] else Decimal(k * 7 - 500) / 100 for k in numbers], pa.decimal128(12, 2)),
+        "e": pa.array([Decimal(k) / 4 for k in numbers], pa.decimal128(9, 2)),
+        "x": [None if k % 13 == 0 else k / 16 for k in numbers], "t": [f"Tä{k}" if k % 7 else None for k in numbers],
+        "u": [f"u'{k}" for k in numbers],
+    })  # fmt: skip
+    kinds = {"a": "int", "b": "int", "d": "decimal", "e": "decimal", "x": "double", "t": "text", "u": "text"}
+    path, refused = tmp_path / "a.parquet", 0
+    with duckdb.connect() as db:
+        for case in range(200):
+            names = chosen.sample(sorted(kinds), chosen.randint(1, 3))
+            sets = [f"{name} = {value_with_column(chosen, kinds[name])}" for name in names]
+            where = chosen.choice(["a > 2", "b < 50 and x > 3", "t is null", "d + e > 1", "not a = 3", "u like '%1%'"])
+            pq.write_table(data, path, row_group_size=64)
+            db.register("old", data)
+            db.execute("create or replace table t as select * from old")
+            tree = pyparq.dataset(path).tree
+            try:
+                db.execute(f"update t set {', '.join(sets)} where {where}")
+            except duckdb.Error:
+                with pytest.raises(ParquetError):
+                    pyparq.update(path, where, dict(parse_set(text, tree) for text in sets))
+                refused += 1
+                continue
+            pyparq.update(path, where, dict(parse_set(text, tree) for text in sets))
+            wanted = db.sql("select * from t order by id").to_arrow_table().to_pylist()
+            assert pq.read_table(path).to_pylist() == wanted, (case, sets, where)
+    assert refused < 60

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import random
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -160,11 +162,12 @@ def test_data_that_do_not_fit_change_nothing(tmp_path: Path, data: Any, key: Any
     assert os.listdir(tmp_path) == ["a.parquet"]
 
 
-def test_lists_of_files_have_no_place_for_new_rows(tmp_path: Path) -> None:
+def test_lists_and_patterns_have_no_place_for_new_rows(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(table(10), path)
-    with pytest.raises(UnsupportedError, match="no place"):
-        pyparq.upsert([path], table(1), "id")
+    for source in ([path], [path, path], f"{tmp_path}/*.parquet"):
+        with pytest.raises(UnsupportedError, match="no place"):
+            pyparq.upsert(source, table(1), "id")
 
 
 def test_sorted_and_encrypted_files(tmp_path: Path) -> None:
@@ -190,3 +193,131 @@ def test_pandas(tmp_path: Path) -> None:
         [frame.assign(x=frame["x"].where(frame["id"] != 5, -5)), pd.DataFrame({"id": [200], "x": [-200]})]
     )
     pd.testing.assert_frame_equal(pd.read_parquet(path), wanted.reset_index(drop=True))
+
+
+def test_an_encrypted_folder(tmp_path: Path) -> None:
+    own, other = (pyparq.EncryptionProperties(letter * 16) for letter in (b"k", b"o"))
+    keys = pyparq.DecryptionProperties(b"k" * 16)
+    folder = tmp_path / "lake"
+    pyparq.write_dataset(with_g(table(300), 1), folder, partition_cols=["g"], encryption=own)
+    data = pa.concat_tables([with_g(table(2, 10, "new"), 1), with_g(table(2, 5000, "new"), 2)])
+    with pytest.raises(UnsupportedError, match="give encryption="):
+        pyparq.upsert(folder, data, "id", decryption=keys)
+    assert pyparq.dataset(folder, decryption=keys).count() == 300
+    assert not [path.name for path in folder.iterdir() if path.name.startswith("_")]
+    report = pyparq.upsert(folder, data, "id", encryption=own, decryption=keys)
+    assert (report.rows_updated, report.rows_added) == (2, 2)
+    found = pyparq.read_table(folder, decryption=keys)
+    wanted = {row["id"]: row for row in with_g(table(300), 1).to_pylist()} | {
+        row["id"]: row for row in data.to_pylist()
+    }
+    assert by_id(found) == sorted(wanted.values(), key=lambda row: row["id"])
+    for path in folder.rglob("*.parquet"):
+        assert path.read_bytes()[:4] == b"PARE"
+        assert b"new-5000" not in path.read_bytes()
+        with pytest.raises(pyparq.EncryptionError):
+            pyparq.read_table(path)
+    with pytest.raises(OptionError, match="keeps the keys"):
+        pyparq.upsert(path, data.drop(["g"]), "id", encryption=other, decryption=keys)
+    plain = lake(tmp_path / "plain")
+    with pytest.raises(OptionError, match="not encrypted"):
+        pyparq.upsert(plain, data, "id", encryption=own)
+
+
+# ---- keys ------------------------------------------------------------------------------------------------------------
+
+BERLIN = [dt.datetime(2024, 10, 27, 0, 30, tzinfo=dt.UTC) + dt.timedelta(minutes=30 * k) for k in range(8)]
+KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "text": (pa.string(), ["", "é", "e\u0301", "ß", "SS", "a'b", "日本", "😀"]),
+    "decimal": (pa.decimal128(20, 3), [Decimal(k) / 8 for k in range(8)]),
+    "wide decimal": (pa.decimal128(38, 0), [10**30 + k for k in range(8)]),
+    "zoned": (pa.timestamp("us", "Europe/Berlin"), BERLIN),
+    "nanoseconds": (pa.timestamp("ns"), [10**18 + k for k in range(8)]),
+    "nanosecond clock": (pa.time64("ns"), list(range(8))),
+    "clock": (pa.timestamp("ms"), [moment.replace(tzinfo=None) for moment in BERLIN]),
+    "day": (pa.date32(), [dt.date(2024, 1, 1) + dt.timedelta(k) for k in range(8)]),
+    "bytes": (pa.binary(), [bytes([k, 255]) for k in range(8)]),
+    "fixed": (pa.binary(4), [bytes([k, 255, 0, 0]) for k in range(8)]),
+    "double": (pa.float64(), [0.1 * k for k in range(8)]),
+    "float": (pa.float32(), [k / 3 for k in range(8)]),
+    "unsigned": (pa.uint64(), [2**64 - 1 - k for k in range(8)]),
+    "category": (pa.dictionary(pa.int32(), pa.string()), [f"c{k}" for k in range(8)]),
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_of_all_types(tmp_path: Path, kind: str) -> None:
+    type_, values = KEYS[kind]
+    plain = pa.string() if kind == "category" else type_
+    keys = pa.array(values, plain).cast(type_)
+    pq.write_table(pa.table({"k": keys[:6], "x": range(6)}), tmp_path / "a.parquet", row_group_size=2)
+    report = pyparq.upsert(tmp_path / "a.parquet", pa.table({"k": keys[5:], "x": [-5, -6, -7]}), "k")
+    assert (report.rows_updated, report.rows_added) == (1, 2)
+    found = pq.read_table(tmp_path / "a.parquet")
+    assert found["k"].combine_chunks().cast(plain).equals(keys.cast(plain))
+    assert found["x"].to_pylist() == [0, 1, 2, 3, 4, -5, -6, -7]
+    with pytest.raises(DataError, match="rows 0 and 1 have the same key"):
+        pyparq.upsert(tmp_path / "a.parquet", pa.table({"k": keys.take(pa.array([3, 3])), "x": [1, 2]}), "k")
+
+
+def test_a_nested_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    data = pa.table({"place": [{"a": 1}], "tags": [[1]], "id": [1]})
+    pq.write_table(data, path)
+    for key, message in (("place", "nested"), ("tags", "nested"), ("place.a", "must name"), ([], "must name")):
+        with pytest.raises(OptionError, match=message):
+            pyparq.upsert(path, data, key)
+
+
+def test_text_and_null_partitions(tmp_path: Path) -> None:
+    folder = tmp_path / "lake"
+    old = pa.table({"city": ["Köln", "a/b", None, "x=y"], "id": [1, 2, 3, 4], "x": [0] * 4})
+    pyparq.write_dataset(old, folder, partition_cols=["city"])
+    data = pa.table({"city": ["Köln", "x=y", "a/b", "new %"], "id": [1, 2, 3, 5], "x": [1] * 4})
+    report = pyparq.upsert(folder, data, "id")
+    assert (report.rows_updated, report.rows_deleted, report.rows_added) == (1, 2, 3)
+    found = [row for row in by_id(pyparq.read_table(folder)) if row["id"] != 4]
+    assert found == by_id(data.select(["id", "x", "city"]))
+    report = pyparq.upsert(folder, data, ["city", "id"])
+    assert (report.rows_updated, report.rows_deleted, report.rows_added) == (4, 0, 0)
+    with pytest.raises(DataError, match=r"city.*null|null.*city"):
+        pyparq.upsert(folder, {"city": [None], "id": [3], "x": [1]}, ["city", "id"])
+
+
+def random_frame(chosen: random.Random, rows: int, keys: list[str]) -> pl.DataFrame:
+    columns = {
+        "a": pl.Series([chosen.randrange(6) for _ in range(rows)], dtype=pl.Int32),
+        "b": pl.Series([chosen.choice(["x", "y", "ü", ""]) for _ in range(rows)]),
+        "c": pl.Series([Decimal(chosen.randrange(4)) / 4 for _ in range(rows)], dtype=pl.Decimal(9, 2)),
+        "p": pl.Series([chosen.randrange(3) for _ in range(rows)], dtype=pl.Int32),
+        "v": pl.Series([chosen.choice([None, k]) for k in range(rows)], dtype=pl.Int64),
+    }
+    return pl.DataFrame(columns).unique(keys, maintain_order=True)
+
+
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, 100), pytest.param(100, 900, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
+)
+def test_random_tables_as_polars_joins_them(tmp_path: Path, first: int, count: int) -> None:
+    for case in range(first, first + count):
+        chosen = random.Random(case)
+        keys = chosen.sample(["a", "b", "c", "p"], chosen.randint(1, 3))
+        old = random_frame(chosen, chosen.randint(1, 40), keys)
+        new = random_frame(chosen, chosen.randint(1, 12), keys)
+        layout = chosen.choice(["file", "folder", "partitions"])
+        place = tmp_path / f"{case}{'.parquet' if layout == 'file' else ''}"
+        size = chosen.choice([3, 10, 100])
+        if layout == "file":
+            old.write_parquet(place, row_group_size=size)
+        else:
+            names = ["p"] if layout == "partitions" else []
+            pyparq.write_dataset(old, place, partition_cols=names, row_group_size=size, max_rows_per_file=20)
+        report = pyparq.upsert(place, new.select(chosen.sample(new.columns, len(new.columns))), keys)
+        kept = old.join(new, on=keys, how="anti")
+        wanted = kept.vstack(new).select("a", "b", "c", "p", "v").sort("a", "b", "c", "p", "v")
+        source = place if layout == "file" else place / "**" / "*.parquet"
+        hive: dict[str, Any] = {"hive_schema": {"p": pl.Int32}} if layout == "partitions" else {}
+        found = pl.read_parquet(source, hive_partitioning=bool(hive), **hive)
+        assert found.select(wanted.columns).sort("a", "b", "c", "p", "v").equals(wanted), case
+        assert report.rows_updated + report.rows_deleted == old.height - kept.height, case
+        assert report.rows_updated + report.rows_added == new.height, case

@@ -2,28 +2,33 @@
 
 The files of a local folder change together, by one commit: a reader sees all of it or nothing. Others are replaced one
 by one: a file that was named, files of a list or a pattern, and objects in a store, each only as it was read.
+
+With ``retries`` there are more rounds: one for files that another program has changed, or for those that it has added.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyparq.arrow.table import Table
 from pyparq.datasets.catalog.layout import FOLDER, Place
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.files import DatasetFiles
+from pyparq.datasets.patterns import is_pattern
 from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import MatchingFiles
 from pyparq.datasets.write.commit import LocalTarget
-from pyparq.datasets.write.job_sources import Sources
+from pyparq.datasets.write.job_sources import Sources, place_of
+from pyparq.datasets.write.rolling_files import FileLimits
 from pyparq.datasets.write.targets import companions
-from pyparq.datasets.write.write_dataset import add_rows
-from pyparq.errors import UnsupportedError, located
+from pyparq.datasets.write.write_dataset import add_rows, write_folder
+from pyparq.errors import ChangedFileError, OptionError, UnsupportedError, WriteConflictError, located
 from pyparq.format.types import Schema
 from pyparq.io.table_formats import check_streams
 from pyparq.io.url import is_url, local_path
@@ -33,12 +38,16 @@ from pyparq.maintenance.kept_storage import storage_kept, without_marks
 from pyparq.maintenance.row_changes.changed_file import ChangedFile
 from pyparq.maintenance.row_changes.copied_groups import NoSink
 from pyparq.maintenance.row_changes.file_change import FileChange, FindChanges, index_help, written
-from pyparq.maintenance.row_changes.report import ChangedFileReport, ChangeReport
+from pyparq.maintenance.row_changes.report import ChangedFileReport, ChangeReport, IndexHelp
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans, options_like
 from pyparq.maintenance.row_changes.table_place import TablePlace
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData
+
+if TYPE_CHECKING:
+    from pyparq.arguments import WriteArguments
+    from pyparq.encryption.properties import EncryptionProperties
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +63,36 @@ class ApplyOptions:
     """The table of Delta Lake or Iceberg that gets the changes."""
     operation: str = ""
     """What the log of a table calls the changes."""
+    retries: int = 0
+    """How many more rounds there may be."""
+    again: Callable[[], Dataset] | None = None
+    """Lists the source anew. ``None`` where that is not possible."""
+    repeatable: bool = True
+    """Whether rows that have changed may change again, to the same: a price that doubles may not."""
+    encryption: EncryptionProperties | None = None
+    """Of new files."""
+
+    def __post_init__(self) -> None:
+        if type(self.retries) is not int or self.retries < 0:
+            raise OptionError(f"retries must be a whole number of at least 0, not {self.retries!r}")
+        if self.retries and self.again is None:
+            raise OptionError(
+                "retries needs a path, a URL or a list: the files of a Dataset are listed already, and commits to a "
+                "table are not tried again"
+            )
 
 
 class Additions(Protocol):
     """Rows that are added once it is known which of them have been put in the place of others."""
 
-    def begin(self) -> None:
-        """Forget what was found: a file is asked again."""
+    def begin(self, files: DatasetFiles) -> None:
+        """Forget what was found: files are asked again."""
+
+    def added(self) -> None:
+        """The rows of :meth:`table` are in new files. The same files are asked once more."""
+
+    def placed(self) -> None:
+        """The rows are in the files. What later files have of them goes."""
 
     def table(self) -> Table:
         """The rows."""
@@ -71,6 +103,10 @@ class Additions(Protocol):
 
 class _Place(Protocol):
     """Where new files go."""
+
+    @property
+    def at_once(self) -> bool:
+        """Whether nothing is visible before the commit."""
 
     def change(self, file_scan: FileScan) -> ChangedFileReport | None:
         """Change one file. ``None`` if it has no such rows."""
@@ -84,36 +120,125 @@ class _Place(Protocol):
     def abort(self) -> None: ...
 
 
+_CONFLICTS = (ChangedFileError, WriteConflictError, FileNotFoundError)
+_NEW = DataFile("", None)
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
+"""Seconds."""
+
+
 def apply(
     dataset: Dataset, filters: Any, find: FindChanges, options: ApplyOptions, more: Additions | None = None
 ) -> ChangeReport:
     """Change the rows of a dataset for which ``filters`` is true, as ``find`` says, and then add ``more`` rows."""
     began = time.perf_counter()
-    files = files_of(dataset)
-    if files.table is None:
-        check_streams(files.found.streams, options.force)
-        _check_folders(files, options.force)
-    matching = MatchingFiles(dataset.scan([], filters))
-    candidates = matching.candidates()
-    asked = index_help(matching.reports)
-    place = _place(files, matching, find, options, more)
-    reports = list[ChangedFileReport]()
-    try:
-        for done, file_scan in enumerate(candidates):
-            report = place.change(file_scan)
-            if report is not None:
-                reports.append(report)
-            if options.progress is not None:
-                options.progress(done + 1, len(candidates))
-        reports += place.finish()
-        notes = place.commit()
-    except BaseException:
-        place.abort()
-        raise
+    rounds = _Rounds(filters, find, options, more)
+    for number in range(options.retries + 1):
+        try:
+            rounds.run(dataset)
+        except _CONFLICTS:
+            if number == options.retries or options.again is None:
+                raise
+            time.sleep(min(_FIRST_WAIT * 2**number, _LONGEST_WAIT) * random.uniform(0.5, 1))
+            dataset = options.again()
+            if rounds.may_have_moved(dataset):
+                raise  # some of the rows that have changed already
+            continue
+        found = None if options.dry_run else rounds.with_more_files(dataset)
+        if found is None:
+            break
+        if rounds.may_have_moved(found):
+            rounds.notes.append(
+                "another program has replaced files that were done: its new files may have rows that have changed "
+                "already, so they were not looked at"
+            )
+            break
+        dataset = found
+    else:
+        rounds.notes.append("more files were added or changed while the last round ran, and they were not looked at")
     return ChangeReport(
-        files.root, tuple(reports), len(files.found.files), options.dry_run, asked, time.perf_counter() - began,
-        tuple(notes),
+        files_of(dataset).root, tuple(rounds.reports), len(rounds.listed), options.dry_run, tuple(rounds.asked),
+        time.perf_counter() - began, tuple(rounds.notes),
     )  # fmt: skip
+
+
+class _Rounds:
+    """The rounds of one call. Each looks at the files that none before it has done."""
+
+    def __init__(self, filters: Any, find: FindChanges, options: ApplyOptions, more: Additions | None) -> None:
+        self._filters = filters
+        self._changes_of = find
+        self._options = options
+        self._more = more
+        self._done = dict[str, DataFile | None]()
+        """Files that have been looked at, by place: ``None`` for those that have changed here."""
+        self.listed = set[str]()
+        self.reports: list[ChangedFileReport] = []
+        self.asked: list[IndexHelp] = []
+        self.notes: list[str] = []
+
+    def run(self, dataset: Dataset) -> None:
+        """One round. After an error nothing of it counts, except files that were replaced one by one."""
+        files, options = files_of(dataset), self._options
+        if files.table is None:
+            check_streams(files.found.streams, options.force)
+            _check_folders(files, options.force)
+        if self._more is not None:
+            self._more.begin(files)
+        places = list(map(place_of, files.found.files))
+        new = [number for number, file in enumerate(files.found.files) if self._is_new(file)]
+        matching = MatchingFiles(dataset.scan([], self._filters), new)
+        candidates = matching.candidates()
+        asked = index_help(matching.reports)
+        place = _place(files, matching, candidates, self._changes_of, options, self._more)
+        reports = list[ChangedFileReport]() if place.at_once else self.reports
+        try:
+            for done, file_scan in enumerate(candidates):
+                report = place.change(file_scan)
+                if report is not None:
+                    reports.append(report)
+                if report is not None and not place.at_once and self._more is None:
+                    self._done.update((places[number], None) for number in file_scan.numbers)
+                if options.progress is not None:
+                    options.progress(done + 1, len(candidates))
+            added = place.finish()
+            self.notes += place.commit()
+        except BaseException:
+            place.abort()
+            raise
+        if place.at_once:
+            self.reports += reports
+        self.reports += added
+        self.asked += asked
+        self.listed.update(places)
+        self._done.update((places[number], files.found.files[number]) for number in new)
+        self._done.update((_absolute(report.file), None) for report in self.reports)
+        if self._more is not None:
+            self._more.placed()
+
+    def with_more_files(self, dataset: Dataset) -> Dataset | None:
+        """The source listed anew, if it has files that have not been looked at, or have changed since."""
+        if not self._options.retries or self._options.again is None or files_of(dataset).found.is_one_file:
+            return None
+        try:
+            found = self._options.again()
+        except FileNotFoundError:  # no file is left
+            return None
+        return found if any(map(self._is_new, files_of(found).found.files)) else None
+
+    def _is_new(self, file: DataFile) -> bool:
+        """Whether a listed file has not been looked at, or has been changed since by another program."""
+        seen = self._done.get(place_of(file), _NEW)
+        return seen is not None and seen != file
+
+    def may_have_moved(self, dataset: Dataset) -> bool:
+        """Whether rows that have changed, and may not change again, may lie in files that have not been looked at."""
+        removed = {_absolute(report.file) for report in self.reports if report.removed}
+        there = set(map(place_of, files_of(dataset).found.files))
+        return not self._options.repeatable and not there.issuperset(self._done.keys() - removed)
+
+
+def _absolute(where: str) -> str:
+    return where if is_url(where) else os.path.abspath(where)
 
 
 def _check_folders(files: DatasetFiles, force: bool) -> None:
@@ -124,8 +249,9 @@ def _check_folders(files: DatasetFiles, force: bool) -> None:
 
 
 def _place(
-    files: DatasetFiles, matching: MatchingFiles, find: FindChanges, options: ApplyOptions, more: Additions | None
-) -> _Place:
+    files: DatasetFiles, matching: MatchingFiles, candidates: Sequence[FileScan], find: FindChanges,
+    options: ApplyOptions, more: Additions | None,
+) -> _Place:  # fmt: skip
     if files.table is not None:
         if options.table is None or more is not None:
             raise UnsupportedError(
@@ -135,9 +261,19 @@ def _place(
     if options.dry_run:
         return _DryRun(files, find, options, more)
     folder = local_folder(files)
-    if folder is None:
-        return _OneByOne(files, matching, find, options, more)
-    return _Folder(folder, files, find, options, more)
+    if folder is not None:
+        return _Folder(folder, files, find, options, more)
+    if more is not None and not files.found.is_one_file:
+        return _StoreFolder(files, matching, candidates, find, options, more)
+    return _OneByOne(files, matching, find, options, more)
+
+
+def has_room(files: DatasetFiles) -> bool:
+    """Whether new rows have a place: in the one file, or in new files of the one folder."""
+    if files.found.is_one_file or local_folder(files) is not None:
+        return True
+    root = files.root.rstrip("/") + "/"
+    return is_url(root) and not is_pattern(root) and all(file.name.startswith(root) for file in files.found.files)
 
 
 def local_folder(files: DatasetFiles) -> str | None:
@@ -150,6 +286,8 @@ def local_folder(files: DatasetFiles) -> str | None:
 
 class _DryRun:
     """Nothing is written, but all of it is made: so the report has its figures."""
+
+    at_once = True
 
     def __init__(self, files: DatasetFiles, find: FindChanges, options: ApplyOptions, more: Additions | None) -> None:
         self._files = files
@@ -193,6 +331,8 @@ class _DryRun:
 class _Folder:
     """The files of a local folder. The new ones have the names of the old ones."""
 
+    at_once = True
+
     def __init__(
         self, folder: str, files: DatasetFiles, find: FindChanges, options: ApplyOptions, more: Additions | None
     ) -> None:
@@ -231,10 +371,8 @@ class _Folder:
         table = None if self._more is None else self._more.table()
         if table is None or not table.num_rows:
             return []
-        names = [name for name in self._files.partition_values.names if name in table.column_names]
-        made = add_rows(
-            self._begun(), table, without_marks(table.schema), names, self._write_options(table.schema, names)
-        )
+        names, given = new_file_options(self._files, table.schema, self._options)
+        made = add_rows(self._begun(), table, without_marks(table.schema), names, given)
         self._new += [path for path, _ in made]
         return [
             ChangedFileReport(
@@ -242,15 +380,6 @@ class _Folder:
             )
             for _, file in made
         ]
-
-    def _write_options(self, schema: Schema, names: Sequence[str]) -> dict[str, Any]:
-        """Options for new files, which are stored as the first file of the folder is."""
-        file = self._files.open(0)
-        assert file is not None  # the schema is known
-        if file.decryption.info is not None:
-            raise UnsupportedError("new files of an encrypted folder cannot be written: their keys are not given")
-        given = options_like(RowGroupPlans(file).for_more_rows())
-        return {**storage_kept(schema, {}, names), **_of_columns(given, schema), "fsync": self._options.fsync}
 
     def commit(self) -> list[str]:
         if self._target is None:
@@ -267,6 +396,22 @@ class _Folder:
     def abort(self) -> None:
         if self._target is not None:
             self._target.abort()
+
+
+def new_file_options(
+    files: DatasetFiles, schema: Schema, options: ApplyOptions
+) -> tuple[Sequence[str], dict[str, Any]]:
+    """Partition columns and options for new files, which are stored as the first file of the folder is."""
+    names = [name for name in files.partition_values.names if name in schema.names]
+    file, encryption = files.open(0), options.encryption
+    assert file is not None  # the schema is known
+    if file.decryption.info is not None and encryption is None:
+        raise UnsupportedError("the folder is encrypted, and so must be its new files: give encryption=")
+    if file.decryption.info is None and encryption is not None:
+        raise OptionError("the files of the folder are not encrypted, so its new ones are not: leave encryption out")
+    given = options_like(RowGroupPlans(file).for_more_rows())
+    kept = {**storage_kept(schema, {}, names), **_of_columns(given, schema)}
+    return names, {**kept, "encryption": encryption, "fsync": options.fsync}
 
 
 def _of_columns(options: dict[str, Any], schema: Schema) -> dict[str, Any]:
@@ -305,6 +450,8 @@ def remove_catalogs(files: DatasetFiles, changed: Sequence[DataFile]) -> list[st
 class _OneByOne:
     """Files that are replaced one by one, each in its place and only as it was read."""
 
+    at_once = False
+
     def __init__(
         self, files: DatasetFiles, matching: MatchingFiles, find: FindChanges, options: ApplyOptions,
         more: Additions | None,
@@ -330,7 +477,7 @@ class _OneByOne:
         def prepare(opened: OpenFile) -> ChangedFile | Removal | None:
             scan, more = self._matching.ask(number, opened), None
             if self._more is not None:
-                self._more.begin()
+                self._more.begin(self._files)
                 more = self._more.leaves
                 scan = scan or Scan(opened, [], row_groups=[])
             if scan is None:
@@ -358,3 +505,51 @@ class _OneByOne:
 
     def abort(self) -> None:
         return None
+
+
+class _StoreFolder(_OneByOne):
+    """The objects of a folder in a store, when rows are added. These come first, as new objects. Only then other
+    objects lose the rows that belong elsewhere: a crash may leave a row twice, and the same call again ends it."""
+
+    def __init__(
+        self, files: DatasetFiles, matching: MatchingFiles, candidates: Sequence[FileScan], find: FindChanges,
+        options: ApplyOptions, more: Additions,
+    ) -> None:  # fmt: skip
+        super().__init__(files, matching, find, options, None)
+        self._rows = more
+        self._unasked: Sequence[FileScan] | None = candidates
+        self._added: list[ChangedFileReport] = []
+
+    def change(self, file_scan: FileScan) -> ChangedFileReport | None:
+        self._add_first()
+        return super().change(file_scan)
+
+    def finish(self) -> list[ChangedFileReport]:
+        self._add_first()
+        self._add()  # rows whose place another program has removed meanwhile
+        return self._added
+
+    def _add_first(self) -> None:
+        for file_scan in self._unasked or ():
+            with located(file=file_scan.scan.file.name):
+                self._changes_of(file_scan.scan)
+        if self._unasked is not None:
+            self._unasked = None
+            self._add()
+
+    def _add(self) -> None:
+        table = self._rows.table()
+        if table.num_rows:
+            names, given = new_file_options(self._files, table.schema, self._options)
+            made = write_folder(
+                table, self._files.root, names, "append", FileLimits(), schema=without_marks(table.schema),
+                force=self._options.force, storage_options=self._files.found.storage_options,
+                options=cast("WriteArguments", given),
+            )  # fmt: skip
+            self._added += [
+                ChangedFileReport(
+                    file.path, rows_added=file.num_rows, rows_left=file.num_rows, bytes_written=file.num_bytes
+                )
+                for file in made.files
+            ]
+        self._rows.added()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ def delete(
     keep_empty: bool = False,
     dry_run: bool = False,
     force: bool = False,
+    retries: int = 0,
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
@@ -49,9 +50,11 @@ def delete(
     of the keys: a list or array of values, up to a million. With several columns, a row must have a key of each.
     ``keep_empty``: keep files of which no row is left, with their schema; they are removed otherwise. ``dry_run``:
     write nothing, and return the same report. ``force``: also change files of a table of Delta Lake, Apache Iceberg or
-    Apache Hudi. ``progress``: called with the number of files done and the number of files that may hold such rows.
-    ``storage_options``: for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of
-    obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md).
+    Apache Hudi. ``retries``: how often to begin anew where another program has changed the same files, and to look at
+    files that it has added meanwhile (docs/deleting.md). ``progress``: called with the number of files done and the
+    number of files that may hold such rows. ``storage_options``: for the file system of a URL. ``filesystem``: a file
+    system of fsspec or pyarrow or a store of obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by which
+    URLs are opened (docs/urls.md).
     ``decryption``: keys. Encrypted files keep them, with their algorithm and layout. ``fsync``: flush new files to disk
     before they get their names. Other options: as in :class:`pyparq.ReadOptions`.
 
@@ -59,8 +62,8 @@ def delete(
     deleted row is left in the new files. docs/deleting.md has the details.
 
     Returns a :class:`pyparq.ChangeReport`. Raises :class:`pyparq.ChangedFileError` and
-    :class:`pyparq.WriteConflictError` where another program changes the same files, and what :func:`pyparq.dataset`
-    raises. The files are then as they were.
+    :class:`pyparq.WriteConflictError` where another program changes the same files more than ``retries`` times, and
+    what :func:`pyparq.dataset` raises. The files are then as they were.
 
     Example::
 
@@ -68,18 +71,26 @@ def delete(
         report = pyparq.delete("logins.parquet", pyparq.col("user") == 7)
         print(report)
     """
-    dataset = opened(
-        source, storage_options, filesystem, tables=True, decryption=decryption, limits=limits or DEFAULT_LIMITS,
-        verify_checksums=verify_checksums, use_threads=use_threads,
+    again = partial(
+        opened, source, storage_options, filesystem, tables=True, decryption=decryption,
+        limits=limits or DEFAULT_LIMITS, verify_checksums=verify_checksums, use_threads=use_threads,
     )  # fmt: skip
+    dataset = again()
     asked = rows_asked_for(filters, keys)
-    options = ApplyOptions(keep_empty, dry_run, force, fsync, progress, table_of(source), "DELETE")
+    options = ApplyOptions(
+        keep_empty, dry_run, force, fsync, progress, table_of(source), "DELETE", retries, relisted(source, again)
+    )
     return apply(dataset, asked, rows_go, options)
 
 
 def table_of(source: Any) -> Any:
     """The source, if it is a table that ``deltalake`` or ``pyiceberg`` has opened."""
     return source if format_of(source) is not None else None
+
+
+def relisted(source: Any, again: Callable[[], Dataset]) -> Callable[[], Dataset] | None:
+    """``again``, if the files of the source can be listed anew."""
+    return None if isinstance(source, Dataset) or format_of(source) is not None else again
 
 
 def opened(

@@ -12,7 +12,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.errors import reading
+from pyparq.arrow.column import Column
+from pyparq.errors import UnsupportedError, reading
+from pyparq.format.hybrid_calendar import unmoved_from
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.index.row_mask import Rows
@@ -27,6 +29,29 @@ from pyparq.write.shred import LeafData, concat_leaf_data
 from pyparq.write.sort import Rows as Picked
 
 Int64Array = npt.NDArray[np.int64]
+
+
+def check_calendar(node: Node, column: Column) -> None:
+    """Raise :class:`UnsupportedError` for values that the calendar of a file of old Spark does not store as they are:
+    days before 15 October 1582, and times before 3 January 1900. ``node``: the column, as the file is read."""
+    hybrid = [leaf.type for leaf in node.leaves() if leaf.type.hybrid]
+    if not hybrid or column.null_count == len(column):
+        return
+    known, (leaf, *others) = column.valid_mask(), hybrid
+    if others or not node.is_leaf:
+        raise UnsupportedError("days of the old calendar inside other columns cannot get values", column=node.dotted)
+    if column.type.kind == "timestamp":
+        leaf = replace(leaf, unit=_UNITS[column.type.format[2]])
+    values = np.asarray(column.values())
+    if (values if known is None else values[known]).min() < unmoved_from(leaf):
+        raise UnsupportedError(
+            "the file has the calendar of old Spark: days before 15 October 1582 and times before 3 January 1900 "
+            "cannot be written there, as it stores them in another way",
+            column=node.dotted,
+        )
+
+
+_UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
 
 
 class StoredRows:

@@ -34,6 +34,8 @@ _OLDER_ICEBERG = (
 class TablePlace:
     """The data files of a table."""
 
+    at_once = True
+
     def __init__(self, table: Any, files: DatasetFiles, find: FindChanges, operation: str, options: Any) -> None:
         """``operation``: ``"DELETE"`` or the like, for the log. ``options``: those of the changes."""
         if format_of(table) == DELTA:

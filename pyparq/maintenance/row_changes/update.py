@@ -6,20 +6,23 @@ nearest float.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.ingest import ingest
-from pyparq.errors import OptionError, UnsupportedError, located
+from pyparq.errors import DataError, OptionError, located
 from pyparq.filters.bind import computed_value
 from pyparq.filters.computed import BINARY, BOOL, NUMBER, TEXT, BoundValue, Texts, Vector
 from pyparq.filters.exact_numbers import Exact
 from pyparq.filters.expression import Expression, Value
+from pyparq.filters.times import timestamp_ns
 from pyparq.format.nesting import shape_of
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node
@@ -30,10 +33,10 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.row_changes.applying import ApplyOptions, apply
 from pyparq.maintenance.row_changes.changed_file import GroupChange
-from pyparq.maintenance.row_changes.delete import opened, rows_asked_for
+from pyparq.maintenance.row_changes.delete import opened, relisted, rows_asked_for
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
-from pyparq.maintenance.row_changes.stored_rows import picked
+from pyparq.maintenance.row_changes.stored_rows import Int64Array, check_calendar, picked
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.column_reads import Wanted as WantedRows
 from pyparq.read.footers.open_file import OpenFile
@@ -54,6 +57,7 @@ def update(
     keys: Mapping[str | tuple[str, ...], Any] | None = None,
     dry_run: bool = False,
     force: bool = False,
+    retries: int = 0,
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
@@ -68,7 +72,8 @@ def update(
 
     ``values``: ``{column: value}``; a value is a constant, ``None`` for null, or an expression of the row's columns
     such as ``pyparq.col("price") * 2``. All expressions see the row as it was. A column keeps its type: a value that it
-    cannot hold exactly is refused, but numbers in columns of floats become the nearest float. Only whole columns can
+    cannot hold exactly is refused, but numbers in columns of floats become the nearest float. Dates and times may be
+    text, as in filters. Only whole columns can
     get values, and not those in the names of folders. The other arguments are those of :func:`pyparq.delete`.
 
     A row group that declares an order has it afterwards, too: its rows are sorted again.
@@ -84,10 +89,11 @@ def update(
     """
     if not isinstance(values, Mapping) or not values:
         raise OptionError(f"values must be a dict of a column to its value, not {values!r:.80}")
-    dataset = opened(
-        source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
+    again = partial(
+        opened, source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
         verify_checksums=verify_checksums, use_threads=use_threads,
     )  # fmt: skip
+    dataset = again()
     for name in values:
         if name in dataset.partitions.names:
             raise OptionError("the names of folders hold the column, so rows would have to move", column=str(name))
@@ -96,7 +102,10 @@ def update(
         return rows_change(scan, values)
 
     asked = rows_asked_for(filters, keys)
-    return apply(dataset, asked, find, ApplyOptions(True, dry_run, force, fsync, progress))
+    same = not any(isinstance(value, Value) for value in values.values())
+    return apply(dataset, asked, find, ApplyOptions(
+        True, dry_run, force, fsync, progress, retries=retries, again=relisted(source, again), repeatable=same
+    ))  # fmt: skip
 
 
 def rows_change(scan: Scan, values: Mapping[Any, Any]) -> dict[int, GroupChange]:
@@ -132,9 +141,6 @@ class NewValues:
                 self._add(node, place, field, value)
 
     def _add(self, node: Node, place: int, field: Field, value: Any) -> None:
-        hybrid = any(leaf.type.hybrid for leaf in self._file.tree.root.children[place].leaves())
-        if hybrid and value is not None:
-            raise UnsupportedError("the file has days of the old calendar: only null can be put there")
         if isinstance(value, Value):
             bound = computed_value(value, self._file.tree, self._file.fields.shown)
             if bound.family not in (NUMBER, TEXT, BINARY, BOOL):
@@ -143,7 +149,8 @@ class NewValues:
         elif isinstance(value, Expression):
             raise OptionError(f"{value!r} is a condition, and not a value")
         else:
-            self._constants[place] = _leaves(node, field, [value])
+            read = self._file.tree.root.children[place]
+            self._constants[place] = _leaves(node, field, [_constant(value, node)], read)
 
     def leaves(self, row_group: int, rows: Rows) -> dict[int, LeafData]:
         """The new values of these rows, by leaf column."""
@@ -155,7 +162,7 @@ class NewValues:
         for node, field, bound in self._computed:
             with located(file=self._file.name, row_group=row_group, column=node.dotted):
                 vector = bound.of_rows(columns)
-                values = _python_values(vector, bound.family, node, rows.count)
+                values = _python_values(vector, bound.family, node, rows.rows())
                 found |= {leaf.node.column: leaf for leaf in _leaves(node, field, values)}
         return found
 
@@ -178,16 +185,52 @@ def _top(tree: SchemaTree, name: Any) -> Node:
     return node
 
 
-def _leaves(node: Node, field: Field, values: Sequence[Any]) -> list[LeafData]:
-    """The leaves of a column with these Python values."""
-    _, batches = ingest({field.name: list(values)}, Schema((field,)))
+def _constant(value: Any, node: Node) -> Any:
+    """A constant as the column's type takes it: dates and times may be ISO 8601 text, as in filters."""
+    kind = node.type.kind if node.is_leaf else ""
+    try:
+        if isinstance(value, str) and kind == "date":
+            return dt.date.fromisoformat(value.strip())
+        if isinstance(value, str) and kind == "time":
+            return dt.time.fromisoformat(value.strip())
+        if isinstance(value, str) and kind in ("timestamp", "int96"):
+            return _moment(value)
+    except ValueError as error:
+        raise OptionError(f"{value!r:.60} does not fit the column: {error}") from None
+    if isinstance(value, Decimal) and kind in FLOAT_KINDS:
+        return float(value)
+    if isinstance(value, Decimal) and kind in ("int", "uint"):
+        return _integer(*value.as_integer_ratio())
+    return Decimal(value) if isinstance(value, Decimal) else value
+
+
+def _moment(text: str) -> Any:
+    found = timestamp_ns(text)
+    if found is None or found[0] != int(found[0]):
+        raise ValueError("it has digits beyond nanoseconds")
+    ns, aware = int(found[0]), found[1]
+    if not aware:
+        return np.datetime64(ns, "ns")
+    if ns % 1000:
+        raise ValueError("with a zone, text has microseconds at most")
+    return dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(microseconds=ns // 1000)
+
+
+def _leaves(node: Node, field: Field, values: Sequence[Any], read: Node | None = None) -> list[LeafData]:
+    """The leaves of a column with these Python values. ``read``: the node by which the file is read, where the values
+    may be days."""
+    batches = [batch for batch in ingest({field.name: list(values)}, Schema((field,)))[1] if batch.num_rows]
+    for batch in batches:
+        if read is not None:
+            check_calendar(read, batch.columns[0])
     shape = shape_of(node)
-    parts = [shred_column(batch.columns[0], shape, batch.num_rows) for batch in batches if batch.num_rows]
+    parts = [shred_column(batch.columns[0], shape, batch.num_rows) for batch in batches]
     return [concat_leaf_data(same) for same in zip(*parts, strict=True)]
 
 
-def _python_values(vector: Vector, family: str, node: Node, count: int) -> list[Any]:
-    """The values of a vector, as the column's type takes them."""
+def _python_values(vector: Vector, family: str, node: Node, rows: Int64Array) -> list[Any]:
+    """The values of a vector, as the column's type takes them. ``rows``: their numbers in the row group."""
+    count = len(rows)
     valid = np.ones(count, bool) if vector.valid is None else np.broadcast_to(vector.valid, (count,))
     data = vector.data
     if isinstance(data, Texts):
@@ -195,10 +238,16 @@ def _python_values(vector: Vector, family: str, node: Node, count: int) -> list[
         values: list[Any] = [word.decode() if family == TEXT else word for word in words.tolist()]
     elif isinstance(data, Exact):
         nums, dens = (np.broadcast_to(part, (count,)).tolist() for part in (data.num, data.den))
-        make = _number_maker(node)
-        values = [make(num, den) if ok else None for num, den, ok in zip(nums, dens, valid.tolist(), strict=True)]
+        make, values = _number_maker(node), []
+        for row, num, den, ok in zip(rows.tolist(), nums, dens, valid.tolist(), strict=True):
+            try:
+                values.append(make(num, den) if ok else None)
+            except DataError as error:
+                raise DataError(f"row {row}: {error.message}") from None
     else:
         values = np.broadcast_to(data, (count,)).tolist()
+    if not node.max_def and not valid.all():
+        raise DataError(f"row {rows[np.argmin(valid)]} would be null, but the column is required (not nullable)")
     return [value if ok else None for value, ok in zip(values, valid.tolist(), strict=True)]
 
 
@@ -206,21 +255,34 @@ def _number_maker(node: Node) -> Any:
     if node.type.kind in FLOAT_KINDS:
         return lambda num, den: num / den
     if node.type.kind == "decimal":
-        scale = node.type.scale
-        return lambda num, den: _decimal(Fraction(num, den), scale)
+        scale, most = node.type.scale, 10**node.type.precision
+        return lambda num, den: _decimal(Fraction(num, den), scale, most)
+    signed = node.type.kind == "int"
+    if signed or node.type.kind == "uint":
+        bits = node.type.bits
+        low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+        return lambda num, den: _within(_integer(num, den), low, high)
     return _integer
+
+
+def _within(value: int, low: int, high: int) -> int:
+    if not low <= value <= high:
+        raise DataError(f"{value} is not in the range of the column's type, {low} to {high}")
+    return value
 
 
 def _integer(num: int, den: int) -> Any:
     whole, rest = divmod(num, den)
     if rest:
-        raise OptionError(f"{Fraction(num, den)} is no whole number, and the column holds only these")
+        raise DataError(f"{Fraction(num, den)} is no whole number, and the column holds only these")
     return whole
 
 
-def _decimal(value: Fraction, scale: int) -> Decimal:
+def _decimal(value: Fraction, scale: int, most: int) -> Decimal:
     digits = value * 10**scale
     if digits.denominator != 1:
-        raise OptionError(f"{value} has more than {scale} digits behind the point")
+        raise DataError(f"{value} has more than {scale} digits behind the point")
+    if abs(digits) >= most:
+        raise DataError(f"{value} has more digits than the {len(str(most)) - 1} of the column")
     sign, number = int(digits < 0), abs(digits.numerator)
     return Decimal((sign, tuple(map(int, str(number))), -scale))

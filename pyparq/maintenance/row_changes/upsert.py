@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,8 @@ from pyparq.arrow.column_operations import concat, take
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.table import Batch, Table
-from pyparq.datasets.dataset import Dataset, files_of, key_filter
+from pyparq.datasets.dataset import files_of, key_filter
+from pyparq.datasets.files import DatasetFiles
 from pyparq.errors import DataError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
 from pyparq.format.nesting import shape_of
@@ -22,18 +23,18 @@ from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.index.row_mask import RowMask, Rows, rows_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.row_changes.applying import ApplyOptions, apply, local_folder
+from pyparq.maintenance.row_changes.applying import ApplyOptions, apply, has_room
 from pyparq.maintenance.row_changes.changed_file import GroupChange
-from pyparq.maintenance.row_changes.delete import opened
+from pyparq.maintenance.row_changes.delete import opened, relisted
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
-from pyparq.maintenance.row_changes.stored_rows import Int64Array, picked
+from pyparq.maintenance.row_changes.stored_rows import Int64Array, check_calendar, picked
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData, shred_column
 
 if TYPE_CHECKING:
-    from pyparq.encryption.properties import DecryptionProperties
+    from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
 
 
 def upsert(
@@ -43,9 +44,11 @@ def upsert(
     *,
     dry_run: bool = False,
     force: bool = False,
+    retries: int = 0,
     progress: Callable[[int, int], Any] | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
+    encryption: EncryptionProperties | None = None,
     decryption: DecryptionProperties | None = None,
     limits: Limits | None = None,
     verify_checksums: bool = True,
@@ -55,14 +58,16 @@ def upsert(
     """Replace rows by the rows of ``data`` with the same key, and add the other rows of ``data``. Row groups without
     such rows are copied byte for byte, and files without them stay untouched.
 
-    ``source``: a file at a path or URL, or a local folder. ``data``: what :func:`pyparq.write_table` takes, with all
+    ``source``: a file or a folder, at a path or URL. ``data``: what :func:`pyparq.write_table` takes, with all
     columns of the source, those in the names of folders included; it is held in memory. ``key``: the columns of the
     key. No two rows of ``data`` may have the same key, and none a null or a NaN in it. Where several rows of the source
     have one key, each of them is replaced.
 
     Rows are replaced in their places. New rows go to the end of a file; in a folder to new files, each in the partition
-    that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns. The other
-    arguments are those of :func:`pyparq.delete`.
+    that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns. With
+    ``retries``, rows with the same keys that another program has added meanwhile go. ``encryption``: of new files; an
+    encrypted folder needs it. Files that are there keep their keys. The other arguments are those of
+    :func:`pyparq.delete`.
 
     Returns a :class:`pyparq.ChangeReport`. Raises :class:`pyparq.DataError` and :class:`pyparq.OptionError` for data
     that do not fit, and what :func:`pyparq.delete` raises. The files are then as they were.
@@ -73,33 +78,51 @@ def upsert(
         pyparq.upsert("users.parquet", [{"user": 7, "price": 9.5}], key="user")
     """
     names = [key] if isinstance(key, str) else list(key)
-    dataset = opened(
-        source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
+    again = partial(
+        opened, source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
         verify_checksums=verify_checksums, use_threads=use_threads,
     )  # fmt: skip
+    dataset = again()
     schema = dataset.schema
     if not names or not all(isinstance(name, str) and name in schema.names for name in names):
         raise OptionError(f"key must name columns of the source, not {key!r}")
     files = files_of(dataset)
-    if not files.found.is_one_file and local_folder(files) is None:
-        raise UnsupportedError("new rows have no place in a list of files, and in a folder of a store: give one file")
-    rows = _Upsert(dataset, UpsertedRows(data, schema, names))
-    return apply(dataset, rows.data.filters(), rows.find, ApplyOptions(True, dry_run, force, fsync, progress), rows)
+    if not has_room(files):
+        raise UnsupportedError("new rows have no place in a list of files or a pattern: give the folder, or one file")
+    if encryption is not None and files.found.is_one_file:
+        raise OptionError("encryption is for new files of a folder: a file keeps the keys that it has")
+    rows = _Upsert(UpsertedRows(data, schema, names))
+    options = ApplyOptions(
+        True, dry_run, force, fsync, progress, retries=retries, again=relisted(source, again), repeatable=False,
+        encryption=encryption,
+    )  # fmt: skip
+    return apply(dataset, rows.data.filters(), rows.find, options, rows)
 
 
 class _Upsert:
     """Which rows of the data have been found in the files."""
 
-    def __init__(self, dataset: Dataset, data: UpsertedRows) -> None:
+    def __init__(self, data: UpsertedRows) -> None:
         self.data = data
-        files = files_of(dataset)
+        self._placed = False
+        self._replaced = np.zeros(data.num_rows, bool)
+        self._added = np.zeros(data.num_rows, bool)
+
+    def begin(self, files: DatasetFiles) -> None:
+        """These files are asked."""
         self._partitions = files.partition_values
         self._numbers = {file.name: number for number, file in enumerate(files.found.files)}
-        self._replaced = np.zeros(data.num_rows, bool)
-
-    def begin(self) -> None:
-        """A file is asked again, as it has changed."""
         self._replaced[:] = False
+        self._added[:] = self._placed
+
+    def added(self) -> None:
+        """The rows of :meth:`table` are in new files. The same files are asked once more."""
+        self._added |= ~self._replaced
+        self._replaced[:] = False
+
+    def placed(self) -> None:
+        """The rows are in the files. Rows with their keys go from those that are asked from now on."""
+        self._placed = True
 
     def find(self, scan: Scan) -> dict[int, GroupChange]:
         """The rows that a scan finds get the values of the row with their key, or go if they belong elsewhere."""
@@ -108,7 +131,7 @@ class _Upsert:
         names = self._partitions.names
         values = self._partition_values(scan.file.name)
         fits = self.data.fits(scan.file, names)
-        stays = self._stays(values) if fits else np.zeros(self.data.num_rows, bool)
+        stays = self._stays(values) & ~self._added if fits else np.zeros(self.data.num_rows, bool)
         for row_group, rows in scan.matching_rows():
             numbers = rows.rows()
             places = self.data.places_of(self._keys(scan, row_group, rows, values))
@@ -124,14 +147,14 @@ class _Upsert:
 
     def table(self) -> Table:
         """The rows to add."""
-        return self.data.table(np.flatnonzero(~self._replaced))
+        return self.data.table(np.flatnonzero(~(self._replaced | self._added)))
 
     def leaves(self, file: OpenFile) -> list[list[LeafData]]:
         """The same as leaves of row groups as large as the largest of the file."""
         rows = np.flatnonzero(~self._replaced)
-        most = max([file.num_rows_of(k) for k in range(file.num_row_groups)], default=1 << 20)
+        most = max([file.num_rows_of(k) for k in range(file.num_row_groups)], default=0) or 1 << 20
         tree = RowGroupPlans(file).tree
-        parts = [rows[k : k + most] for k in range(0, len(rows), max(most, 1))]
+        parts = [rows[k : k + most] for k in range(0, len(rows), most)]
         found = [self.data.leaves(file, tree, part) for part in parts]
         return [[leaves[k] for k in sorted(leaves)] for leaves in found]
 
@@ -189,6 +212,9 @@ class UpsertedRows:
         self._columns = _joined(list(batches), schema)
         self.num_rows = len(self._columns[0]) if self._columns else 0
         self.key = list(key)
+        for name in self.key:
+            if schema.field(name).type.children:
+                raise OptionError("the key must be columns of single values, and this one is nested", column=name)
         self._places = self._by_key()
         self._leaves: dict[int, tuple[SchemaTree, list[LeafData]]] = {}
 
@@ -245,7 +271,9 @@ class UpsertedRows:
         _, batches = ingest(own, Schema(fields.fields))
         columns = _joined(list(batches), fields)
         found: list[LeafData] = []
-        for node, column in zip(tree.root.children, columns, strict=True):
+        reads = file.tree.root.children
+        for node, read, column in zip(tree.root.children, reads, columns, strict=True):
+            check_calendar(read, column)
             found += shred_column(column, shape_of(node), self.num_rows)
         return found
 
