@@ -20,58 +20,32 @@ from pyparq.arrow.table import Table
 from pyparq.datasets.delta import folder_of, open_delta, place_in
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.maintenance.file_facts import FileFacts, NewFile
-from pyparq.maintenance.table_change import TRIES, TableChange, gone, outpaced
+from pyparq.maintenance.table_change import TRIES, AddedFile, TableChange, gone, outpaced
+from pyparq.maintenance.table_features import check_table
 from pyparq.runtime.lazy_import import load
 
 _OFTEN = "CommitFailedError"
 """What ``deltalake`` raises where another writer has made the version. It may also stand for a store that fails."""
 
 
-def check_delta(table: Any, operation: str = "") -> None:
-    """Raise :class:`OptionError` for a table whose files cannot be replaced, and :class:`UnsupportedError` for a
-    feature of the table that a change of rows would not keep. ``operation``: that of a :class:`TableChange`."""
-    settings, root = table.metadata().configuration, folder_of(table)
-    if settings.get("delta.columnMapping.mode", "none") != "none":
-        raise OptionError("tables of Delta Lake with column mapping cannot get new files: deltalake cannot commit them")
-    if not operation:
-        return
-    for name, what in _REFUSED.items():
-        if settings.get(name) == "true":
-            raise UnsupportedError(f"{name} is on, and {what}", file=root)
-    unknown = sorted(set(table.protocol().writer_features or ()) - _KEPT)
-    if unknown:
-        raise UnsupportedError(f"the table has the feature {unknown[0]}, which pyparq does not keep", file=root)
-
-
-_REFUSED = {
-    "delta.appendOnly": "the table takes no other changes than new rows",
-    "delta.enableChangeDataFeed": "pyparq writes no change data: readers of the feed would see all rows of the changed "
-    "files",
-    "delta.enableRowTracking": "the rows would lose their numbers",
-}
-_KEPT = frozenset(
-    ["allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors",
-     "domainMetadata", "generatedColumns", "identityColumns", "invariants", "timestampNtz", "typeWidening",
-     "typeWidening-preview", "v2Checkpoint", "vacuumProtocolCheck"]
-)  # fmt: skip
-"""Writer features that ask nothing of a commit that leaves rows out, or that are refused where they are in use."""
-
-
 def commit_delta(table: Any, change: TableChange) -> None:
     """Name the new files, in the places of those that they replace. What others append meanwhile stays.
 
-    Raises :class:`WriteConflictError` where one of the old files has gone, or got deleted rows.
+    Raises :class:`WriteConflictError` where one of the old files has gone, or got deleted rows, and what
+    ``change.check_newer`` raises.
     """
     old, mark = _named_files(table), uuid.uuid4().hex
     for _ in range(TRIES):
         now = _newest(table)
-        check_delta(now, change.operation)
+        check_table(now, change.intent)
         opened = open_delta(now)
         changed = {opened.files[k].where for k in opened.known.deleted}
         files = _named_files(now)
         for place in change.files:
             if files.get(place) != old[place] or place in changed:
                 raise gone(place)
+        if not files.keys() <= old.keys():
+            change.check_newer(now, files.keys() - old.keys())
         try:
             _make_version(now, files, change, mark)
         except Exception as error:
@@ -112,7 +86,8 @@ def _make_version(now: Any, files: Mapping[str, Mapping[str, Any]], change: Tabl
     """Make the version after ``now``, or raise what :data:`_OFTEN` says."""
     transaction = load("deltalake.transaction")
     inside, written = len(folder_of(now)) + 1, int(time.time() * 1000)
-    moves = bool(change.operation)
+    operation = change.intent.operation
+    moves = bool(operation)
     changes = moves or _removals_change_data(now.metadata().configuration)
     actions = list[Any]()
     for place, new in change.files.items():
@@ -128,11 +103,34 @@ def _make_version(now: Any, files: Mapping[str, Mapping[str, Any]], change: Tabl
                 transaction.AddAction(new.path[inside:], new.size, texts, written, moves, _stats(action, new))
             )
         actions.append(transaction.RemoveAction(unquote(action["path"]), changes, written, action["size_bytes"], texts))
-    said = {_MARK: mark} | ({_DONE: change.operation} if moves else {})
+    told = {path for action in files.values() for path in _paths(action.get("null_count") or {})}
+    for added in change.added:
+        actions.append(_add_action(added, inside, written, told))
+    said = {_MARK: mark} | ({_DONE: operation} if moves else {})
     now.create_write_transaction(
         actions, mode="append", schema=now.schema(), partition_by=list(now.metadata().partition_columns),
         commit_properties=load("deltalake").CommitProperties(custom_metadata=said, max_commit_retries=0),
     )  # fmt: skip
+
+
+def _add_action(added: AddedFile, inside: int, written: int, told: Collection[tuple[str, ...]]) -> Any:
+    """The action of a file of new rows. ``told``: the columns of which the log has statistics, if it has any."""
+    facts = added.new.facts
+    assert facts is not None
+    flat = [column.path for column in facts.columns if column.low is not None or column.nulls >= 0]
+    stats = _of_facts(facts, told or flat[:_TOLD])
+    return load("deltalake.transaction").AddAction(
+        added.new.path[inside:],
+        added.new.size,
+        dict(added.partition),
+        written,
+        True,
+        json.dumps(stats, ensure_ascii=False),
+    )
+
+
+_TOLD = 32
+"""Columns of which logs have statistics, unless the table says otherwise."""
 
 
 def _removals_change_data(configuration: Mapping[str, str | None]) -> bool:
@@ -160,14 +158,20 @@ def _text(value: Any) -> str:
 
 def _stats(action: Mapping[str, Any], new: NewFile) -> str:
     """The statistics of a new file as the log has them. ``action``: of the file that it replaces."""
-    kinds = {"minValues": "min", "maxValues": "max", "nullCount": "null_count"}
     if new.facts is None:
         stats: dict[str, Any] = {} if action["num_records"] is None else {"numRecords": action["num_records"]}
-        stats |= {name: _plain(action.get(kind) or {}) for name, kind in kinds.items()}
+        stats |= {name: _plain(action.get(kind) or {}) for name, kind in _KINDS.items()}
     else:
-        found = _facts(new.facts, set(_paths(action.get("null_count") or {})))
-        stats = {"numRecords": new.facts.num_rows} | {name: _plain(found[kind]) for name, kind in kinds.items()}
+        stats = _of_facts(new.facts, set(_paths(action.get("null_count") or {})))
     return json.dumps(stats, ensure_ascii=False)  # deltalake reads pairs of \\u escapes as other characters
+
+
+_KINDS = {"minValues": "min", "maxValues": "max", "nullCount": "null_count"}
+
+
+def _of_facts(facts: FileFacts, wanted: Collection[tuple[str, ...]]) -> dict[str, Any]:
+    found = _facts(facts, wanted)
+    return {"numRecords": facts.num_rows} | {name: _plain(found[kind]) for name, kind in _KINDS.items()}
 
 
 def _paths(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

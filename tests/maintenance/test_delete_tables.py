@@ -160,8 +160,22 @@ def test_appends_of_others_stay(two: Any, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     for k in (4, 5):
         deltalake.write_deltalake(folder, pa.table({"id": [k]}), mode="append")
-    pyparq.delete(two, col("id").isin([2, 3, 5]))  # the version that the table has loaded does not have 5
+    pyparq.delete(two, col("id").isin([2, 3]))
     assert ids(folder) == [1, 4, 5]
+
+
+def test_appended_rows_that_are_meant_are_a_conflict(two: Any, tmp_path: Path) -> None:
+    """As for ``delete`` of deltalake, which refuses them: the loaded version does not have them."""
+    folder = tmp_path / "t"
+    deltalake.write_deltalake(folder, pa.table({"id": [4, 2]}), mode="append")
+    with pytest.raises(deltalake.exceptions.CommitFailedError, match="added new data"):
+        deltalake.DeltaTable(folder, version=1).delete("id = 2")
+    files = parquet_files(folder)
+    with pytest.raises(WriteConflictError, match="added rows meanwhile"):
+        pyparq.delete(two, col("id") == 2)
+    assert (ids(folder), parquet_files(folder)) == ([1, 2, 2, 3, 4], files)
+    pyparq.delete(deltalake.DeltaTable(folder), col("id") == 2)
+    assert ids(folder) == [1, 3, 4]
 
 
 @pytest.mark.parametrize("other", ["compact", "delete"])
@@ -227,8 +241,6 @@ def test_bare_folders_and_datasets_of_tables_are_refused(two: Any, tmp_path: Pat
         pyparq.delete(tmp_path / "t", col("id") == 1)
     with pytest.raises(UnsupportedError, match="give the table itself"):
         pyparq.delete(pyparq.dataset(two), col("id") == 1)
-    with pytest.raises(UnsupportedError, match=r"pyparq\.delete"):
-        pyparq.update(two, col("id") == 1, {"id": 7})
     assert parquet_files(tmp_path) == files
     assert ids(tmp_path / "t") == [1, 2, 3]
 
@@ -298,9 +310,12 @@ def test_manifests_tell_of_the_new_file(catalog: Any) -> None:
 
 def test_conflicts_of_iceberg(catalog: Any, tmp_path: Path) -> None:
     table = iceberg(catalog, pa.table({"id": [1, 2, 3]}))
-    stale, other = catalog.load_table("n.t"), catalog.load_table("n.t")
+    stale, earlier, other = (catalog.load_table("n.t") for _ in range(3))
     table.append(pa.table({"id": [4]}))
-    pyparq.delete(stale, col("id").isin([2, 4]))  # 4 has come since
+    with pytest.raises(WriteConflictError, match="added rows meanwhile"):
+        pyparq.delete(stale, col("id").isin([2, 4]))
+    assert of_iceberg(catalog) == [1, 2, 3, 4]
+    pyparq.delete(earlier, col("id") == 2)  # 4 has come since
     assert of_iceberg(catalog) == [1, 3, 4]
     files = parquet_files(tmp_path)
     with pytest.raises(WriteConflictError, match="another writer"):

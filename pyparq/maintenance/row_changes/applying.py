@@ -54,6 +54,8 @@ class ApplyOptions:
     """The table of Delta Lake or Iceberg that gets the changes."""
     operation: str = ""
     """What the log of a table calls the changes."""
+    columns: tuple[str, ...] = ()
+    """Columns that an update gives other values."""
 
 
 class Additions(Protocol):
@@ -127,11 +129,11 @@ def _place(
     files: DatasetFiles, matching: MatchingFiles, find: FindChanges, options: ApplyOptions, more: Additions | None
 ) -> _Place:
     if files.table is not None:
-        if options.table is None or more is not None:
+        if options.table is None:
             raise UnsupportedError(
                 f"rows of a dataset of {files.table.kind} cannot be changed so: give the table itself"
             )
-        return TablePlace(options.table, files, find, options.operation, options)
+        return TablePlace(files, matching, find, options, more)
     if options.dry_run:
         return _DryRun(files, find, options, more)
     folder = local_folder(files)

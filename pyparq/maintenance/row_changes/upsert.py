@@ -24,10 +24,11 @@ from pyparq.index.row_mask import RowMask, Rows, rows_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.row_changes.applying import ApplyOptions, apply, local_folder
 from pyparq.maintenance.row_changes.changed_file import GroupChange
-from pyparq.maintenance.row_changes.delete import opened
+from pyparq.maintenance.row_changes.delete import opened, table_of
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
 from pyparq.maintenance.row_changes.stored_rows import Int64Array, picked
+from pyparq.maintenance.row_changes.table_rows import moves_rows
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData, shred_column
@@ -55,14 +56,14 @@ def upsert(
     """Replace rows by the rows of ``data`` with the same key, and add the other rows of ``data``. Row groups without
     such rows are copied byte for byte, and files without them stay untouched.
 
-    ``source``: a file at a path or URL, or a local folder. ``data``: what :func:`pyparq.write_table` takes, with all
-    columns of the source, those in the names of folders included; it is held in memory. ``key``: the columns of the
-    key. No two rows of ``data`` may have the same key, and none a null or a NaN in it. Where several rows of the source
-    have one key, each of them is replaced.
+    ``source``: a file at a path or URL, a local folder, a ``DeltaTable`` or a table of pyiceberg. ``data``: what
+    :func:`pyparq.write_table` takes, with all columns of the source, those in the names of folders included; it is held
+    in memory. ``key``: the columns of the key. No two rows of ``data`` may have the same key, and none a null or a NaN
+    in it. Where several rows of the source have one key, each of them is replaced.
 
-    Rows are replaced in their places. New rows go to the end of a file; in a folder to new files, each in the partition
-    that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns. The other
-    arguments are those of :func:`pyparq.delete`.
+    Rows are replaced in their places. New rows go to the end of a file; in a folder or table to new files, each in the
+    partition that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns. The
+    other arguments are those of :func:`pyparq.delete`.
 
     Returns a :class:`pyparq.ChangeReport`. Raises :class:`pyparq.DataError` and :class:`pyparq.OptionError` for data
     that do not fit, and what :func:`pyparq.delete` raises. The files are then as they were.
@@ -81,17 +82,21 @@ def upsert(
     if not names or not all(isinstance(name, str) and name in schema.names for name in names):
         raise OptionError(f"key must name columns of the source, not {key!r}")
     files = files_of(dataset)
-    if not files.found.is_one_file and local_folder(files) is None:
+    table = table_of(source)
+    if table is None and not files.found.is_one_file and local_folder(files) is None:
         raise UnsupportedError("new rows have no place in a list of files, and in a folder of a store: give one file")
-    rows = _Upsert(dataset, UpsertedRows(data, schema, names))
-    return apply(dataset, rows.data.filters(), rows.find, ApplyOptions(True, dry_run, force, fsync, progress), rows)
+    rows = _Upsert(dataset, UpsertedRows(data, schema, names), moves_all=table is not None and moves_rows(table, files))
+    options = ApplyOptions(True, dry_run, force, fsync, progress, table, "MERGE")
+    return apply(dataset, rows.data.filters(), rows.find, options, rows)
 
 
 class _Upsert:
     """Which rows of the data have been found in the files."""
 
-    def __init__(self, dataset: Dataset, data: UpsertedRows) -> None:
+    def __init__(self, dataset: Dataset, data: UpsertedRows, *, moves_all: bool = False) -> None:
+        """``moves_all``: rows with the same key go, and those of the data are added: they may belong elsewhere."""
         self.data = data
+        self._moves_all = moves_all
         files = files_of(dataset)
         self._partitions = files.partition_values
         self._numbers = {file.name: number for number, file in enumerate(files.found.files)}
@@ -107,7 +112,7 @@ class _Upsert:
         tree = RowGroupPlans(scan.file).tree
         names = self._partitions.names
         values = self._partition_values(scan.file.name)
-        fits = self.data.fits(scan.file, names)
+        fits = not self._moves_all and self.data.fits(scan.file, names)
         stays = self._stays(values) if fits else np.zeros(self.data.num_rows, bool)
         for row_group, rows in scan.matching_rows():
             numbers = rows.rows()
@@ -226,8 +231,9 @@ class UpsertedRows:
         return Table(self.schema, [Batch(columns, len(rows))])
 
     def fits(self, file: OpenFile, others: Sequence[str]) -> bool:
-        """Whether a file has all of the columns, beside the ``others``."""
-        return {*self.schema.names} - {*others} <= {node.name for node in file.tree.root.children}
+        """Whether a file has all of the columns and no more, beside the ``others``."""
+        stored = {node.name for node in file.tree.root.children}
+        return {*self.schema.names} - {*others} == stored - {*others}
 
     def leaves(self, file: OpenFile, tree: SchemaTree, rows: Int64Array) -> dict[int, LeafData]:
         """Some of the rows as the leaves of a file. ``tree``: that of its stored schema.
