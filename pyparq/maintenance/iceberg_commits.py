@@ -90,8 +90,7 @@ def _entry(old: Any, new: NewFile, table: Any, has_other_order: bool) -> Any:
     if has_other_order:
         values["sort_order_id"] = None
     entry = type(old).from_args(
-        _table_format_version=table.metadata.format_version, file_path=scheme + new.path, file_size_in_bytes=new.size,
-        **values,
+        file_path=scheme + new.path, file_size_in_bytes=new.size, **values
     )  # fmt: skip
     entry.spec_id = old.spec_id
     return entry
@@ -102,7 +101,7 @@ def _added_entry(added: AddedFile, table: Any) -> Any:
     manifests, facts = load("pyiceberg.manifest"), added.new.facts
     assert facts is not None
     entry = manifests.DataFile.from_args(
-        _table_format_version=table.metadata.format_version, content=manifests.DataFileContent.DATA,
+        content=manifests.DataFileContent.DATA,
         file_path=added.uri, file_format=manifests.FileFormat.PARQUET, partition=added.partition,
         file_size_in_bytes=added.new.size, key_metadata=None, equality_ids=None, sort_order_id=None,
         **_facts(None, facts, field_types(table.schema())),

@@ -210,31 +210,6 @@ def test_a_lost_answer(two: Any, tmp_path: Path, number: int, monkeypatch: pytes
     assert 1 in ids(tmp_path / "t")
 
 
-@pytest.mark.parametrize("name", ["delta.enableChangeDataFeed", "delta.appendOnly"])
-def test_settings_that_cannot_be_kept(tmp_path: Path, name: str) -> None:
-    table = delta(tmp_path, pa.table({"id": [1, 2]}), configuration={name: "true"})
-    files = parquet_files(tmp_path)
-    for dry_run in (True, False):
-        with pytest.raises(UnsupportedError, match=name):
-            pyparq.delete(table, col("id") == 1, dry_run=dry_run)
-    assert ids(tmp_path) == [1, 2]
-    assert parquet_files(tmp_path) == files
-
-
-@pytest.mark.parametrize("feature", ["rowTracking", "icebergCompatV1", "somethingNew"])
-def test_features_that_cannot_be_kept(tmp_path: Path, feature: str) -> None:
-    delta(tmp_path, pa.table({"id": [1, 2]}))
-    log = tmp_path / "_delta_log" / f"{0:020}.json"
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    for line in lines:
-        if "protocol" in line:
-            line["protocol"] = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": [feature]}
-    log.write_text("\n".join(map(json.dumps, lines)))
-    with pytest.raises(UnsupportedError, match=feature):
-        pyparq.delete(deltalake.DeltaTable(tmp_path), col("id") == 1)
-    assert len(parquet_files(tmp_path)) == 1
-
-
 def test_bare_folders_and_datasets_of_tables_are_refused(two: Any, tmp_path: Path) -> None:
     files = parquet_files(tmp_path)
     with pytest.raises(OptionError, match="Delta Lake"):
