@@ -20,7 +20,7 @@ from pyparq.arrow.table import Table
 from pyparq.datasets.delta import folder_of, open_delta, place_in
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.maintenance.file_facts import FileFacts, NewFile
-from pyparq.maintenance.table_change import TRIES, AddedFile, TableChange, gone, outpaced
+from pyparq.maintenance.table_change import TRIES, AddedFile, TableChange, gone, other_rules, outpaced
 from pyparq.maintenance.table_features import check_table
 from pyparq.runtime.lazy_import import load
 
@@ -38,6 +38,8 @@ def commit_delta(table: Any, change: TableChange) -> None:
     for _ in range(TRIES):
         now = _newest(table)
         check_table(now, change.intent)
+        if change.intent.operation and _rules(now) != _rules(table):
+            raise other_rules()
         opened = open_delta(now)
         changed = {opened.files[k].where for k in opened.known.deleted}
         files = _named_files(now)
@@ -70,6 +72,15 @@ _MARK, _DONE = "pyparq.commit", "pyparq.operation"
 def _has(table: Any, version: int, mark: str) -> bool:
     """Whether one of the versions after ``version`` is the commit with the mark."""
     return any(info.get(_MARK) == mark for info in table.history(max(table.version() - version, 1)))
+
+
+def _rules(table: Any) -> tuple[Any, ...]:
+    """What a commit must go by: a change of it is a conflict for every other commit (PROTOCOL.md)."""
+    metadata, protocol = table.metadata(), table.protocol()
+    return (
+        table.schema().to_json(), metadata.partition_columns, metadata.configuration, protocol.min_writer_version,
+        protocol.writer_features,
+    )  # fmt: skip
 
 
 def _newest(table: Any) -> Any:

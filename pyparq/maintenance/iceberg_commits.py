@@ -64,11 +64,11 @@ def _replace_in_snapshot(
     table: Any, pairs: list[tuple[Any, NewFile | None]], change: TableChange, said: Mapping[str, str]
 ) -> None:
     with table.transaction() as transaction:
-        snapshot = transaction.update_snapshot(dict(said)).overwrite()
-        if any(old.spec_id != table.spec().spec_id for old, _ in pairs):
-            kind = _by_spec(type(snapshot))
-            operation = load("pyiceberg.table.snapshots").Operation.OVERWRITE
-            snapshot = kind(operation=operation, transaction=transaction, io=table.io, snapshot_properties=dict(said))
+        plain = type(transaction.update_snapshot().overwrite())
+        operation = load("pyiceberg.table.snapshots").Operation.OVERWRITE
+        snapshot = _by_spec(plain)(
+            operation=operation, transaction=transaction, io=table.io, snapshot_properties=dict(said)
+        )
         with snapshot:
             for old, new in pairs:
                 snapshot.delete_data_file(old)
@@ -97,7 +97,7 @@ def _entry(old: Any, new: NewFile, table: Any, has_other_order: bool) -> Any:
 
 
 def _added_entry(added: AddedFile, table: Any) -> Any:
-    """The manifest entry of a file of new rows, with the newest partition spec."""
+    """The manifest entry of a file of new rows."""
     manifests, facts = load("pyiceberg.manifest"), added.new.facts
     assert facts is not None
     entry = manifests.DataFile.from_args(
@@ -106,7 +106,7 @@ def _added_entry(added: AddedFile, table: Any) -> Any:
         file_size_in_bytes=added.new.size, key_metadata=None, equality_ids=None, sort_order_id=None,
         **_facts(None, facts, field_types(table.schema())),
     )  # fmt: skip
-    entry.spec_id = table.spec().spec_id
+    entry.spec_id = added.spec_id
     return entry
 
 
@@ -192,8 +192,8 @@ def _by_spec(plain: Any) -> Any:
             collected.add_file(file, schema, specs[file.spec_id])
         for file in self._deleted_data_files:
             collected.remove_file(file, schema, specs[file.spec_id])
-        before = metadata.snapshot_by_id(self._parent_snapshot_id)
+        before = self._parent_snapshot_id and metadata.snapshot_by_id(self._parent_snapshot_id)
         found = snapshots.Summary(operation=self._operation, **collected.build(), **snapshot_properties)
-        return snapshots.update_snapshot_summaries(summary=found, previous_summary=before.summary)
+        return snapshots.update_snapshot_summaries(summary=found, previous_summary=before.summary if before else None)
 
     return type("BySpec", (plain,), {"_manifests": written, "_summary": summary})

@@ -21,9 +21,11 @@ class AddedFile:
     new: NewFile
     """With its facts."""
     partition: Any
-    """Delta Lake: the texts of the partition values, by column. Iceberg: the record of them, by the newest spec."""
+    """Delta Lake: the texts of the partition values, by column. Iceberg: the record of them."""
     uri: str = ""
     """The name of the file in the manifests of Iceberg."""
+    spec_id: int = 0
+    """The partition spec of Iceberg that the record is made by."""
 
 
 def _no_matter(table: Any, places: Collection[str]) -> None:
@@ -55,6 +57,12 @@ def gone(place: str) -> WriteConflictError:
 def has_such_rows(place: str) -> WriteConflictError:
     return WriteConflictError(
         "another writer has added rows meanwhile that are meant, too. Load the table and try again", file=place
+    )
+
+
+def other_rules() -> WriteConflictError:
+    return WriteConflictError(
+        "another writer has changed the schema or the settings of the table meanwhile. Load the table and try again"
     )
 
 

@@ -37,6 +37,7 @@ class _Part(NamedTuple):
     partition: Any
     """As in :class:`AddedFile`."""
     rows: Table
+    spec_id: int = 0
 
 
 def add_files(
@@ -54,7 +55,7 @@ def add_files(
         write_table(part.rows, place, storage_options=on, force=True, fsync=fsync, **options)
         new = sized(place, store)
         new.facts = facts_of(place, on, None)
-        yield AddedFile(new, part.partition, part.uri)
+        yield AddedFile(new, part.partition, part.uri, part.spec_id)
 
 
 def remove_empty_folders(places: Sequence[str], root: str) -> None:
@@ -131,7 +132,7 @@ def _iceberg_parts(table: Any, files: DatasetFiles, rows: Table) -> Iterator[_Pa
     for values, numbers in groups.items():
         partition = record(*values)
         folder = _Folder(spec.partition_to_path(partition, schema)) if spec.fields else None
-        yield _Part(location.new_data_location(_name(), folder), partition, _taken(rows, numbers))
+        yield _Part(location.new_data_location(_name(), folder), partition, _taken(rows, numbers), spec.spec_id)
 
 
 def _partition_values(spec: Any, schema: Any, rows: Table) -> Iterator[tuple[Any, ...]]:
