@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import time
 import warnings
 from decimal import Decimal
 from pathlib import Path
@@ -220,6 +221,43 @@ def test_bare_folders_and_datasets_of_tables_are_refused(two: Any, tmp_path: Pat
     assert ids(tmp_path / "t") == [1, 2, 3]
 
 
+SECRETS = [f"secret-{k:05d}-xyz" for k in range(3000)]
+GONE = [word.encode() for word in SECRETS[:1000]]
+
+
+def holders(folder: Path) -> list[str]:
+    """Files below a folder whose bytes have any of the deleted words. No page of these tables is compressed."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            found += [path.name] * any(word in content for word in GONE)
+    return found
+
+
+def test_nothing_is_left_after_vacuum(tmp_path: Path) -> None:
+    """With the commands of the report and of the documentation."""
+    properties = deltalake.WriterProperties(compression="UNCOMPRESSED")
+    data = pa.table({"id": range(3000), "s": SECRETS})
+    delta(tmp_path, data, writer_properties=properties)
+    (old,) = parquet_files(tmp_path)
+    report = pyparq.delete(deltalake.DeltaTable(tmp_path), col("id") < 1000)
+    assert old.name in holders(tmp_path)
+    command = "vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)"
+    assert any(command in note for note in report.notes)
+    deltalake.DeltaTable(tmp_path).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert not old.exists()
+    assert holders(tmp_path) == [f"{0:020}.json"]  # the smallest word is a bound
+    table = deltalake.DeltaTable(tmp_path)
+    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 0 seconds"})
+    table.create_checkpoint()
+    table.cleanup_metadata()
+    assert holders(tmp_path) == []
+    after = deltalake.DeltaTable(tmp_path)
+    assert after.to_pyarrow_table().sort_by("id").to_pylist() == data.slice(1000).to_pylist()
+    assert pyparq.verify(parquet_files(tmp_path)).ok
+
+
 # ---- Iceberg -------------------------------------------------------------------------------------------------------
 
 
@@ -304,6 +342,31 @@ def test_the_last_row_of_iceberg(catalog: Any) -> None:
     assert of_iceberg(catalog) == []
     catalog.load_table("n.t").append(pa.table({"id": [5]}))
     assert of_iceberg(catalog) == [5]
+
+
+def test_nothing_is_left_after_expiry(catalog: Any, tmp_path: Path) -> None:
+    """Expiry of pyiceberg removes no files: what no snapshot names is removed here, as the documentation does it."""
+    data = pa.table({"id": pa.array(range(3000), pa.int64()), "s": SECRETS})
+    table = catalog.create_table(
+        "n.t", schema=data.schema, properties={"write.parquet.compression-codec": "uncompressed"}
+    )
+    table.append(data)
+    (old,) = parquet_files(tmp_path)
+    pyparq.delete(catalog.load_table("n.t"), col("id") < 1000)
+    assert holders(tmp_path) == [old.name]  # manifests are compressed
+    time.sleep(0.01)
+    table = catalog.load_table("n.t")
+    table.maintenance.expire_snapshots().older_than(dt.datetime.now(dt.UTC)).commit()
+    table = catalog.load_table("n.t")
+    assert len(table.snapshots()) == 1
+    kept = {path.removeprefix("file://") for path in table.inspect.all_files()["file_path"].to_pylist()}
+    for path in parquet_files(tmp_path):
+        if str(path) not in kept:
+            path.unlink()
+    assert holders(tmp_path) == []
+    assert not old.exists()
+    after = catalog.load_table("n.t").scan().to_arrow().sort_by("id")
+    assert after.to_pylist() == data.slice(1000).to_pylist()
 
 
 def test_scans_of_iceberg_are_refused(catalog: Any) -> None:
