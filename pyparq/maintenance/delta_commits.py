@@ -34,20 +34,13 @@ def commit_delta(table: Any, change: TableChange) -> None:
     Raises :class:`WriteConflictError` where one of the old files has gone, or got deleted rows, and what
     ``change.check_newer`` raises.
     """
-    old, mark = _named_files(table), uuid.uuid4().hex
+    old, mark = _Log(table), uuid.uuid4().hex
     for _ in range(TRIES):
         now = _newest(table)
+        files = old if now.version() == old.version else _Log(now)
         check_table(now, change.intent)
-        if change.intent.operation and _rules(now) != _rules(table):
-            raise other_rules()
-        opened = open_delta(now)
-        changed = {opened.files[k].where for k in opened.known.deleted}
-        files = _named_files(now)
-        for place in change.files:
-            if files.get(place) != old[place] or place in changed:
-                raise gone(place)
-        if not files.keys() <= old.keys():
-            change.check_newer(now, files.keys() - old.keys())
+        if files is not old:
+            _check_newer(table, old, now, files, change)
         try:
             _make_version(now, files, change, mark)
         except Exception as error:
@@ -63,6 +56,19 @@ def commit_delta(table: Any, change: TableChange) -> None:
         else:
             return
     raise outpaced()
+
+
+def _check_newer(table: Any, old: _Log, now: Any, files: _Log, change: TableChange) -> None:
+    """Raise :class:`WriteConflictError` for what others have done between the two versions."""
+    if change.intent.operation and _rules(now) != _rules(table):
+        raise other_rules()
+    opened = open_delta(now)
+    changed = {opened.files[k].where for k in opened.known.deleted}
+    for place in change.files:
+        if place in changed or place not in files.places or files.action(place) != old.action(place):
+            raise gone(place)
+    if not files.places.keys() <= old.places.keys():
+        change.check_newer(now, files.places.keys() - old.places.keys())
 
 
 _MARK, _DONE = "pyparq.commit", "pyparq.operation"
@@ -87,13 +93,29 @@ def _newest(table: Any) -> Any:
     return type(table)(table.table_uri, storage_options=getattr(table, "_storage_options", None))
 
 
-def _named_files(table: Any) -> dict[str, dict[str, Any]]:
-    """What the log says of each file, by its place."""
-    root = folder_of(table)
-    return {place_in(root, action["path"]): action for action in Table.from_arrow(table.get_add_actions()).to_pylist()}
+class _Log:
+    """What the log says of the files of a version."""
+
+    def __init__(self, table: Any) -> None:
+        self.version = table.version()
+        self._actions = Table.from_arrow(table.get_add_actions())
+        root = folder_of(table)
+        paths = self._actions.column("path").to_pylist()
+        self.places = {place_in(root, path): k for k, path in enumerate(paths)}
+        """The positions of the files' actions."""
+
+    def action(self, place: str) -> dict[str, Any]:
+        (found,) = self._actions.slice(self.places[place], 1).to_pylist()
+        return found
+
+    def told(self) -> set[tuple[str, ...]]:
+        """The columns of which it has statistics, of one of the files at least."""
+        if "null_count" not in self._actions.column_names:
+            return set()
+        return {path for counts in self._actions.column("null_count").to_pylist() for path in _paths(counts or {})}
 
 
-def _make_version(now: Any, files: Mapping[str, Mapping[str, Any]], change: TableChange, mark: str) -> None:
+def _make_version(now: Any, files: _Log, change: TableChange, mark: str) -> None:
     """Make the version after ``now``, or raise what :data:`_OFTEN` says."""
     transaction = load("deltalake.transaction")
     inside, written = len(folder_of(now)) + 1, int(time.time() * 1000)
@@ -102,7 +124,7 @@ def _make_version(now: Any, files: Mapping[str, Mapping[str, Any]], change: Tabl
     changes = moves or _removals_change_data(now.metadata().configuration)
     actions = list[Any]()
     for place, new in change.files.items():
-        action = files[place]
+        action = files.action(place)
         if "://" in action["path"]:
             raise OptionError(
                 "the table's log names the file by an absolute path: deltalake cannot replace it", file=place
@@ -114,9 +136,8 @@ def _make_version(now: Any, files: Mapping[str, Mapping[str, Any]], change: Tabl
                 transaction.AddAction(new.path[inside:], new.size, texts, written, moves, _stats(action, new))
             )
         actions.append(transaction.RemoveAction(unquote(action["path"]), changes, written, action["size_bytes"], texts))
-    told = {path for action in files.values() for path in _paths(action.get("null_count") or {})}
-    for added in change.added:
-        actions.append(_add_action(added, inside, written, told))
+    told = files.told() if change.added else set()
+    actions += [_add_action(added, inside, written, told) for added in change.added]
     said = {_MARK: mark} | ({_DONE: operation} if moves else {})
     now.create_write_transaction(
         actions, mode="append", schema=now.schema(), partition_by=list(now.metadata().partition_columns),
