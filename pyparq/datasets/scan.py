@@ -30,6 +30,7 @@ from pyparq.datasets.reader import FilePlan, FileScan, Reader
 from pyparq.datasets.tables import FileBounds
 from pyparq.errors import OptionError, ParquetError, PlanError
 from pyparq.filters.bind import bind
+from pyparq.filters.expression import Expression
 from pyparq.format.types import Field, Schema, schema_view
 from pyparq.kernels import arrow_stream
 from pyparq.options import ReadOptions
@@ -217,6 +218,11 @@ class MatchingFiles:
         if numbers is not None:
             some = {*numbers}
             scan._reads.numbers = [number for number in scan._reads.numbers if number in some]
+
+    @property
+    def expression(self) -> Expression | None:
+        """The filter."""
+        return self._scan._query.expression
 
     def candidates(self) -> list[FileScan]:
         """The files that partitions, a catalog, statistics and Bloom filters leave, each with a scan that has not

@@ -20,58 +20,27 @@ from pyparq.arrow.table import Table
 from pyparq.datasets.delta import folder_of, open_delta, place_in
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.maintenance.file_facts import FileFacts, NewFile
-from pyparq.maintenance.table_change import TRIES, TableChange, gone, outpaced
+from pyparq.maintenance.table_change import TRIES, AddedFile, TableChange, gone, other_rules, outpaced
+from pyparq.maintenance.table_features import check_table
 from pyparq.runtime.lazy_import import load
 
 _OFTEN = "CommitFailedError"
 """What ``deltalake`` raises where another writer has made the version. It may also stand for a store that fails."""
 
 
-def check_delta(table: Any, operation: str = "") -> None:
-    """Raise :class:`OptionError` for a table whose files cannot be replaced, and :class:`UnsupportedError` for a
-    feature of the table that a change of rows would not keep. ``operation``: that of a :class:`TableChange`."""
-    settings, root = table.metadata().configuration, folder_of(table)
-    if settings.get("delta.columnMapping.mode", "none") != "none":
-        raise OptionError("tables of Delta Lake with column mapping cannot get new files: deltalake cannot commit them")
-    if not operation:
-        return
-    for name, what in _REFUSED.items():
-        if settings.get(name) == "true":
-            raise UnsupportedError(f"{name} is on, and {what}", file=root)
-    unknown = sorted(set(table.protocol().writer_features or ()) - _KEPT)
-    if unknown:
-        raise UnsupportedError(f"the table has the feature {unknown[0]}, which pyparq does not keep", file=root)
-
-
-_REFUSED = {
-    "delta.appendOnly": "the table takes no other changes than new rows",
-    "delta.enableChangeDataFeed": "pyparq writes no change data: readers of the feed would see all rows of the changed "
-    "files",
-    "delta.enableRowTracking": "the rows would lose their numbers",
-}
-_KEPT = frozenset(
-    ["allowColumnDefaults", "appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "deletionVectors",
-     "domainMetadata", "generatedColumns", "identityColumns", "invariants", "timestampNtz", "typeWidening",
-     "typeWidening-preview", "v2Checkpoint", "vacuumProtocolCheck"]
-)  # fmt: skip
-"""Writer features that ask nothing of a commit that leaves rows out, or that are refused where they are in use."""
-
-
 def commit_delta(table: Any, change: TableChange) -> None:
     """Name the new files, in the places of those that they replace. What others append meanwhile stays.
 
-    Raises :class:`WriteConflictError` where one of the old files has gone, or got deleted rows.
+    Raises :class:`WriteConflictError` where one of the old files has gone, or got deleted rows, and what
+    ``change.check_newer`` raises.
     """
-    old, mark = _named_files(table), uuid.uuid4().hex
+    old, mark = _Log(table), uuid.uuid4().hex
     for _ in range(TRIES):
         now = _newest(table)
-        check_delta(now, change.operation)
-        opened = open_delta(now)
-        changed = {opened.files[k].where for k in opened.known.deleted}
-        files = _named_files(now)
-        for place in change.files:
-            if files.get(place) != old[place] or place in changed:
-                raise gone(place)
+        files = old if now.version() == old.version else _Log(now)
+        check_table(now, change.intent)
+        if files is not old:
+            _check_newer(table, old, now, files, change)
         try:
             _make_version(now, files, change, mark)
         except Exception as error:
@@ -89,6 +58,19 @@ def commit_delta(table: Any, change: TableChange) -> None:
     raise outpaced()
 
 
+def _check_newer(table: Any, old: _Log, now: Any, files: _Log, change: TableChange) -> None:
+    """Raise :class:`WriteConflictError` for what others have done between the two versions."""
+    if change.intent.operation and _rules(now) != _rules(table):
+        raise other_rules()
+    opened = open_delta(now)
+    changed = {opened.files[k].where for k in opened.known.deleted}
+    for place in change.files:
+        if place in changed or place not in files.places or files.action(place) != old.action(place):
+            raise gone(place)
+    if not files.places.keys() <= old.places.keys():
+        change.check_newer(now, files.places.keys() - old.places.keys())
+
+
 _MARK, _DONE = "pyparq.commit", "pyparq.operation"
 """What a commit says of itself. The operation is always WRITE for ``deltalake``."""
 
@@ -98,25 +80,51 @@ def _has(table: Any, version: int, mark: str) -> bool:
     return any(info.get(_MARK) == mark for info in table.history(max(table.version() - version, 1)))
 
 
+def _rules(table: Any) -> tuple[Any, ...]:
+    """What a commit must go by: a change of it is a conflict for every other commit (PROTOCOL.md)."""
+    metadata, protocol = table.metadata(), table.protocol()
+    return (
+        table.schema().to_json(), metadata.partition_columns, metadata.configuration, protocol.min_writer_version,
+        protocol.writer_features,
+    )  # fmt: skip
+
+
 def _newest(table: Any) -> Any:
     return type(table)(table.table_uri, storage_options=getattr(table, "_storage_options", None))
 
 
-def _named_files(table: Any) -> dict[str, dict[str, Any]]:
-    """What the log says of each file, by its place."""
-    root = folder_of(table)
-    return {place_in(root, action["path"]): action for action in Table.from_arrow(table.get_add_actions()).to_pylist()}
+class _Log:
+    """What the log says of the files of a version."""
+
+    def __init__(self, table: Any) -> None:
+        self.version = table.version()
+        self._actions = Table.from_arrow(table.get_add_actions())
+        root = folder_of(table)
+        paths = self._actions.column("path").to_pylist()
+        self.places = {place_in(root, path): k for k, path in enumerate(paths)}
+        """The positions of the files' actions."""
+
+    def action(self, place: str) -> dict[str, Any]:
+        (found,) = self._actions.slice(self.places[place], 1).to_pylist()
+        return found
+
+    def told(self) -> set[tuple[str, ...]]:
+        """The columns of which it has statistics, of one of the files at least."""
+        if "null_count" not in self._actions.column_names:
+            return set()
+        return {path for counts in self._actions.column("null_count").to_pylist() for path in _paths(counts or {})}
 
 
-def _make_version(now: Any, files: Mapping[str, Mapping[str, Any]], change: TableChange, mark: str) -> None:
+def _make_version(now: Any, files: _Log, change: TableChange, mark: str) -> None:
     """Make the version after ``now``, or raise what :data:`_OFTEN` says."""
     transaction = load("deltalake.transaction")
     inside, written = len(folder_of(now)) + 1, int(time.time() * 1000)
-    moves = bool(change.operation)
+    operation = change.intent.operation
+    moves = bool(operation)
     changes = moves or _removals_change_data(now.metadata().configuration)
     actions = list[Any]()
     for place, new in change.files.items():
-        action = files[place]
+        action = files.action(place)
         if "://" in action["path"]:
             raise OptionError(
                 "the table's log names the file by an absolute path: deltalake cannot replace it", file=place
@@ -128,11 +136,33 @@ def _make_version(now: Any, files: Mapping[str, Mapping[str, Any]], change: Tabl
                 transaction.AddAction(new.path[inside:], new.size, texts, written, moves, _stats(action, new))
             )
         actions.append(transaction.RemoveAction(unquote(action["path"]), changes, written, action["size_bytes"], texts))
-    said = {_MARK: mark} | ({_DONE: change.operation} if moves else {})
+    told = files.told() if change.added else set()
+    actions += [_add_action(added, inside, written, told) for added in change.added]
+    said = {_MARK: mark} | ({_DONE: operation} if moves else {})
     now.create_write_transaction(
         actions, mode="append", schema=now.schema(), partition_by=list(now.metadata().partition_columns),
         commit_properties=load("deltalake").CommitProperties(custom_metadata=said, max_commit_retries=0),
     )  # fmt: skip
+
+
+def _add_action(added: AddedFile, inside: int, written: int, told: Collection[tuple[str, ...]]) -> Any:
+    """The action of a file of new rows. ``told``: the columns of which the log has statistics, if it has any."""
+    facts = added.new.facts
+    assert facts is not None
+    flat = [column.path for column in facts.columns if column.low is not None or column.nulls >= 0]
+    stats = _of_facts(facts, told or flat[:_TOLD])
+    return load("deltalake.transaction").AddAction(
+        added.new.path[inside:],
+        added.new.size,
+        dict(added.partition),
+        written,
+        True,
+        json.dumps(stats, ensure_ascii=False),
+    )
+
+
+_TOLD = 32
+"""Columns of which logs have statistics, unless the table says otherwise."""
 
 
 def _removals_change_data(configuration: Mapping[str, str | None]) -> bool:
@@ -160,14 +190,20 @@ def _text(value: Any) -> str:
 
 def _stats(action: Mapping[str, Any], new: NewFile) -> str:
     """The statistics of a new file as the log has them. ``action``: of the file that it replaces."""
-    kinds = {"minValues": "min", "maxValues": "max", "nullCount": "null_count"}
     if new.facts is None:
         stats: dict[str, Any] = {} if action["num_records"] is None else {"numRecords": action["num_records"]}
-        stats |= {name: _plain(action.get(kind) or {}) for name, kind in kinds.items()}
+        stats |= {name: _plain(action.get(kind) or {}) for name, kind in _KINDS.items()}
     else:
-        found = _facts(new.facts, set(_paths(action.get("null_count") or {})))
-        stats = {"numRecords": new.facts.num_rows} | {name: _plain(found[kind]) for name, kind in kinds.items()}
+        stats = _of_facts(new.facts, set(_paths(action.get("null_count") or {})))
     return json.dumps(stats, ensure_ascii=False)  # deltalake reads pairs of \\u escapes as other characters
+
+
+_KINDS = {"minValues": "min", "maxValues": "max", "nullCount": "null_count"}
+
+
+def _of_facts(facts: FileFacts, wanted: Collection[tuple[str, ...]]) -> dict[str, Any]:
+    found = _facts(facts, wanted)
+    return {"numRecords": facts.num_rows} | {name: _plain(found[kind]) for name, kind in _KINDS.items()}
 
 
 def _paths(values: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

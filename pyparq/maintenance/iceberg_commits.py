@@ -10,53 +10,39 @@ from typing import Any
 
 from pyparq.datasets.iceberg import field_types
 from pyparq.datasets.tables import plain_place
-from pyparq.errors import OptionError, UnsupportedError
 from pyparq.maintenance.file_facts import ColumnFacts, FileFacts, NewFile
-from pyparq.maintenance.table_change import TRIES, TableChange, gone, outpaced
+from pyparq.maintenance.table_change import TRIES, AddedFile, TableChange, gone, outpaced
+from pyparq.maintenance.table_features import check_table
 from pyparq.runtime.lazy_import import load
 
 _CONFLICTS = ("CommitFailedException", "ValidationException")
-_MOST_VERSION = 2
-"""Manifests of later versions number the rows, and ``pyiceberg`` writes none."""
-
-
-def check_iceberg(table: Any) -> None:
-    """Raise :class:`OptionError` for a table whose files cannot be replaced, and :class:`UnsupportedError` where
-    ``pyiceberg`` cannot commit them."""
-    if hasattr(table, "plan_files"):
-        raise OptionError("give the Iceberg table itself: a scan of it cannot be changed")
-    version = table.metadata.format_version
-    if version > _MOST_VERSION:
-        raise UnsupportedError(f"the table has version {version} of the format, which pyiceberg does not write")
-    specs, known = table.specs(), set(table.schema().field_ids)
-    for number in sorted({task.file.spec_id for task in table.scan().plan_files()}):
-        for field in specs[number].fields:
-            if field.source_id not in known:
-                raise UnsupportedError(
-                    f"the partition field {field.name!r} of older files is made of a column that the table no longer "
-                    "has: pyiceberg cannot write their manifests"
-                )
 
 
 def commit_iceberg(table: Any, change: TableChange) -> None:
     """Name the new files, in the places of those that they replace. What others append meanwhile stays.
 
-    Raises :class:`WriteConflictError` where one of the old files has gone, or got deleted rows.
+    Raises :class:`WriteConflictError` where one of the old files has gone, or got deleted rows, and what
+    ``change.check_newer`` raises.
     """
-    mark = uuid.uuid4().hex
+    mark, operation = uuid.uuid4().hex, change.intent.operation
+    known: set[str] | None = None
     for attempt in range(TRIES):
         if attempt:
             table.refresh()
-            check_iceberg(table)
+            check_table(table, change.intent)
         tasks = {plain_place(task.file.file_path): task for task in table.scan().plan_files()}
         if attempt and any(_has(snapshot, mark) for snapshot in table.snapshots()):
             return  # it took place: only the answer was lost
         for place in change.files:
             if place not in tasks or tasks[place].delete_files:
                 raise gone(place)
+        known = set(tasks) if known is None else known
+        if not tasks.keys() <= known:
+            change.check_newer(table, tasks.keys() - known)
         try:
             pairs = [(tasks[place].file, new) for place, new in change.files.items()]
-            _replace_in_snapshot(table, pairs, {_MARK: mark, **({_DONE: change.operation} if change.operation else {})})
+            said = {_MARK: mark, **({_DONE: operation} if operation else {})}
+            _replace_in_snapshot(table, pairs, change, said)
         except Exception as error:
             if type(error).__name__ not in _CONFLICTS:
                 raise
@@ -74,43 +60,64 @@ def _has(snapshot: Any, mark: str) -> bool:
     return summary is not None and summary.additional_properties.get(_MARK) == mark
 
 
-def _replace_in_snapshot(table: Any, pairs: list[tuple[Any, NewFile | None]], said: Mapping[str, str]) -> None:
+def _replace_in_snapshot(
+    table: Any, pairs: list[tuple[Any, NewFile | None]], change: TableChange, said: Mapping[str, str]
+) -> None:
     with table.transaction() as transaction:
-        snapshot = transaction.update_snapshot(dict(said)).overwrite()
-        if any(old.spec_id != table.spec().spec_id for old, _ in pairs):
-            kind = _by_spec(type(snapshot))
-            operation = load("pyiceberg.table.snapshots").Operation.OVERWRITE
-            snapshot = kind(operation=operation, transaction=transaction, io=table.io, snapshot_properties=dict(said))
+        plain = type(transaction.update_snapshot().overwrite())
+        operation = load("pyiceberg.table.snapshots").Operation.OVERWRITE
+        snapshot = _by_spec(plain)(
+            operation=operation, transaction=transaction, io=table.io, snapshot_properties=dict(said)
+        )
         with snapshot:
             for old, new in pairs:
                 snapshot.delete_data_file(old)
                 if new is not None:
-                    snapshot.append_data_file(_entry(old, new, table))
+                    snapshot.append_data_file(_entry(old, new, table, change.intent.makes_values))
+            for added in change.added:
+                snapshot.append_data_file(_added_entry(added, table))
 
 
-def _entry(old: Any, new: NewFile, table: Any) -> Any:
-    """The manifest entry of a file with the partition of ``old``, and with its rows and statistics or new ones."""
+def _entry(old: Any, new: NewFile, table: Any, has_other_order: bool) -> Any:
+    """The manifest entry of a file with the partition of ``old``, and with its rows and statistics or new ones.
+    ``has_other_order``: the rows may no longer be in the order of the old file."""
     scheme = old.file_path.removesuffix(plain_place(old.file_path))  # local files are named by path or by URL
     same = ("content", "file_format", "partition", "record_count", "column_sizes", "value_counts", "null_value_counts",
             "nan_value_counts", "lower_bounds", "upper_bounds", "split_offsets", "sort_order_id")  # fmt: skip
     values = {name: getattr(old, name) for name in same} | {"key_metadata": None, "equality_ids": None}
     if new.facts is not None:
         values |= _facts(old, new.facts, field_types(table.schema()))
+    if has_other_order:
+        values["sort_order_id"] = None
     entry = type(old).from_args(
-        _table_format_version=table.metadata.format_version, file_path=scheme + new.path, file_size_in_bytes=new.size,
-        **values,
+        file_path=scheme + new.path, file_size_in_bytes=new.size, **values
     )  # fmt: skip
     entry.spec_id = old.spec_id
     return entry
 
 
+def _added_entry(added: AddedFile, table: Any) -> Any:
+    """The manifest entry of a file of new rows."""
+    manifests, facts = load("pyiceberg.manifest"), added.new.facts
+    assert facts is not None
+    entry = manifests.DataFile.from_args(
+        content=manifests.DataFileContent.DATA,
+        file_path=added.uri, file_format=manifests.FileFormat.PARQUET, partition=added.partition,
+        file_size_in_bytes=added.new.size, key_metadata=None, equality_ids=None, sort_order_id=None,
+        **_facts(None, facts, field_types(table.schema())),
+    )  # fmt: skip
+    entry.spec_id = added.spec_id
+    return entry
+
+
 def _facts(old: Any, facts: FileFacts, types: Mapping[int, Any]) -> dict[str, Any]:
-    """What a manifest says of a file, about the columns of which it says so for ``old``."""
+    """What a manifest says of a file, about the columns of which it says so for ``old``, or about all columns."""
     convert = load("pyiceberg.conversions").to_bytes
     columns = {column.field_id: column for column in facts.columns if column.field_id is not None}
 
     def of(kind: str, fact: Callable[[ColumnFacts], Any]) -> dict[int, Any]:
-        told = {number: fact(columns[number]) for number in getattr(old, kind) or () if number in columns}
+        wanted = columns if old is None else getattr(old, kind) or ()
+        told = {number: fact(columns[number]) for number in wanted if number in columns}
         return {number: value for number, value in told.items() if value is not None}
 
     def bound(column: ColumnFacts, value: Any) -> bytes | None:
@@ -185,8 +192,8 @@ def _by_spec(plain: Any) -> Any:
             collected.add_file(file, schema, specs[file.spec_id])
         for file in self._deleted_data_files:
             collected.remove_file(file, schema, specs[file.spec_id])
-        before = metadata.snapshot_by_id(self._parent_snapshot_id)
+        before = self._parent_snapshot_id and metadata.snapshot_by_id(self._parent_snapshot_id)
         found = snapshots.Summary(operation=self._operation, **collected.build(), **snapshot_properties)
-        return snapshots.update_snapshot_summaries(summary=found, previous_summary=before.summary)
+        return snapshots.update_snapshot_summaries(summary=found, previous_summary=before.summary if before else None)
 
     return type("BySpec", (plain,), {"_manifests": written, "_summary": summary})

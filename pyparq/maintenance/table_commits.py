@@ -20,11 +20,12 @@ from pyparq.io.locations import file_system
 from pyparq.io.source import open_source
 from pyparq.io.table_formats import DELTA, format_of
 from pyparq.io.url import is_url, plain_errors, shown
-from pyparq.maintenance.delta_commits import check_delta, commit_delta
+from pyparq.maintenance.delta_commits import commit_delta
 from pyparq.maintenance.file_facts import NewFile
-from pyparq.maintenance.iceberg_commits import check_iceberg, commit_iceberg
+from pyparq.maintenance.iceberg_commits import commit_iceberg
 from pyparq.maintenance.report import IndexedFile
 from pyparq.maintenance.table_change import TableChange
+from pyparq.maintenance.table_features import check_table
 
 Make = Callable[[str, str, Mapping[str, Any] | None], IndexedFile]
 """Makes the file at the second path from the file at the first, with these ``storage_options``."""
@@ -42,7 +43,7 @@ def replace_files(
     another writer has changed these files meanwhile. The table is then as that writer left it, and the new files are
     gone.
     """
-    (check_delta if format_of(table) == DELTA else check_iceberg)(table)
+    check_table(table)
     storage_options = files.found.storage_options  # the table's own, where none are given
     made: dict[int, str] = {}
     try:

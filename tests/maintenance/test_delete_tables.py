@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import time
 import warnings
 from decimal import Decimal
 from pathlib import Path
@@ -160,8 +161,22 @@ def test_appends_of_others_stay(two: Any, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     for k in (4, 5):
         deltalake.write_deltalake(folder, pa.table({"id": [k]}), mode="append")
-    pyparq.delete(two, col("id").isin([2, 3, 5]))  # the version that the table has loaded does not have 5
+    pyparq.delete(two, col("id").isin([2, 3]))
     assert ids(folder) == [1, 4, 5]
+
+
+def test_appended_rows_that_are_meant_are_a_conflict(two: Any, tmp_path: Path) -> None:
+    """As for ``delete`` of deltalake, which refuses them: the loaded version does not have them."""
+    folder = tmp_path / "t"
+    deltalake.write_deltalake(folder, pa.table({"id": [4, 2]}), mode="append")
+    with pytest.raises(deltalake.exceptions.CommitFailedError, match="added new data"):
+        deltalake.DeltaTable(folder, version=1).delete("id = 2")
+    files = parquet_files(folder)
+    with pytest.raises(WriteConflictError, match="added rows meanwhile"):
+        pyparq.delete(two, col("id") == 2)
+    assert (ids(folder), parquet_files(folder)) == ([1, 2, 2, 3, 4], files)
+    pyparq.delete(deltalake.DeltaTable(folder), col("id") == 2)
+    assert ids(folder) == [1, 3, 4]
 
 
 @pytest.mark.parametrize("other", ["compact", "delete"])
@@ -196,41 +211,51 @@ def test_a_lost_answer(two: Any, tmp_path: Path, number: int, monkeypatch: pytes
     assert 1 in ids(tmp_path / "t")
 
 
-@pytest.mark.parametrize("name", ["delta.enableChangeDataFeed", "delta.appendOnly"])
-def test_settings_that_cannot_be_kept(tmp_path: Path, name: str) -> None:
-    table = delta(tmp_path, pa.table({"id": [1, 2]}), configuration={name: "true"})
-    files = parquet_files(tmp_path)
-    for dry_run in (True, False):
-        with pytest.raises(UnsupportedError, match=name):
-            pyparq.delete(table, col("id") == 1, dry_run=dry_run)
-    assert ids(tmp_path) == [1, 2]
-    assert parquet_files(tmp_path) == files
-
-
-@pytest.mark.parametrize("feature", ["rowTracking", "icebergCompatV1", "somethingNew"])
-def test_features_that_cannot_be_kept(tmp_path: Path, feature: str) -> None:
-    delta(tmp_path, pa.table({"id": [1, 2]}))
-    log = tmp_path / "_delta_log" / f"{0:020}.json"
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    for line in lines:
-        if "protocol" in line:
-            line["protocol"] = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": [feature]}
-    log.write_text("\n".join(map(json.dumps, lines)))
-    with pytest.raises(UnsupportedError, match=feature):
-        pyparq.delete(deltalake.DeltaTable(tmp_path), col("id") == 1)
-    assert len(parquet_files(tmp_path)) == 1
-
-
 def test_bare_folders_and_datasets_of_tables_are_refused(two: Any, tmp_path: Path) -> None:
     files = parquet_files(tmp_path)
     with pytest.raises(OptionError, match="Delta Lake"):
         pyparq.delete(tmp_path / "t", col("id") == 1)
     with pytest.raises(UnsupportedError, match="give the table itself"):
         pyparq.delete(pyparq.dataset(two), col("id") == 1)
-    with pytest.raises(UnsupportedError, match=r"pyparq\.delete"):
-        pyparq.update(two, col("id") == 1, {"id": 7})
     assert parquet_files(tmp_path) == files
     assert ids(tmp_path / "t") == [1, 2, 3]
+
+
+SECRETS = [f"secret-{k:05d}-xyz" for k in range(3000)]
+GONE = [word.encode() for word in SECRETS[:1000]]
+
+
+def holders(folder: Path) -> list[str]:
+    """Files below a folder whose bytes have any of the deleted words. No page of these tables is compressed."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            found += [path.name] * any(word in content for word in GONE)
+    return found
+
+
+def test_nothing_is_left_after_vacuum(tmp_path: Path) -> None:
+    """With the commands of the report and of the documentation."""
+    properties = deltalake.WriterProperties(compression="UNCOMPRESSED")
+    data = pa.table({"id": range(3000), "s": SECRETS})
+    delta(tmp_path, data, writer_properties=properties)
+    (old,) = parquet_files(tmp_path)
+    report = pyparq.delete(deltalake.DeltaTable(tmp_path), col("id") < 1000)
+    assert old.name in holders(tmp_path)
+    command = "vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)"
+    assert any(command in note for note in report.notes)
+    deltalake.DeltaTable(tmp_path).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert not old.exists()
+    assert holders(tmp_path) == [f"{0:020}.json"]  # the smallest word is a bound
+    table = deltalake.DeltaTable(tmp_path)
+    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 0 seconds"})
+    table.create_checkpoint()
+    table.cleanup_metadata()
+    assert holders(tmp_path) == []
+    after = deltalake.DeltaTable(tmp_path)
+    assert after.to_pyarrow_table().sort_by("id").to_pylist() == data.slice(1000).to_pylist()
+    assert pyparq.verify(parquet_files(tmp_path)).ok
 
 
 # ---- Iceberg -------------------------------------------------------------------------------------------------------
@@ -298,9 +323,12 @@ def test_manifests_tell_of_the_new_file(catalog: Any) -> None:
 
 def test_conflicts_of_iceberg(catalog: Any, tmp_path: Path) -> None:
     table = iceberg(catalog, pa.table({"id": [1, 2, 3]}))
-    stale, other = catalog.load_table("n.t"), catalog.load_table("n.t")
+    stale, earlier, other = (catalog.load_table("n.t") for _ in range(3))
     table.append(pa.table({"id": [4]}))
-    pyparq.delete(stale, col("id").isin([2, 4]))  # 4 has come since
+    with pytest.raises(WriteConflictError, match="added rows meanwhile"):
+        pyparq.delete(stale, col("id").isin([2, 4]))
+    assert of_iceberg(catalog) == [1, 2, 3, 4]
+    pyparq.delete(earlier, col("id") == 2)  # 4 has come since
     assert of_iceberg(catalog) == [1, 3, 4]
     files = parquet_files(tmp_path)
     with pytest.raises(WriteConflictError, match="another writer"):
@@ -314,6 +342,31 @@ def test_the_last_row_of_iceberg(catalog: Any) -> None:
     assert of_iceberg(catalog) == []
     catalog.load_table("n.t").append(pa.table({"id": [5]}))
     assert of_iceberg(catalog) == [5]
+
+
+def test_nothing_is_left_after_expiry(catalog: Any, tmp_path: Path) -> None:
+    """Expiry of pyiceberg removes no files: what no snapshot names is removed here, as the documentation does it."""
+    data = pa.table({"id": pa.array(range(3000), pa.int64()), "s": SECRETS})
+    table = catalog.create_table(
+        "n.t", schema=data.schema, properties={"write.parquet.compression-codec": "uncompressed"}
+    )
+    table.append(data)
+    (old,) = parquet_files(tmp_path)
+    pyparq.delete(catalog.load_table("n.t"), col("id") < 1000)
+    assert holders(tmp_path) == [old.name]  # manifests are compressed
+    time.sleep(0.01)
+    table = catalog.load_table("n.t")
+    table.maintenance.expire_snapshots().older_than(dt.datetime.now(dt.UTC)).commit()
+    table = catalog.load_table("n.t")
+    assert len(table.snapshots()) == 1
+    kept = {path.removeprefix("file://") for path in table.inspect.all_files()["file_path"].to_pylist()}
+    for path in parquet_files(tmp_path):
+        if str(path) not in kept:
+            path.unlink()
+    assert holders(tmp_path) == []
+    assert not old.exists()
+    after = catalog.load_table("n.t").scan().to_arrow().sort_by("id")
+    assert after.to_pylist() == data.slice(1000).to_pylist()
 
 
 def test_scans_of_iceberg_are_refused(catalog: Any) -> None:

@@ -80,6 +80,8 @@ class ApplyOptions:
                 "retries needs a path, a URL or a list: the files of a Dataset are listed already, and commits to a "
                 "table are not tried again"
             )
+    columns: tuple[str, ...] = ()
+    """Columns that an update gives other values."""
 
 
 class Additions(Protocol):
@@ -253,11 +255,11 @@ def _place(
     options: ApplyOptions, more: Additions | None,
 ) -> _Place:  # fmt: skip
     if files.table is not None:
-        if options.table is None or more is not None:
+        if options.table is None:
             raise UnsupportedError(
                 f"rows of a dataset of {files.table.kind} cannot be changed so: give the table itself"
             )
-        return TablePlace(options.table, files, find, options.operation, options)
+        return TablePlace(files, matching, find, options, more)
     if options.dry_run:
         return _DryRun(files, find, options, more)
     folder = local_folder(files)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.dataset import Dataset, key_filter
 from pyparq.datasets.write.commit import complete_writes
-from pyparq.errors import OptionError, UnsupportedError
+from pyparq.errors import OptionError
 from pyparq.io.locations import located as on_system
 from pyparq.io.table_formats import format_of
 from pyparq.io.url import is_url
@@ -72,8 +72,8 @@ def delete(
         print(report)
     """
     again = partial(
-        opened, source, storage_options, filesystem, tables=True, decryption=decryption,
-        limits=limits or DEFAULT_LIMITS, verify_checksums=verify_checksums, use_threads=use_threads,
+        opened, source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
+        verify_checksums=verify_checksums, use_threads=use_threads,
     )  # fmt: skip
     dataset = again()
     asked = rows_asked_for(filters, keys)
@@ -93,18 +93,11 @@ def relisted(source: Any, again: Callable[[], Dataset]) -> Callable[[], Dataset]
     return None if isinstance(source, Dataset) or format_of(source) is not None else again
 
 
-def opened(
-    source: Any, storage_options: Mapping[str, Any] | None, filesystem: Any, *, tables: bool = False, **options: Any
-) -> Dataset:
-    """The source as a dataset, after writes there that crashed are completed: their old files must not be changed.
-    ``tables``: whether it may be a table of Delta Lake or Iceberg."""
+def opened(source: Any, storage_options: Mapping[str, Any] | None, filesystem: Any, **options: Any) -> Dataset:
+    """The source as a dataset, after writes there that crashed are completed: their old files must not be changed."""
     if isinstance(source, Dataset):
         return source
     if format_of(source) is not None:
-        if not tables:
-            raise UnsupportedError(
-                "rows of tables of Delta Lake and Iceberg can only be deleted here, by pyparq.delete"
-            )
         return Dataset(source, storage_options=storage_options, **options)
     source, storage_options = on_system(source, filesystem, storage_options)
     if isinstance(source, (bytes, bytearray, memoryview)) or hasattr(source, "read"):

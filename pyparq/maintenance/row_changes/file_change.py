@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyparq.encryption.writing import CLEAR_FILE, EncryptedFile, FileEncryption
+from pyparq.errors import DataError
 from pyparq.io.sink import Sink
 from pyparq.maintenance.row_changes.changed_file import ChangedFile, GroupChange
 from pyparq.maintenance.row_changes.report import ChangedFileReport, IndexHelp
@@ -43,6 +44,13 @@ class FileChange:
     def changes(self) -> bool:
         """Whether any row changes, or is added."""
         return bool(self._changes or self._added)
+
+    def check_required(self, required: Collection[str]) -> None:
+        """Raise :class:`DataError` for a null among new values of these columns, which the file does not require."""
+        leaves = (leaf for change in self._changes.values() for leaf in change.values.values())
+        for leaf in leaves:
+            if leaf.node.path[0] in required and leaf.def_levels is not None and (leaf.def_levels == 0).any():
+                raise DataError("the column must not be null", column=leaf.node.path[0])
 
     @property
     def removes(self) -> bool:

@@ -33,7 +33,7 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.row_changes.applying import ApplyOptions, apply
 from pyparq.maintenance.row_changes.changed_file import GroupChange
-from pyparq.maintenance.row_changes.delete import opened, relisted, rows_asked_for
+from pyparq.maintenance.row_changes.delete import opened, relisted, rows_asked_for, table_of
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
 from pyparq.maintenance.row_changes.stored_rows import Int64Array, check_calendar, picked
@@ -73,8 +73,8 @@ def update(
     ``values``: ``{column: value}``; a value is a constant, ``None`` for null, or an expression of the row's columns
     such as ``pyparq.col("price") * 2``. All expressions see the row as it was. A column keeps its type: a value that it
     cannot hold exactly is refused, but numbers in columns of floats become the nearest float. Dates and times may be
-    text, as in filters. Only whole columns can
-    get values, and not those in the names of folders. The other arguments are those of :func:`pyparq.delete`.
+    text, as in filters. Only whole columns can get values, and not those by which a folder or table is partitioned. The
+    other arguments are those of :func:`pyparq.delete`.
 
     A row group that declares an order has it afterwards, too: its rows are sorted again.
 
@@ -93,10 +93,11 @@ def update(
         opened, source, storage_options, filesystem, decryption=decryption, limits=limits or DEFAULT_LIMITS,
         verify_checksums=verify_checksums, use_threads=use_threads,
     )  # fmt: skip
-    dataset = again()
+    dataset, table = again(), table_of(source)
     for name in values:
         if name in dataset.partitions.names:
-            raise OptionError("the names of folders hold the column, so rows would have to move", column=str(name))
+            where = "the names of folders hold" if table is None else "the table is partitioned by"
+            raise OptionError(f"{where} the column, so rows would have to move", column=str(name))
 
     def find(scan: Scan) -> dict[int, GroupChange]:
         return rows_change(scan, values)
@@ -104,7 +105,8 @@ def update(
     asked = rows_asked_for(filters, keys)
     same = not any(isinstance(value, Value) for value in values.values())
     return apply(dataset, asked, find, ApplyOptions(
-        True, dry_run, force, fsync, progress, retries=retries, again=relisted(source, again), repeatable=same
+        True, dry_run, force, fsync, progress, table, "UPDATE", retries, relisted(source, again), same,
+        columns=tuple(str(name) for name in values),
     ))  # fmt: skip
 
 

@@ -25,10 +25,11 @@ from pyparq.index.row_mask import RowMask, Rows, rows_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.row_changes.applying import ApplyOptions, apply, has_room
 from pyparq.maintenance.row_changes.changed_file import GroupChange
-from pyparq.maintenance.row_changes.delete import opened, relisted
+from pyparq.maintenance.row_changes.delete import opened, relisted, table_of
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
 from pyparq.maintenance.row_changes.stored_rows import Int64Array, check_calendar, picked
+from pyparq.maintenance.row_changes.table_rows import moves_rows
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData, shred_column
@@ -58,13 +59,13 @@ def upsert(
     """Replace rows by the rows of ``data`` with the same key, and add the other rows of ``data``. Row groups without
     such rows are copied byte for byte, and files without them stay untouched.
 
-    ``source``: a file or a folder, at a path or URL. ``data``: what :func:`pyparq.write_table` takes, with all
-    columns of the source, those in the names of folders included; it is held in memory. ``key``: the columns of the
-    key. No two rows of ``data`` may have the same key, and none a null or a NaN in it. Where several rows of the source
-    have one key, each of them is replaced.
+    ``source``: a file or a folder, at a path or URL, a ``DeltaTable`` or a table of pyiceberg. ``data``: what
+    :func:`pyparq.write_table` takes, with all columns of the source, those in the names of folders included; it is held
+    in memory. ``key``: the columns of the key. No two rows of ``data`` may have the same key, and none a null or a NaN
+    in it. Where several rows of the source have one key, each of them is replaced.
 
-    Rows are replaced in their places. New rows go to the end of a file; in a folder to new files, each in the partition
-    that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns. With
+    Rows are replaced in their places. New rows go to the end of a file; in a folder or table to new files, each in the
+    partition that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns. With
     ``retries``, rows with the same keys that another program has added meanwhile go. ``encryption``: of new files; an
     encrypted folder needs it. Files that are there keep their keys. The other arguments are those of
     :func:`pyparq.delete`.
@@ -87,23 +88,25 @@ def upsert(
     if not names or not all(isinstance(name, str) and name in schema.names for name in names):
         raise OptionError(f"key must name columns of the source, not {key!r}")
     files = files_of(dataset)
-    if not has_room(files):
+    table = table_of(source)
+    if table is None and not has_room(files):
         raise UnsupportedError("new rows have no place in a list of files or a pattern: give the folder, or one file")
-    if encryption is not None and files.found.is_one_file:
+    if encryption is not None and (table is not None or files.found.is_one_file):
         raise OptionError("encryption is for new files of a folder: a file keeps the keys that it has")
-    rows = _Upsert(UpsertedRows(data, schema, names))
+    rows = _Upsert(UpsertedRows(data, schema, names), moves_all=table is not None and moves_rows(table, files))
     options = ApplyOptions(
-        True, dry_run, force, fsync, progress, retries=retries, again=relisted(source, again), repeatable=False,
-        encryption=encryption,
-    )  # fmt: skip
+        True, dry_run, force, fsync, progress, table, "MERGE", retries, relisted(source, again), False, encryption
+    )
     return apply(dataset, rows.data.filters(), rows.find, options, rows)
 
 
 class _Upsert:
     """Which rows of the data have been found in the files."""
 
-    def __init__(self, data: UpsertedRows) -> None:
+    def __init__(self, data: UpsertedRows, *, moves_all: bool = False) -> None:
+        """``moves_all``: rows with the same key go, and those of the data are added: they may belong elsewhere."""
         self.data = data
+        self._moves_all = moves_all
         self._placed = False
         self._replaced = np.zeros(data.num_rows, bool)
         self._added = np.zeros(data.num_rows, bool)
@@ -130,7 +133,7 @@ class _Upsert:
         tree = RowGroupPlans(scan.file).tree
         names = self._partitions.names
         values = self._partition_values(scan.file.name)
-        fits = self.data.fits(scan.file, names)
+        fits = not self._moves_all and self.data.fits(scan.file, names)
         stays = self._stays(values) & ~self._added if fits else np.zeros(self.data.num_rows, bool)
         for row_group, rows in scan.matching_rows():
             numbers = rows.rows()
@@ -252,8 +255,9 @@ class UpsertedRows:
         return Table(self.schema, [Batch(columns, len(rows))])
 
     def fits(self, file: OpenFile, others: Sequence[str]) -> bool:
-        """Whether a file has all of the columns, beside the ``others``."""
-        return {*self.schema.names} - {*others} <= {node.name for node in file.tree.root.children}
+        """Whether a file has all of the columns and no more, beside the ``others``."""
+        stored = {node.name for node in file.tree.root.children}
+        return {*self.schema.names} - {*others} == stored - {*others}
 
     def leaves(self, file: OpenFile, tree: SchemaTree, rows: Int64Array) -> dict[int, LeafData]:
         """Some of the rows as the leaves of a file. ``tree``: that of its stored schema.
