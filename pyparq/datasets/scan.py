@@ -220,6 +220,11 @@ class MatchingFiles:
         return self._scan._reads.make_scans(self._scan._reads.numbers, join=False)
 
     @property
+    def files(self) -> DatasetFiles:
+        """The files of the scan, by their numbers."""
+        return self._scan._dataset
+
+    @property
     def reports(self) -> list[StageReport]:
         """What asking files together has ruled out."""
         return self._scan._reads.pruned(execute=False).reports

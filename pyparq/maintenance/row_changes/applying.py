@@ -232,9 +232,10 @@ class _Folder:
         if table is None or not table.num_rows:
             return []
         names = [name for name in self._files.partition_values.names if name in table.column_names]
-        made = add_rows(
-            self._begun(), table, without_marks(table.schema), names, self._write_options(table.schema, names)
-        )
+        file = self._files.open(0)
+        assert file is not None  # the schema is known
+        options = {**new_file_options(file, table.schema, names), "fsync": self._options.fsync}
+        made = add_rows(self._begun(), table, without_marks(table.schema), names, options)
         self._new += [path for path, _ in made]
         return [
             ChangedFileReport(
@@ -242,15 +243,6 @@ class _Folder:
             )
             for _, file in made
         ]
-
-    def _write_options(self, schema: Schema, names: Sequence[str]) -> dict[str, Any]:
-        """Options for new files, which are stored as the first file of the folder is."""
-        file = self._files.open(0)
-        assert file is not None  # the schema is known
-        if file.decryption.info is not None:
-            raise UnsupportedError("new files of an encrypted folder cannot be written: their keys are not given")
-        given = options_like(RowGroupPlans(file).for_more_rows())
-        return {**storage_kept(schema, {}, names), **_of_columns(given, schema), "fsync": self._options.fsync}
 
     def commit(self) -> list[str]:
         if self._target is None:
@@ -267,6 +259,14 @@ class _Folder:
     def abort(self) -> None:
         if self._target is not None:
             self._target.abort()
+
+
+def new_file_options(file: OpenFile, schema: Schema, names: Sequence[str]) -> dict[str, Any]:
+    """Options for new files, which are stored as a file of the folder is. ``names``: of the partition columns."""
+    if file.decryption.info is not None:
+        raise UnsupportedError("new files of an encrypted folder cannot be written: their keys are not given")
+    given = options_like(RowGroupPlans(file).for_more_rows())
+    return {**storage_kept(schema, {}, names), **_of_columns(given, schema)}
 
 
 def _of_columns(options: dict[str, Any], schema: Schema) -> dict[str, Any]:
