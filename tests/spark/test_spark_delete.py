@@ -15,7 +15,7 @@ import pytest
 import pyparq
 from pyparq import col
 from pyparq.errors import ChangedFileError, ColumnNotFoundError, DataError, OptionError, UnsupportedError
-from pyparq.spark import row_changing
+from pyparq.spark import row_change_tasks, row_changing, staged_rows
 
 pytest_plugins = ("spark_session",)
 pytestmark = pytest.mark.spark
@@ -91,22 +91,38 @@ def test_keys_of_a_frame(usual: Any, ps: Any, lake: Path) -> None:
     assert ps.delete(usual, lake, keys=usual.createDataFrame([], "id long")).count() == 0
 
 
+def test_keys_of_several_columns(usual: Any, ps: Any, lake: Path) -> None:
+    """All columns of a row of keys, partition columns among them. A null matches nothing."""
+    before = of_spark(usual, lake)
+    usual.createDataFrame(
+        [(k, k * 2 if k % 5 else k, None if k % 7 == 0 else k % 2) for k in range(0, 600, 3)], "ID long, v int, g int"
+    ).createOrReplaceTempView("some_keys")
+    keys = usual.table("some_keys")
+    stay = usual.read.parquet(str(lake)).join(keys, ["id", "v", "g"], "left_anti").orderBy("id").collect()
+    report = ps.delete(usual, lake, keys=keys).collect()
+    assert 100 < sum(row.rows_deleted for row in report) == len(before) - len(stay) < 200
+    columns = ("id", "v", "g", "name", "t")
+    assert [[r[c] for c in columns] for r in of_spark(usual, lake)] == [[r[c] for c in columns] for r in stay]
+    assert pyparq.verify(lake).ok
+
+
 def test_keys_come_in_parts(lake: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """More keys than are held at once are asked for one part after another."""
-    pyparq.write_table(pa.table({"key": range(0, ROWS, 2)}), tmp_path / "keys.parquet")
-    monkeypatch.setattr(row_changing, "KEYS_AT_ONCE", 100)
-    plan = pyparq.dataset(lake).plan()
-    part = next(part for part in plan.split() if part.num_rows)
+    some = pa.table({"id": range(0, ROWS, 2), "v": range(0, 2 * ROWS, 4)})
+    pyparq.write_table(some, tmp_path / "keys.parquet", row_group_size=100)
+    monkeypatch.setattr(staged_rows, "AT_ONCE", 100)
+    monkeypatch.setattr(staged_rows, "TUPLES_AT_ONCE", 100)
+    part = next(part for part in pyparq.dataset(lake).plan().split() if part.num_rows)
     with pyparq.ParquetFile(part.files[0].where) as file:
         expected = {k for k in file.read(["id"])["id"].to_pylist() if k % 2 == 0}
-    matching = row_changing.MatchingFiles(part.scan())
-    opened = matching.open(0)
-    keys = row_changing._Keys("id", (str(tmp_path / "keys.parquet"),))
-    chunks = list(row_changing._key_chunks(keys, opened, None))
-    work = row_changing._Work("delete", None, False, True, None)
-    found = row_changing._ByKeys(part, keys, work, None).find(row_changing.Scan(opened.fork(), [], row_groups=[]))
-    assert sum(change.gone.count for change in found.values() if change.gone is not None) == len(expected)
-    assert len(chunks) >= 1
+    opened = row_change_tasks.MatchingFiles(part.scan()).open(0)
+    staged = staged_rows.StagedFile(str(tmp_path / "keys.parquet"), 0, ROWS // 2, 1)
+    for key in (("id",), ("id", "v")):
+        keys = staged_rows.StagedReader(staged_rows.StagedRows(key, (staged,)), None)
+        assert len(list(keys.keys_within(opened, {}))) >= 10
+        by_keys = row_change_tasks.ByKeys(part, keys, {}, None, None)
+        found = by_keys.rows_go(row_change_tasks.Scan(opened.fork(), [], row_groups=[]))
+        assert sum(c.gone.count for c in found.values() if c.gone is not None) == len(expected)
 
 
 def test_rows_are_updated(usual: Any, ps: Any, lake: Path) -> None:
@@ -173,9 +189,11 @@ def test_the_catalog_goes(usual: Any, ps: Any, lake: Path) -> None:
 
 def test_what_is_refused(usual: Any, ps: Any, lake: Path) -> None:
     keys = usual.createDataFrame([(1, 2)], "id long, v long")
-    for wrong in ({}, {"filters": "id = 1", "keys": keys}, {"keys": keys}):
+    for wrong in ({}, {"filters": "id = 1", "keys": keys}, {"keys": keys.selectExpr("array(id) id")}):
         with pytest.raises(OptionError, match="keys"):
             ps.delete(usual, lake, **wrong)
+    with pytest.raises(ColumnNotFoundError, match="w"):
+        ps.delete(usual, lake, keys=keys.toDF("id", "w"))
     (lake / "_delta_log").mkdir()
     (lake / "_delta_log" / f"{0:020}.json").write_text("{}")
     with pytest.raises(OptionError, match="Delta Lake"):
