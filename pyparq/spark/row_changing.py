@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyparq.datasets.common_schema import tree_of
 from pyparq.datasets.dataset import dataset, files_of
 from pyparq.datasets.scan import DatasetPlan, MatchingFiles
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.errors import ChangedMeanwhile, OptionError
+from pyparq.errors import ChangedMeanwhile, OptionError, located
 from pyparq.filters.expression import top_names
 from pyparq.format.types import Schema
 from pyparq.io.url import is_url, local_path
@@ -27,9 +28,12 @@ from pyparq.maintenance.row_changes.applying import new_file_options, remove_cat
 from pyparq.maintenance.row_changes.report import ChangedFileReport
 from pyparq.maintenance.row_changes.upsert import check_names
 from pyparq.spark.choosing import columns_of_files
+from pyparq.spark.columns import is_column, taken
 from pyparq.spark.file_jobs import balanced
 from pyparq.spark.job_log import tell_job
 from pyparq.spark.keys import check_factory
+from pyparq.spark.literals import Session
+from pyparq.spark.names import AnyCase
 from pyparq.spark.question import Question
 from pyparq.spark.reading import part_scan, planned, question_of
 from pyparq.spark.rewriting import check_defaults
@@ -37,6 +41,7 @@ from pyparq.spark.row_change_tasks import Changed, Changes, Work, add_staged, ch
 from pyparq.spark.session import absolute, check_session, is_connect, parallelism, store_options, time_zone
 from pyparq.spark.staged_rows import StagedRows, of_range, packed, staged_rows, unpacked
 from pyparq.spark.tasks import OF_WRITES, PER_SLOT, Progress, Watch, here, in_tasks
+from pyparq.spark.translate import columns_needed, new_value, parsed
 from pyparq.spark.writing import WriteJob, WriteRequest, begin, check_target, committer_of, run_write, sources_of
 
 if TYPE_CHECKING:
@@ -95,8 +100,9 @@ def update(
     spark: Any,
     path: Any,
     filters: Filters,
-    values: Mapping[str, Any],
+    values: Mapping[str, Any] | None = None,
     *,
+    expressions: Mapping[str, str] | None = None,
     dry_run: bool = False,
     decryption: str | None = None,
     force: bool = False,
@@ -105,23 +111,54 @@ def update(
 ) -> Any:
     """Give the rows of a folder for which ``filters`` is true other values in some columns, on Spark's workers.
 
-    ``values``: as in :func:`pyparq.update`: constants, ``None`` and pyparq's expressions. The others, the commit and
-    the report: as in :func:`delete`.
+    ``values``: as in :func:`pyparq.update`: constants (text is text), ``None`` and pyparq's expressions; and a
+    ``Column`` of Spark. ``expressions``: SQL of Spark instead, such as ``{"price": "price * 2"}``. Of Spark's
+    expressions, columns, constants, ``+ - * /``, ``upper``, ``lower``, ``length`` and the parts of dates are known, and
+    others are refused by name (:class:`pyparq.FilterError`). Numbers are computed exactly, and what the column cannot
+    hold is an error. The others, the commit and the report: as in :func:`delete`.
 
     Example::
 
         import pyparq.spark as ps
 
-        ps.update(spark, "events/", "user = 7", {"email": None}).show()
+        ps.update(spark, "events/", "user = 7", {"email": None}, expressions={"price": "price * 2"}).show()
     """
-    if not isinstance(values, Mapping) or not values:
+    if not isinstance(values or {}, Mapping) or not isinstance(expressions or {}, Mapping):
         raise OptionError(f"values must be a dict of a column to its value, not {values!r:.80}")
+    given = {**(values or {}), **{name: _Sql(text) for name, text in (expressions or {}).items()}}
+    if not given or len(given) < len(values or {}) + len(expressions or {}):
+        raise OptionError("give values={column: value}, or expressions={column: SQL}, and each column once")
     if filters is None:
         raise OptionError("give filters: which rows to update")
     return _run(
-        spark, path, filters, None, Work("update", dict(values), True, dry_run, decryption), force, storage_options,
+        spark, path, filters, None, Work("update", given, True, dry_run, decryption), force, storage_options,
         progress,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Sql:
+    """A new value as SQL."""
+
+    text: str
+
+
+def _new_values(values: Mapping[str, Any], schema: Schema, question: Question, spark: Any) -> tuple[Any, set[str]]:
+    """The values, with those of Spark as pyparq has them, under the names that the files have. And the columns that
+    expressions of Spark look at."""
+    tree, tested = tree_of(schema), set[str]()
+    tree = tree if question.case_sensitive else AnyCase(tree.root, tree.leaves)
+    session, found = Session(question.zone, question.ansi), dict[str, Any]()
+    names = [name for leaf in tree.leaves for name in leaf.path]
+    for name, value in values.items():
+        node = tree.find(name)
+        if isinstance(value, _Sql) or is_column(value):
+            condition = parsed(str(value.text), names) if isinstance(value, _Sql) else taken(value, spark)
+            tested |= set(columns_needed(condition, tree) or ())
+            with located(column=node.dotted):
+                value = new_value(condition, tree, session, node)
+        found[node.path[0] if len(node.path) == 1 else name] = value
+    return found, tested
 
 
 def upsert(
@@ -214,7 +251,11 @@ def _run(
     columns = (
         None if frame is None else frame.spelled(plan.header.schema, question.case_sensitive, frame.key is not None)
     )
-    _check(spark, plan, question, work, [] if columns is None else columns[1])
+    tested = set[str]() if columns is None else {*columns[1]}
+    if work.values is not None:
+        values, tested = _new_values(work.values, plan.header.schema, question, spark)
+        work = replace(work, values=values)
+    _check(spark, plan, question, work, tested)
     zone = time_zone(spark)
     request = WriteRequest(
         where, "overwrite", without_marks(plan.schema), (), {}, storage_options, force, None, sources, zone=zone
@@ -241,7 +282,7 @@ def _run(
     return spark.createDataFrame([_row(one) for one in changed], REPORT)
 
 
-def _check(spark: Any, plan: DatasetPlan, question: Question, work: Work, key: Sequence[str]) -> None:
+def _check(spark: Any, plan: DatasetPlan, question: Question, work: Work, tested: Collection[str]) -> None:
     """Raise what is wrong before any task."""
     header = plan.header
     partitions = {field.name for field in header.partitions}
@@ -249,11 +290,10 @@ def _check(spark: Any, plan: DatasetPlan, question: Question, work: Work, key: S
         if name in partitions:
             raise OptionError("the names of folders hold the column, so rows would have to move", column=str(name))
         header.schema.field(name)
-    tested = {*key, *top_names(header.filters)}
     alike = here(
         spark, columns_of_files, question.source, question.case_sensitive, work.decryption, question.storage_options
     )
-    check_defaults(alike, tested | set(work.values or ()))
+    check_defaults(alike, {*tested, *top_names(header.filters), *(work.values or ())})
 
 
 def _relative(where: str, sources: Sources) -> dict[str, str]:

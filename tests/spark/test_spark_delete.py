@@ -14,7 +14,7 @@ import pytest
 
 import pyparq
 from pyparq import col
-from pyparq.errors import ChangedFileError, ColumnNotFoundError, DataError, OptionError, UnsupportedError
+from pyparq.errors import ChangedFileError, ColumnNotFoundError, DataError, FilterError, OptionError, UnsupportedError
 from pyparq.spark import row_change_tasks, row_changing, staged_rows
 
 pytest_plugins = ("spark_session",)
@@ -119,7 +119,7 @@ def test_keys_come_in_parts(lake: Path, monkeypatch: pytest.MonkeyPatch, tmp_pat
     staged = staged_rows.StagedFile(str(tmp_path / "keys.parquet"), 0, ROWS // 2, 1)
     for key in (("id",), ("id", "v")):
         keys = staged_rows.StagedReader(staged_rows.StagedRows(key, (staged,)), None)
-        assert len(list(keys.keys_within(opened, {}))) >= 10
+        assert len(list(keys.keys_within(opened, {}))) >= 5
         by_keys = row_change_tasks.ByKeys(part, keys, {}, None, None)
         found = by_keys.rows_go(row_change_tasks.Scan(opened.fork(), [], row_groups=[]))
         assert sum(c.gone.count for c in found.values() if c.gone is not None) == len(expected)
@@ -139,6 +139,39 @@ def test_rows_are_updated(usual: Any, ps: Any, lake: Path) -> None:
         ps.update(usual, lake, "id < 10", {"g": 7})
     with pytest.raises(ColumnNotFoundError):
         ps.update(usual, lake, "id < 10", {"nothing": 7})
+
+
+def test_values_of_spark(usual: Any, ps: Any, lake: Path) -> None:
+    """SQL and Columns give what Spark's own expressions give."""
+    from pyspark.sql import functions as F
+
+    where = "id between 10 and 20"
+    cases: list[tuple[dict[str, Any], dict[str, str], dict[str, str]]] = [
+        ({}, {"V": "v * 2 + id", "name": "upper(NAME)"}, {"v": "v * 2 + id", "name": "upper(name)"}),
+        ({"v": F.col("id") - F.lit(3), "name": "id"}, {}, {"v": "id - 3", "name": "'id'"}),
+        ({}, {"name": "'7'", "v": "length(name)"}, {"name": "'7'", "v": "length(name)"}),
+        ({"name": F.lit(None)}, {"v": "-v"}, {"v": "-v", "name": "null"}),
+    ]
+    for values, expressions, same in cases:
+        frame = usual.read.parquet(str(lake))
+        for name in ("name", "v"):
+            new = f"if({where}, {same.get(name, name)}, {name}) as `new {name}`"
+            frame = frame.selectExpr("*", new)
+        wanted = [(r.id, r["new name"], r["new v"]) for r in frame.orderBy("id").collect()]
+        report = ps.update(usual, lake, where, values or None, expressions=expressions).collect()
+        assert sum(row.rows_updated for row in report) == 11
+        assert [(r.id, r.name, r.v) for r in of_spark(usual, lake)] == wanted
+    now = state(lake)
+    for text in ("rand()", "v + unknown_function(v)", "(select 1)", "case when v > 1 then 2 end"):
+        with pytest.raises(FilterError):
+            ps.update(usual, lake, where, expressions={"v": text})
+    with pytest.raises(ColumnNotFoundError):
+        ps.update(usual, lake, where, expressions={"v": "w + 1"})
+    with pytest.raises(OptionError, match="each column once"):
+        ps.update(usual, lake, where, {"v": 1}, expressions={"v": "2"})
+    with pytest.raises((DataError, OptionError)):
+        ps.update(usual, lake, where, expressions={"v": "v / 7"})
+    assert state(lake) == now
 
 
 def test_a_file_that_another_program_changes(usual: Any, ps: Any, lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
