@@ -8,15 +8,13 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import and_
 from typing import Any
 
 import numpy as np
 
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.table import Batch, Table
-from pyparq.datasets.dataset import dataset, key_filter
+from pyparq.datasets.dataset import dataset
 from pyparq.datasets.scan import DatasetPlan, MatchingFiles
 from pyparq.datasets.write.commit import StagedFiles
 from pyparq.datasets.write.store_commit import StagedObjects, StoreStaging
@@ -177,9 +175,9 @@ class ByKeys:
     def rows_go(self, scan: Scan) -> dict[int, GroupChange]:
         """The rows go."""
         gone: dict[int, np.ndarray[Any, Any]] = {}
-        for chunk in self._keys.keys_within(scan.file, self._values):
+        for chunk, filters in self._keys.keys_within(scan.file, self._values):
             wanted = None if len(self._keys.key) == 1 else set(map(_plain, _tuples(chunk)))
-            for row_group, rows in self._matching(scan, self._filter(chunk)):
+            for row_group, rows in self._matching(scan, filters):
                 numbers = rows.rows()
                 if wanted is not None:
                     own = keys_of_rows(scan, row_group, rows, self._keys.key, self._values)
@@ -191,14 +189,17 @@ class ByKeys:
     def upserts(self, scan: Scan) -> tuple[Mapping[int, GroupChange], Numbers]:
         """What becomes of the rows whose keys are those of staged rows, and the numbers of the staged rows that take
         their places."""
-        own: set[tuple[Any, ...]] = set()
-        for chunk in self._keys.keys_within(scan.file, self._values):
-            for row_group, rows in self._matching(scan, self._filter(chunk)):
-                own.update(keys_of_rows(scan, row_group, rows, self._keys.key, self._values))
+        import pyarrow as pa
+
+        own = list[Any]()
+        names = [name for name in self._keys.key if name not in self._values]
+        for _, filters in self._keys.keys_within(scan.file, self._values):
+            for row_group, rows in self._matching(scan, filters):
+                ranges = rows.ranges if isinstance(rows, RowMask) else rows
+                own.append(pa.table(Scan(scan.file.fork(), names, rows={row_group: ranges}).to_table()))
         if not own:
             return {}, np.empty(0, np.int64)
-        columns = zip(self._keys.key, zip(*own, strict=True), strict=True)
-        table, numbers = self._keys.rows(reduce(and_, (key_filter((name,), list(set(of))) for name, of in columns)))
+        table, numbers = self._keys.rows(scan.file, self._values, pa.concat_tables(own))
         if not table.num_rows:
             return {}, numbers
         data = UpsertedRows(table, self._part.header.schema, self._keys.key)
@@ -207,10 +208,6 @@ class ByKeys:
         matching = asked.ask(0, scan.file)
         changes = {} if matching is None else found.find(matching)
         return changes, numbers[found.replaced]
-
-    def _filter(self, chunk: Any) -> Expression:
-        """True for rows that may have one of the keys: exactly these, if the key is one column."""
-        return reduce(and_, (key_filter((name,), chunk.column(name).combine_chunks()) for name in self._keys.key))
 
     def _asked(self, filters: Expression) -> MatchingFiles:
         part = replace(self._part, header=replace(self._part.header, filters=filters))

@@ -17,7 +17,7 @@ import numpy as np
 
 from pyparq.datasets.common_schema import tree_of
 from pyparq.datasets.dataset import dataset, files_of
-from pyparq.datasets.scan import DatasetPlan, MatchingFiles
+from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.errors import ChangedMeanwhile, OptionError, located
 from pyparq.filters.expression import top_names
@@ -27,15 +27,15 @@ from pyparq.maintenance.kept_storage import without_marks
 from pyparq.maintenance.row_changes.applying import new_file_options, remove_catalogs
 from pyparq.maintenance.row_changes.report import ChangedFileReport
 from pyparq.maintenance.row_changes.upsert import check_names
-from pyparq.spark.choosing import columns_of_files
+from pyparq.spark.choosing import Columns, columns_of_places, columns_that_occur
 from pyparq.spark.columns import is_column, taken
 from pyparq.spark.file_jobs import balanced
 from pyparq.spark.job_log import tell_job
-from pyparq.spark.keys import check_factory
+from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import AnyCase
-from pyparq.spark.question import Question
-from pyparq.spark.reading import part_scan, planned, question_of
+from pyparq.spark.question import Question, partition_names, schema_of
+from pyparq.spark.reading import planned, question_of
 from pyparq.spark.rewriting import check_defaults
 from pyparq.spark.row_change_tasks import Changed, Changes, Work, add_staged, change_files
 from pyparq.spark.session import absolute, check_session, is_connect, parallelism, store_options, time_zone
@@ -245,20 +245,24 @@ def _run(
     )  # fmt: skip
     sources = here(spark, sources_of, where, remote)
     with watch:
-        plan = planned(spark, question)
+        alike, by_catalog = _columns(spark, question)
+        plan = None if frame is not None and by_catalog else planned(spark, question)
     paths = _relative(where, sources)
-    plan = replace(plan, files=tuple(file for file in plan.files if file.where in paths))
-    columns = (
-        None if frame is None else frame.spelled(plan.header.schema, question.case_sensitive, frame.key is not None)
-    )
+    if plan is None:  # the catalog rules out files once the keys are known
+        schema, partitions = here(spark, schema_of, question), here(spark, partition_names, question)
+    else:
+        schema, partitions = plan.header.schema, [field.name for field in plan.header.partitions]
+    columns = None if frame is None else frame.spelled(schema, question.case_sensitive, frame.key is not None)
     tested = set[str]() if columns is None else {*columns[1]}
     if work.values is not None:
-        values, tested = _new_values(work.values, plan.header.schema, question, spark)
+        values, tested = _new_values(work.values, schema, question, spark)
         work = replace(work, values=values)
-    _check(spark, plan, question, work, tested)
+    _check(schema, partitions, work)
+    tested |= set() if plan is None else set(top_names(plan.header.filters))
+    check_defaults(alike, tested | set(work.values or ()))
     zone = time_zone(spark)
     request = WriteRequest(
-        where, "overwrite", without_marks(plan.schema), (), {}, storage_options, force, None, sources, zone=zone
+        where, "overwrite", without_marks(schema), (), {}, storage_options, force, None, sources, zone=zone
     )
     job = begin(spark, request)
     assert job is not None  # for mode "ignore" alone
@@ -267,11 +271,16 @@ def _run(
         staged = None
         if frame is not None and columns is not None:
             staged = staged_rows(frame.rows, *columns, job, are_rows=frame.key is not None)
-        payloads = [(part, {f.where: paths[f.where] for f in part.files}) for part in _parts(spark, plan)]
+        left = plan
+        if left is None and staged is not None:
+            left = planned(spark, replace(question, filters=staged.filters()))
+        assert left is not None
+        left = replace(left, files=tuple(file for file in left.files if file.where in paths))
+        payloads = [(part, {f.where: paths[f.where] for f in part.files}) for part in _parts(spark, left)]
         found: list[Changes] = in_tasks(spark, change_files, payloads, work, staged, job, errors=OF_WRITES)
         changed = [one for changes in found for one in changes.files]
         if work.name == "upsert" and staged is not None:
-            changed += _added(spark, plan, work, staged, found, job)
+            changed += _added(spark, left.header, work, staged, found, job, next(iter(paths)))
         return changed
 
     changed: list[Changed] = run_write(spark, job, watch, tasks, _given_up if work.dry_run else commit_changes)
@@ -282,18 +291,23 @@ def _run(
     return spark.createDataFrame([_row(one) for one in changed], REPORT)
 
 
-def _check(spark: Any, plan: DatasetPlan, question: Question, work: Work, tested: Collection[str]) -> None:
+def _check(schema: Schema, partitions: Collection[str], work: Work) -> None:
     """Raise what is wrong before any task."""
-    header = plan.header
-    partitions = {field.name for field in header.partitions}
     for name in work.values or ():
         if name in partitions:
             raise OptionError("the names of folders hold the column, so rows would have to move", column=str(name))
-        header.schema.field(name)
-    alike = here(
-        spark, columns_of_files, question.source, question.case_sensitive, work.decryption, question.storage_options
-    )
-    check_defaults(alike, {*tested, *top_names(header.filters), *(work.values or ())})
+        schema.field(name)
+
+
+def _columns(spark: Any, question: Question) -> tuple[list[Columns], bool]:
+    """The columns of the files, each once; and whether a catalog knows all files."""
+    about = question.case_sensitive, question.decryption, question.storage_options
+    alike, places, by_catalog = here(spark, columns_that_occur, question.source, *about, question.many)
+    if places:
+        step = -(-len(places) // (PER_SLOT * parallelism(spark)))
+        payloads = [(places[k : k + step], *about) for k in range(0, len(places), step)]
+        alike = [one for found in in_tasks(spark, columns_of_places, payloads) for one in found]
+    return alike, by_catalog
 
 
 def _relative(where: str, sources: Sources) -> dict[str, str]:
@@ -332,9 +346,10 @@ BYTES_OF_TASK = 1 << 27
 
 
 def _added(
-    spark: Any, plan: DatasetPlan, work: Work, staged: StagedRows, found: Sequence[Changes], job: WriteJob
-) -> list[Changed]:
-    """The new files of the staged rows that have not taken the places of others."""
+    spark: Any, header: DatasetPlanHeader, work: Work, staged: StagedRows, found: Sequence[Changes], job: WriteJob,
+    first: str,
+) -> list[Changed]:  # fmt: skip
+    """The new files of the staged rows that have not taken the places of others. ``first``: a file of the folder."""
     replaced = np.unique(np.concatenate([np.empty(0, np.int64), *(unpacked(one.replaced) for one in found)]))
     rows = staged.num_rows - len(replaced)
     if not rows:
@@ -342,9 +357,8 @@ def _added(
     if work.dry_run:
         report = ChangedFileReport(job.target, rows_added=rows, rows_left=rows, notes=("rows of new files",))
         return [Changed(job.target, report, None)]
-    names = tuple(field.name for field in plan.header.partitions)
-    schema = plan.header.schema
-    options = here(spark, _options_of_new, replace(plan, files=plan.files[:1]).trimmed(), work.decryption, job, names)
+    names, schema = tuple(field.name for field in header.partitions), header.schema
+    options = here(spark, _options_of_new, first, schema, work.decryption, job, names)
     made = replace(job, partition_cols=names, options=options)
     payloads = [(k, part, schema) for k, part in enumerate(_few_bytes(staged, replaced))]
     written = in_tasks(spark, add_staged, payloads, made, errors=OF_WRITES)
@@ -368,11 +382,13 @@ def _few_bytes(staged: StagedRows, replaced: Any) -> list[list[tuple[str, bytes]
     return groups
 
 
-def _options_of_new(plan: DatasetPlan, decryption: str | None, job: WriteJob, names: Sequence[str]) -> dict[str, Any]:
-    remote = job.storage_options if is_url(job.target) else None
-    opened = MatchingFiles(part_scan(plan, decryption, remote)).open(0)
+def _options_of_new(
+    first: str, schema: Schema, decryption: str | None, job: WriteJob, names: Sequence[str]
+) -> dict[str, Any]:
+    remote = job.storage_options if is_url(first) else None
+    opened = files_of(dataset([first], decryption=keys_of(decryption), storage_options=remote)).open(0)
     assert opened is not None  # errors are raised
-    return new_file_options(opened, plan.header.schema, names)
+    return new_file_options(opened, schema, names)
 
 
 # ---- the end ---------------------------------------------------------------------------------------------------------

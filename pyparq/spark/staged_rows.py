@@ -11,20 +11,21 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.datasets.dataset import Dataset, dataset
+from pyparq.datasets.dataset import Dataset, dataset, key_filter
 from pyparq.datasets.write.store_commit import StoreStaging
 from pyparq.datasets.write.write_dataset import write_staged
 from pyparq.errors import DataError, OptionError
-from pyparq.filters.expression import Expression, col
+from pyparq.filters.expression import Expression, Known, col
 from pyparq.maintenance.file_facts import facts_in
 from pyparq.read.footers.metadata import FileMetaData
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.scan import Scan
 from pyparq.spark.tasks import OF_WRITES, attempt, over_partitions
 from pyparq.spark.writing import WriteJob, fitted, nullable_schema
 
@@ -36,6 +37,12 @@ TUPLES_AT_ONCE = 200_000
 """The same for keys of several columns, which are compared as values of Python."""
 NUMBER = "pyparq.number"
 """The column of staged rows that has their numbers: no two rows have the same."""
+MOST_NAMED = 10_000
+"""Keys that the driver gets to know, to rule out files by them."""
+NAMED_OF_RANGE = 1_000
+"""The same of one range."""
+MOST_RANGES = 64
+"""Of keys, by which the driver rules out files."""
 _OF_RANGE = 40
 """Bits of a number that count the rows of one range."""
 OF_PIECES = {"compression": "snappy", "use_dictionary": False, "write_page_index": False, "write_statistics": False,
@@ -53,6 +60,11 @@ class StagedFile:
     """Of the range."""
     num_rows: int
     num_bytes: int
+    low: tuple[Any, ...] = ()
+    """The smallest value of each column of the key. ``None`` for one that has NaN."""
+    high: tuple[Any, ...] = ()
+    few: tuple[tuple[Any, ...], ...] | None = None
+    """The keys, each a tuple, if they are few."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +78,22 @@ class StagedRows:
     @property
     def num_rows(self) -> int:
         return sum(file.num_rows for file in self.files)
+
+    def filters(self) -> Expression:
+        """True for all rows with one of the keys, and for others: few keys are named, of many the bounds of ranges."""
+        named = [key for file in self.files for key in file.few or ()]
+        if self.files and len(named) == self.num_rows <= MOST_NAMED:
+            columns = zip(self.key, zip(*named, strict=True), strict=True)
+            return reduce(and_, (key_filter((name,), list(set(of))) for name, of in columns))
+        step, found = -(-len(self.files) // MOST_RANGES), list[Expression]()
+        for k in range(0, len(self.files), max(step, 1)):
+            some, tests = self.files[k : k + step], list[Expression]()
+            for place, name in enumerate(self.key):
+                lows, highs = [file.low[place] for file in some], [file.high[place] for file in some]
+                if None not in lows:
+                    tests.append((col(name) >= min(lows)) & (col(name) <= max(highs)))
+            found.append(reduce(and_, tests) if tests else Known(True))
+        return reduce(or_, found) if found else Known(False)
 
 
 @dataclass(frozen=True)
@@ -125,15 +153,50 @@ def _write_range(batches: Any, job: WriteJob, how: _How) -> list[StagedFile]:
 
     number = TaskContext.get().partitionId()
     schema = how.schema.append(pa.field(NUMBER, pa.int64())) if how.are_rows else how.schema
-    rows = pa.RecordBatchReader.from_batches(schema, _checked(batches, how, schema, number << _OF_RANGE))
+    bounds = _Bounds(len(how.key))
+    rows = pa.RecordBatchReader.from_batches(schema, _checked(batches, how, schema, number << _OF_RANGE, bounds))
     made = write_staged(
         rows, job.staging, attempt(), partition_cols=(), schema=schema, even_empty=False, prefix="keys",
         options=_OF_SORTED, storage_options=job.storage_options,
     )  # fmt: skip
-    return [StagedFile(place_staged(part.file.staged, job), number, part.num_rows, part.num_bytes) for part in made]
+    return [
+        StagedFile(place_staged(part.file.staged, job), number, part.num_rows, part.num_bytes, *bounds.found())
+        for part in made
+    ]
 
 
-def _checked(batches: Any, how: _How, schema: Any, first: int) -> Iterator[Any]:
+class _Bounds:
+    """The smallest and the largest value of each column of a key, and the keys if they are few."""
+
+    def __init__(self, columns: int) -> None:
+        self._seen: list[list[Any]] = [[] for _ in range(columns)]
+        self._few: list[tuple[Any, ...]] | None = []
+
+    def add(self, key: Sequence[Any]) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not len(key[0]):
+            return
+        for seen, column in zip(self._seen, key, strict=True):
+            found = pc.min_max(column).as_py()
+            is_nan = pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py()
+            if is_nan or None in seen:
+                seen[:] = [None, None]
+                continue
+            seen[:] = [min([*seen[:1], found["min"]]), max([*seen[1:], found["max"]])]
+
+        if self._few is not None and len(self._few) + len(key[0]) <= NAMED_OF_RANGE:
+            self._few += zip(*(column.to_pylist() for column in key), strict=True)
+        else:
+            self._few = None
+
+    def found(self) -> tuple[Any, Any, Any]:
+        few = None if self._few is None else tuple(self._few)
+        return tuple(seen[0] for seen in self._seen), tuple(seen[1] for seen in self._seen), few
+
+
+def _checked(batches: Any, how: _How, schema: Any, first: int, bounds: _Bounds) -> Iterator[Any]:
     """The batches with numbers, or without doubles."""
     import pyarrow as pa
 
@@ -147,6 +210,8 @@ def _checked(batches: Any, how: _How, schema: Any, first: int) -> Iterator[Any]:
         last = [column.slice(len(column) - 1) for column in key]
         if how.are_rows:
             _check_keys(how.key, key, again)
+        bounds.add(key if how.are_rows else [column.filter(pa.array(~again)) for column in key])
+        if how.are_rows:
             numbers = pa.array(np.arange(first, first + len(batch)))
             first += len(batch)
             yield pa.RecordBatch.from_arrays([*batch.columns, numbers], schema=schema)
@@ -196,32 +261,96 @@ class StagedReader:
         self._dataset: Dataset | None = None
         if places:
             self._dataset = dataset(places, storage_options=remote, partitioning=None, use_threads=False)
+        self._whole: tuple[Any, Expression] | None = None
 
-    def keys_within(self, file: OpenFile, values: Mapping[str, Any]) -> Iterator[Any]:
-        """The keys that may be in a file, as pyarrow's tables, so many at a time. ``values``: of its partition."""
+    def keys_within(self, file: OpenFile, values: Mapping[str, Any]) -> Iterator[tuple[Any, Expression]]:
+        """The keys that may be in a file, as pyarrow's tables, so many at a time. With each a filter: true for rows
+        that may have one of the keys, exactly these if the key is one column. ``values``: of the file's partition."""
         import pyarrow as pa
 
         of_partition = {name: value for name, value in values.items() if name in self.key}
         if self._dataset is None or None in of_partition.values():
             return
-        most = AT_ONCE if len(self.key) == 1 else TUPLES_AT_ONCE
+        most, names = AT_ONCE if len(self.key) == 1 else TUPLES_AT_ONCE, [(name,) for name in self.key]
+        if self._is_small():
+            if self._whole is None:
+                chunk = pa.table(self._dataset.scan(names).to_table()).combine_chunks()
+                self._whole = chunk, _filter(chunk)
+            yield self._whole
+            return
         waiting, count = list[Any](), 0
-        scan = self._dataset.scan([(name,) for name in self.key], _within(file, self.key, of_partition))
+        scan = self._dataset.scan(names, _within(file, self.key, of_partition))
+        own = None if self._are_numbers() else _own_keys(file, self.key, of_partition)
         for batch in pa.RecordBatchReader.from_stream(scan):
-            waiting.append(batch)
-            count += len(batch)
+            kept = batch if own is None else batch.filter(_among(batch, own))
+            waiting.append(kept)
+            count += len(kept)
             if count >= most:
-                yield pa.Table.from_batches(waiting).combine_chunks()
+                yield _chunk(waiting)
                 waiting, count = [], 0
         if count:
-            yield pa.Table.from_batches(waiting).combine_chunks()
+            yield _chunk(waiting)
 
-    def rows(self, filters: Expression) -> tuple[Any, Numbers]:
-        """The rows for which a filter is true, as pyarrow's table, and their numbers."""
+    def rows(self, file: OpenFile, values: Mapping[str, Any], own: Any) -> tuple[Any, Numbers]:
+        """The rows that have one of the keys ``own`` (pyarrow's table) of a file, or may have it, as pyarrow's table,
+        and their numbers."""
         import pyarrow as pa
 
         assert self._dataset is not None
-        return numbered(pa.table(self._dataset.scan(None, filters).to_table()))
+        of_partition = {name: value for name, value in values.items() if name in self.key}
+        reader = pa.RecordBatchReader.from_stream(self._dataset.scan(None, _within(file, self.key, of_partition)))
+        kept = [batch.filter(_among(batch, own)) for batch in reader]
+        return numbered(pa.Table.from_batches(kept, reader.schema))
+
+    def _is_small(self) -> bool:
+        """Whether all keys are held for all files: sorted once, numbers are asked for quickly."""
+        return self._staged.num_rows <= AT_ONCE and self._are_numbers()
+
+    def _are_numbers(self) -> bool:
+        """Whether the keys are one column of numbers, which filters hold as an array. Of others each is an object, so
+        those that a file does not have are left out before."""
+        assert self._dataset is not None
+        return len(self.key) == 1 and self._dataset.schema.field(self.key[0]).type.kind in ("int", "uint", "float")
+
+
+def _chunk(batches: Sequence[Any]) -> tuple[Any, Expression]:
+    import pyarrow as pa
+
+    chunk = pa.Table.from_batches(batches).combine_chunks()
+    return chunk, _filter(chunk)
+
+
+def _filter(chunk: Any) -> Expression:
+    columns = ((name, chunk.column(name).combine_chunks()) for name in chunk.column_names)
+    return reduce(and_, (key_filter((name,), column) for name, column in columns))
+
+
+def _own_keys(file: OpenFile, key: Sequence[str], values: Mapping[str, Any]) -> Any:
+    """The key columns of a file, those of its partition excepted, as pyarrow's table."""
+    import pyarrow as pa
+
+    names = [name for name in key if name not in values]
+    return pa.table(Scan(file.fork(), names).to_table()) if names else pa.table({})
+
+
+def _among(batch: Any, own: Any) -> Any:
+    """A mask: rows of which each column of the key has a value that the same column of ``own`` has. True also where
+    pyarrow does not compare them exactly."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    mask = np.ones(len(batch), np.bool_)
+    for name in own.column_names:
+        column, other = batch.column(name), own.column(name)
+        kinds = [pa.types.is_string(t) or pa.types.is_large_string(t) for t in (column.type, other.type)]
+        numbers = [pa.types.is_integer(t) for t in (column.type, other.type)]
+        if column.type == other.type or all(kinds) or all(numbers):
+            try:
+                values = other.cast(column.type)
+            except pa.ArrowException:
+                continue
+            mask &= pc.is_in(column, value_set=values.combine_chunks()).to_numpy(zero_copy_only=False)
+    return pa.array(mask)
 
 
 def numbered(table: Any) -> tuple[Any, Numbers]:

@@ -15,6 +15,7 @@ import pytest
 import pyparq
 from pyparq import col
 from pyparq.errors import ChangedFileError, ColumnNotFoundError, DataError, FilterError, OptionError, UnsupportedError
+from pyparq.read.footers.open_file import OpenFile
 from pyparq.spark import row_change_tasks, row_changing, staged_rows
 
 pytest_plugins = ("spark_session",)
@@ -119,7 +120,7 @@ def test_keys_come_in_parts(lake: Path, monkeypatch: pytest.MonkeyPatch, tmp_pat
     staged = staged_rows.StagedFile(str(tmp_path / "keys.parquet"), 0, ROWS // 2, 1)
     for key in (("id",), ("id", "v")):
         keys = staged_rows.StagedReader(staged_rows.StagedRows(key, (staged,)), None)
-        assert len(list(keys.keys_within(opened, {}))) >= 5
+        assert len(list(keys.keys_within(opened, {}))) >= 3
         by_keys = row_change_tasks.ByKeys(part, keys, {}, None, None)
         found = by_keys.rows_go(row_change_tasks.Scan(opened.fork(), [], row_groups=[]))
         assert sum(c.gone.count for c in found.values() if c.gone is not None) == len(expected)
@@ -231,3 +232,52 @@ def test_what_is_refused(usual: Any, ps: Any, lake: Path) -> None:
     (lake / "_delta_log" / f"{0:020}.json").write_text("{}")
     with pytest.raises(OptionError, match="Delta Lake"):
         ps.delete(usual, lake, "id = 1")
+
+
+@pytest.mark.parametrize("cataloged", [True, False])
+def test_the_driver_does_not_open_many_files(
+    usual: Any, ps: Any, tmp_path: Path, cataloged: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog rules out files there. Without one, tasks plan above the threshold."""
+    lake, files = tmp_path / "many", 2_000
+    for k in range(files):
+        folder = lake / f"g={k % 4}"
+        folder.mkdir(parents=True, exist_ok=True)
+        pyparq.write_table({"id": [k, k + files], "v": [0, 1]}, folder / f"{k:04}.parquet")
+    if cataloged:
+        pyparq.index_dataset(lake, ["id"])
+    else:
+        usual.conf.set("spark.pyparq.planInTasksAbove", "1000")
+    opened, make = list[str](), OpenFile.__init__
+
+    def counted(self: Any, *arguments: Any, **named: Any) -> None:
+        opened.append("")
+        make(self, *arguments, **named)
+
+    monkeypatch.setattr(OpenFile, "__init__", counted)
+    keys = usual.createDataFrame([(k,) for k in (7, 1207, 2500)], "id long")
+    news = usual.createDataFrame([(9, 5, 1), (9_000, 5, 3)], "id long, v long, g int")
+    assert ps.delete(usual, lake, "id = 31", dry_run=True).count() == 1
+    assert ps.upsert(usual, lake, news, "id", dry_run=True).count() == 2
+    assert ps.update(usual, lake, "id in (3, 2003)", {"v": 8}, dry_run=True).count() == 1
+    report = ps.delete(usual, lake, keys=keys).collect()
+    assert sorted(row.path for row in report) == ["g=0/0500.parquet", "g=3/0007.parquet", "g=3/1207.parquet"]
+    assert len(opened) < 60, len(opened)
+    monkeypatch.undo()
+    assert ps.count(usual, lake) == 2 * files - 3
+
+
+def test_keys_that_are_text_or_days(usual: Any, ps: Any, tmp_path: Path) -> None:
+    """Keys of which each is an object: those that a file does not have are left out before."""
+    frame = usual.range(3_000).selectExpr(
+        "concat('u', id) u", "date_add(date'1890-01-01', cast(id as int)) d", "cast(id as decimal(20, 3)) n", "id"
+    )
+    frame.repartition(3).write.parquet(str(tmp_path / "t"))
+    gone = set[int]()
+    for name, first in (("u", 0), ("d", 500), ("n", 1_000)):
+        ps.delete(usual, tmp_path / "t", keys=frame.where(f"id between {first} and {first + 299}").select(name))
+        gone |= set(range(first, first + 300))
+    both = frame.where("id between 2000 and 2299").selectExpr("u", "if(id % 2 = 0, d, date'1800-01-01') d")
+    assert sum(row.rows_deleted for row in ps.delete(usual, tmp_path / "t", keys=both).collect()) == 150
+    gone |= set(range(2_000, 2_300, 2))
+    assert [row.id for row in of_spark(usual, tmp_path / "t")] == [k for k in range(3_000) if k not in gone]

@@ -145,3 +145,13 @@ def test_wrong_keys_are_named(usual: Any, ps: Any, tmp_path: Path) -> None:
         )
     assert state(lake) == old
     assert not list(lake.rglob("_pyparq*"))
+
+
+def test_a_line_in_the_log(usual: Any, ps: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lake = lake_of(usual, tmp_path / "lake", ("g",))
+    with caplog.at_level("INFO", "pyparq.spark"):
+        ps.upsert(usual, lake, rows(usual, 890, 910, g="0"), "id", dry_run=True)
+        ps.delete(usual, lake, "id < 3")
+    lines = [text for text in caplog.messages if text.startswith(("upsert", "delete"))]
+    assert lines[0].startswith(f"upsert (dry run) {lake}: ")
+    assert lines[-1].startswith(f"delete {lake}: 3 files, 3 rows, ")
