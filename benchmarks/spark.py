@@ -36,7 +36,7 @@ from pyparq.spark.session import local_session
 
 FILES, GROUPS = 20, 1
 SMALL_FILES, SORTED_FILES = 40, 2
-PARTS = ("scans", "jobs", "many")
+PARTS = ("scans", "jobs", "many", "deletes")
 BLOOM = {"parquet.bloom.filter.enabled#k": "true"}
 
 
@@ -75,6 +75,12 @@ def main() -> None:
             print(f"\n{given.files:,} files of 10,000 rows")
             show(measured(many_questions(spark, lake), given.runs, {}, out), MANY_LINES)
             show_memory(spark, lake)
+        if "deletes" in given.only:
+            lake = Path(folder) / "to-delete"
+            make_many(lake, given.files)
+            print(f"\n10^5 keys deleted in {given.files:,} files of 10,000 rows")
+            asked = delete_questions(spark, out, given.files)
+            show(measured(asked, given.runs, {"ours": lake, "theirs": lake}, out), DELETE_LINES)
         spark.stop()
 
 
@@ -358,6 +364,34 @@ def many_questions(spark: Any, lake: Path) -> dict[str, Callable[[], Any]]:
         # All pages: only the plan is timed. It is not carried out.
         "plan | read": lambda: ps.read(spark, source, small=0, engine="pyparq"),
     }
+
+
+KEYS = 100_000
+DELETE_LINES = [("delete | pyparq", ["delete | Spark, anti-join and overwrite"], 0.2)]
+
+
+def delete_questions(spark: Any, out: Path, files: int) -> dict[str, Callable[[], Any]]:
+    """The keys are in all of the files. Both leave the same rows, which is checked."""
+    keys = spark.range(KEYS).selectExpr(f"id * {10_000 * files // KEYS} as k")
+    left: dict[str, int] = {}
+
+    def same(name: str, rows: int) -> None:
+        left[name] = rows
+        assert len(set(left.values())) == 1, left
+
+    def ours() -> None:
+        done = ps.delete(spark, str(out / "ours"), keys=keys).agg({"rows_left": "sum", "rows_deleted": "sum"}).collect()
+        same("ours", 10_000 * files - done[0]["sum(rows_deleted)"])
+
+    def theirs() -> None:
+        spark.read.parquet(str(out / "theirs")).join(keys, "k", "left_anti").write.mode("overwrite").parquet(
+            str(out / "anew")
+        )
+        os.rename(out / "theirs", out / "old")
+        os.rename(out / "anew", out / "theirs")
+        same("theirs", spark.read.parquet(str(out / "theirs")).count())
+
+    return {"delete | pyparq": ours, "delete | Spark, anti-join and overwrite": theirs}
 
 
 def show_memory(spark: Any, lake: Path) -> None:

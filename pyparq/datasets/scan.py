@@ -230,6 +230,11 @@ class MatchingFiles:
         return self._scan._reads.matching_files()
 
     @property
+    def files(self) -> DatasetFiles:
+        """The files of the scan, by their numbers."""
+        return self._scan._dataset
+
+    @property
     def reports(self) -> list[StageReport]:
         """What asking files together has ruled out."""
         return self._scan._reads.pruned(execute=False).reports

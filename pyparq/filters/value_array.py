@@ -113,7 +113,7 @@ def _exact(kind: str, unit: str, aware: bool, ticks: int) -> Any:
 def list_of_values(values: Any) -> tuple[Any, ...] | ValueArray:
     """The values of a collection: Python's, or one array of many numbers. The scalars of pyarrow and numpy are slower,
     and masked ones are no longer None."""
-    many = _many_numbers(values)
+    many = values if isinstance(values, ValueArray) else _many_numbers(values)
     if many is not None:
         return many
     name = str(getattr(values, "type", getattr(values, "dtype", "")))

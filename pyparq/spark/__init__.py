@@ -15,7 +15,7 @@ from pyparq.spark.compacting import compact  # noqa: E402
 from pyparq.spark.file_jobs import add_indexes, verify  # noqa: E402
 from pyparq.spark.reading import count, read  # noqa: E402
 from pyparq.spark.rewriting import rewrite  # noqa: E402
-from pyparq.spark.row_changing import delete, update  # noqa: E402
+from pyparq.spark.row_changing import delete, update, upsert  # noqa: E402
 from pyparq.spark.source import register  # noqa: E402
 from pyparq.spark.writing import write  # noqa: E402
 
@@ -29,6 +29,7 @@ __all__ = [
     "register",
     "rewrite",
     "update",
+    "upsert",
     "verify",
     "write",
 ]

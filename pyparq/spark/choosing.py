@@ -80,6 +80,31 @@ def columns_of_files(
     return {columns: frozenset(places) for columns, places in found.items()}
 
 
+def columns_that_occur(
+    folder: str, case_sensitive: bool, decryption: str | None, storage_options: Any, many: int
+) -> tuple[list[Columns], list[str], bool]:
+    """The columns of the files of a folder, each once. A catalog that knows all files says which of them are alike:
+    ``True`` then. Of more files than ``many`` it gives the places instead, for :func:`columns_of_places` in tasks."""
+    ds = files_of(dataset(folder, decryption=keys_of(decryption), storage_options=storage_options))
+    numbers, known = list(range(len(ds.found.files))), ds.known
+    by_catalog = known is not None and known.are_all
+    if known is not None and by_catalog:
+        numbers = [k for k, _ in known.one_of_each(numbers)]
+    elif len(numbers) > many:
+        return [], [place_of(file) for file in ds.found.files], False
+    return list(dict.fromkeys(Columns.of(file, case_sensitive) for _, file in ds.open_all(numbers))), [], by_catalog
+
+
+def columns_of_places(
+    places: Sequence[str], case_sensitive: bool, decryption: str | None, storage_options: Any
+) -> list[Columns]:
+    """The columns of some files, each once."""
+    remote = storage_options if any("://" in place for place in places) else None
+    keys = keys_of(decryption)
+    ds = files_of(dataset(list(places), decryption=keys, storage_options=remote, partitioning=None, use_threads=False))
+    return list(dict.fromkeys(Columns.of(file, case_sensitive) for _, file in ds.open_all(range(len(places)))))
+
+
 def options_for(
     options: Mapping[str, Any], whole: Schema, own: Schema, without: Collection[str] = ()
 ) -> dict[str, Any]:

@@ -8,7 +8,6 @@ second round makes a file of each range. Rows do not pass through the JVM, so co
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 import secrets
 import time
@@ -25,7 +24,6 @@ from pyparq.arrow.record_batch import RecordBatch
 from pyparq.datasets.common_schema import COMPACTION, tree_of
 from pyparq.datasets.dataset import dataset
 from pyparq.datasets.scan import DatasetPlan
-from pyparq.datasets.write.store_commit import StoreStaging
 from pyparq.datasets.write.write_dataset import write_staged
 from pyparq.errors import DataError, OptionError
 from pyparq.format.types import Schema
@@ -40,6 +38,7 @@ from pyparq.spark.ordering import Numbers, Order
 from pyparq.spark.question import Question, as_stored, parts_of
 from pyparq.spark.reading import part_scan, planned, question_of
 from pyparq.spark.session import absolute, check_session, is_case_sensitive, is_connect, store_options
+from pyparq.spark.staged_rows import OF_PIECES, place_staged
 from pyparq.spark.tasks import Progress, Watch, attempt, here, in_tasks
 from pyparq.spark.writing import TaskReply, WriteJob, WriteRequest, begin, check_target, run_write, stage
 from pyparq.write.column_plans import make_plan
@@ -357,8 +356,6 @@ SAMPLE_ROWS = 1 << 14
 """Rows that one task takes into the sample."""
 SORT_BYTES = 1 << 30
 """Memory of one task for sorting: more rows wait in temporary files."""
-OF_PIECES = {"compression": "snappy", "use_dictionary": False, "write_page_index": False, "write_statistics": False,
-              "store_schema": True, "use_threads": False}  # fmt: skip
 
 
 def _sample(plan: DatasetPlan, job: WriteJob, decryption: str | None) -> bytes:
@@ -388,12 +385,6 @@ def _write_pieces(
     return [
         (int(part.file.path.split("/")[0].rpartition("=")[2]), place_staged(part.file.staged, job)) for part in made
     ]
-
-
-def place_staged(staged: str, job: WriteJob) -> str:
-    if isinstance(job.staging, StoreStaging):
-        return posixpath.join(job.staging.folder, posixpath.basename(staged))
-    return staged
 
 
 def _write_file(

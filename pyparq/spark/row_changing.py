@@ -1,64 +1,58 @@
-"""``delete`` and ``update``: rows of a folder's files changed by many tasks, and one commit for all of them.
+"""``delete``, ``update`` and ``upsert``: rows of a folder's files changed by many tasks, and one commit for all.
 
 The driver plans: partitions, statistics, indexes and the catalog leave the files that may hold such rows. Tasks change
-these as :func:`pyparq.delete` does, into staging: row groups without such rows are copied byte for byte. Keys of a
-DataFrame are written into staging in order, and each task reads those that are within the bounds of its files.
+these, into staging (:mod:`pyparq.spark.row_change_tasks`). Keys and rows of a DataFrame are written into staging in
+order (:mod:`pyparq.spark.staged_rows`), and each task reads those that are within the bounds of its files.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq.datasets.dataset import dataset, files_of, key_filter
-from pyparq.datasets.scan import DatasetPlan, MatchingFiles
-from pyparq.datasets.write.commit import StagedFiles
+from pyparq.datasets.common_schema import tree_of
+from pyparq.datasets.dataset import dataset, files_of
+from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.store_commit import StagedObjects, StoreStaging
-from pyparq.datasets.write.write_dataset import StagedPart, write_staged
 from pyparq.errors import ChangedMeanwhile, OptionError, located
-from pyparq.filters.expression import col, top_names
-from pyparq.index.row_mask import RowMask, rows_of
+from pyparq.filters.expression import top_names
+from pyparq.format.types import Schema
 from pyparq.io.url import is_url, local_path
-from pyparq.maintenance.file_facts import facts_in
 from pyparq.maintenance.kept_storage import without_marks
-from pyparq.maintenance.row_changes.applying import remove_catalogs
-from pyparq.maintenance.row_changes.changed_file import GroupChange
-from pyparq.maintenance.row_changes.copied_groups import NoSink
-from pyparq.maintenance.row_changes.file_change import FileChange, rows_go, written
+from pyparq.maintenance.row_changes.applying import new_file_options, remove_catalogs
 from pyparq.maintenance.row_changes.report import ChangedFileReport
-from pyparq.maintenance.row_changes.update import rows_change
-from pyparq.read.footers.metadata import FileMetaData
-from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.scan import Scan
-from pyparq.spark.choosing import columns_of_files
-from pyparq.spark.compacting import OF_PIECES, place_staged
+from pyparq.maintenance.row_changes.upsert import check_names
+from pyparq.spark.choosing import Columns, columns_of_places, columns_that_occur
+from pyparq.spark.columns import is_column, taken
 from pyparq.spark.file_jobs import balanced
-from pyparq.spark.keys import check_factory
-from pyparq.spark.question import Question
-from pyparq.spark.reading import part_scan, planned, question_of
+from pyparq.spark.job_log import tell_job
+from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.literals import Session
+from pyparq.spark.names import AnyCase
+from pyparq.spark.question import Question, partition_names, schema_of
+from pyparq.spark.reading import planned, question_of
 from pyparq.spark.rewriting import check_defaults
-from pyparq.spark.session import absolute, check_session, is_connect, parallelism, store_options
-from pyparq.spark.tasks import OF_WRITES, PER_SLOT, Progress, Watch, attempt, here, in_tasks, over_partitions
+from pyparq.spark.row_change_tasks import Changed, Changes, Work, add_staged, change_files
+from pyparq.spark.session import absolute, check_session, is_connect, parallelism, store_options, time_zone
+from pyparq.spark.staged_rows import StagedRows, of_range, packed, staged_rows, unpacked
+from pyparq.spark.tasks import OF_WRITES, PER_SLOT, Progress, Watch, here, in_tasks
+from pyparq.spark.translate import columns_needed, new_value, parsed
 from pyparq.spark.writing import WriteJob, WriteRequest, begin, check_target, committer_of, run_write, sources_of
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
 
 REPORT = (
-    "path string, rows_deleted long, rows_updated long, rows_left long, row_groups_copied long, "
+    "path string, rows_deleted long, rows_updated long, rows_added long, rows_left long, row_groups_copied long, "
     "row_groups_rewritten long, row_groups_removed long, bytes_read long, bytes_copied long, bytes_written long, "
     "removed boolean, seconds double"
 )
 """Columns of the report: Spark's text of the schema."""
-
-KEYS_AT_ONCE = 1_000_000
-"""Keys that a task holds and asks for together."""
 
 
 def delete(
@@ -78,9 +72,10 @@ def delete(
     copied byte for byte, and files without them stay untouched.
 
     ``path``: a folder or its URL. ``filters``: as in :func:`pyparq.spark.read`. Rows for which it is null stay.
-    ``keys``: a DataFrame of one column instead: rows go whose value in the column of that name is one of its values.
-    It is not collected. ``dry_run``: write nothing there, and return the same report. ``keep_empty``: keep files of
-    which no row is left; they are removed otherwise. The others: as in :func:`pyparq.spark.compact`.
+    ``keys``: a DataFrame instead, of columns that the folder has too: rows go whose values in all of these are those
+    of one of its rows. A null matches nothing. It is not collected. ``dry_run``: write nothing there, and return the
+    same report. ``keep_empty``: keep files of which no row is left; they are removed otherwise. The others: as in
+    :func:`pyparq.spark.compact`.
 
     The job runs now, and commits once, as :func:`pyparq.spark.compact` does: files that are added meanwhile stay, and
     are not searched. A file that changes meanwhile is an error (:class:`pyparq.ChangedFileError`), and nothing is
@@ -96,8 +91,8 @@ def delete(
     if (filters is None) == (keys is None):
         raise OptionError("give either filters or keys: which rows to delete")
     return _run(
-        spark, path, filters, keys, _Work("delete", None, keep_empty, dry_run, decryption), force, storage_options,
-        progress,
+        spark, path, filters, None if keys is None else _Frame(keys, None),
+        Work("delete", None, keep_empty, dry_run, decryption), force, storage_options, progress,
     )  # fmt: skip
 
 
@@ -105,8 +100,9 @@ def update(
     spark: Any,
     path: Any,
     filters: Filters,
-    values: Mapping[str, Any],
+    values: Mapping[str, Any] | None = None,
     *,
+    expressions: Mapping[str, str] | None = None,
     dry_run: bool = False,
     decryption: str | None = None,
     force: bool = False,
@@ -115,62 +111,124 @@ def update(
 ) -> Any:
     """Give the rows of a folder for which ``filters`` is true other values in some columns, on Spark's workers.
 
-    ``values``: as in :func:`pyparq.update`: constants, ``None`` and pyparq's expressions. The others, the commit and
-    the report: as in :func:`delete`.
+    ``values``: as in :func:`pyparq.update`: constants (text is text), ``None`` and pyparq's expressions; and a
+    ``Column`` of Spark. ``expressions``: SQL of Spark instead, such as ``{"price": "price * 2"}``. Of Spark's
+    expressions, columns, constants, ``+ - * /``, ``upper``, ``lower``, ``length`` and the parts of dates are known, and
+    others are refused by name (:class:`pyparq.FilterError`). Numbers are computed exactly, and what the column cannot
+    hold is an error. The others, the commit and the report: as in :func:`delete`.
 
     Example::
 
         import pyparq.spark as ps
 
-        ps.update(spark, "events/", "user = 7", {"email": None}).show()
+        ps.update(spark, "events/", "user = 7", {"email": None}, expressions={"price": "price * 2"}).show()
     """
-    if not isinstance(values, Mapping) or not values:
+    if not isinstance(values or {}, Mapping) or not isinstance(expressions or {}, Mapping):
         raise OptionError(f"values must be a dict of a column to its value, not {values!r:.80}")
+    given = {**(values or {}), **{name: _Sql(text) for name, text in (expressions or {}).items()}}
+    if not given or len(given) < len(values or {}) + len(expressions or {}):
+        raise OptionError("give values={column: value}, or expressions={column: SQL}, and each column once")
     if filters is None:
         raise OptionError("give filters: which rows to update")
     return _run(
-        spark, path, filters, None, _Work("update", dict(values), True, dry_run, decryption), force, storage_options,
+        spark, path, filters, None, Work("update", given, True, dry_run, decryption), force, storage_options,
         progress,
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What a task does to rows. It is pickled."""
+class _Sql:
+    """A new value as SQL."""
 
-    name: str
-    values: dict[str, Any] | None
-    """``None``: the rows go."""
-    keep_empty: bool
-    dry_run: bool
-    decryption: str | None
+    text: str
 
-    def find(self, scan: Scan) -> Mapping[int, GroupChange]:
-        return rows_go(scan) if self.values is None else rows_change(scan, self.values)
+
+def _new_values(values: Mapping[str, Any], schema: Schema, question: Question, spark: Any) -> tuple[Any, set[str]]:
+    """The values, with those of Spark as pyparq has them, under the names that the files have. And the columns that
+    expressions of Spark look at."""
+    tree, tested = tree_of(schema), set[str]()
+    tree = tree if question.case_sensitive else AnyCase(tree.root, tree.leaves)
+    session, found = Session(question.zone, question.ansi), dict[str, Any]()
+    names = [name for leaf in tree.leaves for name in leaf.path]
+    for name, value in values.items():
+        node = tree.find(name)
+        if isinstance(value, _Sql) or is_column(value):
+            condition = parsed(str(value.text), names) if isinstance(value, _Sql) else taken(value, spark)
+            tested |= set(columns_needed(condition, tree) or ())
+            with located(column=node.dotted):
+                value = new_value(condition, tree, session, node)
+        found[node.path[0] if len(node.path) == 1 else name] = value
+    return found, tested
+
+
+def upsert(
+    spark: Any,
+    path: Any,
+    df: Any,
+    key: str | Sequence[str],
+    *,
+    dry_run: bool = False,
+    decryption: str | None = None,
+    force: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Any:
+    """Replace rows of a folder by the rows of a DataFrame with the same key, and add its other rows, on Spark's
+    workers.
+
+    ``df``: rows with all columns of the folder, those in the names of folders included, in any order. It is not
+    collected. It may read the same folder. ``key``: the columns of the key, one or several; columns in the names of
+    folders may be among them. The rules are those of :func:`pyparq.upsert`: no two rows of ``df`` may have the same
+    key, and none a null or a NaN in it (:class:`pyparq.DataError`, and nothing is changed). A row whose partition
+    changes moves. Rows are added in new files, each in the partition that it belongs to. The others, the commit and the
+    report: as in :func:`delete`.
+
+    Example::
+
+        import pyparq.spark as ps
+
+        news = spark.createDataFrame([(7, "a@b.c")], "user long, email string")
+        ps.upsert(spark, "users/", news, key="user").show()
+    """
+    names = (key,) if isinstance(key, str) else tuple(key)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise OptionError(f"key must name columns of the folder, not {key!r}")
+    work = Work("upsert", None, True, dry_run, decryption)
+    return _run(spark, path, None, _Frame(df, names), work, force, storage_options, progress)
 
 
 @dataclass(frozen=True)
-class _Keys:
-    """Keys in staging."""
+class _Frame:
+    """Keys or rows of the user."""
 
-    name: str
-    """The column."""
-    places: tuple[str, ...]
+    rows: Any
+    """The DataFrame."""
+    key: tuple[str, ...] | None
+    """``None``: all of its columns are keys."""
 
+    def spelled(self, schema: Schema, case_sensitive: bool, is_upsert: bool) -> tuple[list[str], list[str]]:
+        """The DataFrame's columns, and the key, as the files call them.
 
-@dataclass(frozen=True)
-class _Changed:
-    """A file that a task has changed."""
+        Raises :class:`OptionError` and :class:`ColumnNotFoundError` for columns that do not fit.
+        """
+        known = {name if case_sensitive else name.lower(): name for name in schema.names}
 
-    path: str
-    """Relative to the folder."""
-    report: ChangedFileReport
-    part: StagedPart | None
-    """``None``: the file goes."""
+        def own(name: str) -> str:
+            return known.get(name if case_sensitive else name.lower(), name)
+
+        names = [own(name) for name in self.rows.columns]
+        key = names if self.key is None else [own(name) for name in self.key]
+        for name in key:
+            schema.field(name)
+        if len(set(names)) < len(names) or not names:
+            raise OptionError(f"the DataFrame must have columns, each name once, and not {self.rows.columns}")
+        if is_upsert:
+            check_names(names, schema.names)
+        return names, key
 
 
 def _run(
-    spark: Any, path: Any, filters: Any, keys: Any, work: _Work, force: bool, storage_options: Any,
+    spark: Any, path: Any, filters: Any, frame: _Frame | None, work: Work, force: bool, storage_options: Any,
     progress: Progress | None,
 ) -> Any:  # fmt: skip
     check_session(spark)
@@ -180,50 +238,76 @@ def _run(
     if not isinstance(where, str):
         raise OptionError(f"{work.name} takes one folder")
     storage_options = store_options(spark, storage_options, where)
-    check_target(where, storage_options if is_url(where) else None)
     remote = storage_options if is_url(where) else None
+    check_target(where, remote)
     question = question_of(
         spark, where, filters=filters, decryption=work.decryption, small=0, storage_options=remote
     )  # fmt: skip
     sources = here(spark, sources_of, where, remote)
     with watch:
-        plan = planned(spark, question)
+        alike, by_catalog = _columns(spark, question)
+        plan = None if frame is not None and by_catalog else planned(spark, question)
     paths = _relative(where, sources)
-    plan = replace(plan, files=tuple(file for file in plan.files if file.where in paths))
-    _check(spark, plan, question, work, keys)
+    if plan is None:  # the catalog rules out files once the keys are known
+        schema, partitions = here(spark, schema_of, question), here(spark, partition_names, question)
+    else:
+        schema, partitions = plan.header.schema, [field.name for field in plan.header.partitions]
+    columns = None if frame is None else frame.spelled(schema, question.case_sensitive, frame.key is not None)
+    tested = set[str]() if columns is None else {*columns[1]}
+    if work.values is not None:
+        values, tested = _new_values(work.values, schema, question, spark)
+        work = replace(work, values=values)
+    _check(schema, partitions, work)
+    tested |= set() if plan is None else set(top_names(plan.header.filters))
+    check_defaults(alike, tested | set(work.values or ()))
+    zone = time_zone(spark)
     request = WriteRequest(
-        where, "overwrite", without_marks(plan.schema), (), {}, storage_options, force, None, sources
+        where, "overwrite", without_marks(schema), (), {}, storage_options, force, None, sources, zone=zone
     )
     job = begin(spark, request)
     assert job is not None  # for mode "ignore" alone
 
-    def tasks() -> list[_Changed]:
-        staged = None if keys is None else _staged_keys(keys, job)
-        payloads = [(part, {f.where: paths[f.where] for f in part.files}) for part in _parts(spark, plan)]
-        found = in_tasks(spark, _change_files, payloads, work, staged, job, errors=OF_WRITES)
-        return [one for changed in found for one in changed]
+    def tasks() -> list[Changed]:
+        staged = None
+        if frame is not None and columns is not None:
+            staged = staged_rows(frame.rows, *columns, job, are_rows=frame.key is not None)
+        left = plan
+        if left is None and staged is not None:
+            left = planned(spark, replace(question, filters=staged.filters()))
+        assert left is not None
+        left = replace(left, files=tuple(file for file in left.files if file.where in paths))
+        payloads = [(part, {f.where: paths[f.where] for f in part.files}) for part in _parts(spark, left)]
+        found: list[Changes] = in_tasks(spark, change_files, payloads, work, staged, job, errors=OF_WRITES)
+        changed = [one for changes in found for one in changes.files]
+        if work.name == "upsert" and staged is not None:
+            changed += _added(spark, left.header, work, staged, found, job, next(iter(paths)))
+        return changed
 
-    changed: list[_Changed] = run_write(spark, job, watch, tasks, _given_up if work.dry_run else commit_changes)
+    changed: list[Changed] = run_write(spark, job, watch, tasks, _given_up if work.dry_run else commit_changes)
+    reports = [one.report for one in changed]
+    rows = sum(one.rows_deleted + one.rows_updated + one.rows_added for one in reports)
+    name = f"{work.name} (dry run)" if work.dry_run else work.name
+    tell_job(name, where, len(changed), rows, sum(one.bytes_written + one.bytes_copied for one in reports))
     return spark.createDataFrame([_row(one) for one in changed], REPORT)
 
 
-def _check(spark: Any, plan: DatasetPlan, question: Question, work: _Work, keys: Any) -> None:
+def _check(schema: Schema, partitions: Collection[str], work: Work) -> None:
     """Raise what is wrong before any task."""
-    header = plan.header
-    partitions = {field.name for field in header.partitions}
     for name in work.values or ():
         if name in partitions:
             raise OptionError("the names of folders hold the column, so rows would have to move", column=str(name))
-        header.schema.field(name)
-    if keys is not None:
-        if len(keys.columns) != 1:
-            raise OptionError(f"keys must have one column, with the name of a column of the files, not {keys.columns}")
-        header.schema.field(keys.columns[0])
-    tested = {keys.columns[0]} if keys is not None else set(top_names(header.filters))
-    alike = here(
-        spark, columns_of_files, question.source, question.case_sensitive, work.decryption, question.storage_options
-    )
-    check_defaults(alike, tested | set(work.values or ()))
+        schema.field(name)
+
+
+def _columns(spark: Any, question: Question) -> tuple[list[Columns], bool]:
+    """The columns of the files, each once; and whether a catalog knows all files."""
+    about = question.case_sensitive, question.decryption, question.storage_options
+    alike, places, by_catalog = here(spark, columns_that_occur, question.source, *about, question.many)
+    if places:
+        step = -(-len(places) // (PER_SLOT * parallelism(spark)))
+        payloads = [(places[k : k + step], *about) for k in range(0, len(places), step)]
+        alike = [one for found in in_tasks(spark, columns_of_places, payloads) for one in found]
+    return alike, by_catalog
 
 
 def _relative(where: str, sources: Sources) -> dict[str, str]:
@@ -246,168 +330,76 @@ class _Sized:
     size: int
 
 
-def _row(one: _Changed) -> tuple[Any, ...]:
+def _row(one: Changed) -> tuple[Any, ...]:
     r = one.report
     return (
-        one.path, r.rows_deleted, r.rows_updated, r.rows_left, r.row_groups_copied, r.row_groups_rewritten,
-        r.row_groups_removed, r.bytes_read, r.bytes_copied, r.bytes_written, r.removed, r.seconds,
+        one.path, r.rows_deleted, r.rows_updated, r.rows_added, r.rows_left, r.row_groups_copied,
+        r.row_groups_rewritten, r.row_groups_removed, r.bytes_read, r.bytes_copied, r.bytes_written,
+        r.removed, r.seconds,
     )  # fmt: skip
 
 
-# ---- keys ------------------------------------------------------------------------------------------------------------
+# ---- rows that are added ---------------------------------------------------------------------------------------------
+
+BYTES_OF_TASK = 1 << 27
+"""Of staged rows, about, that one task adds to new files: few of them make few files."""
 
 
-def _staged_keys(keys: Any, job: WriteJob) -> _Keys:
-    """The keys as files in staging, in order: each holds a range of them."""
-    (name,) = keys.columns
-    plain = keys.toDF("key").where("key is not null").distinct()
-    written_to = over_partitions(plain.repartitionByRange("key").sortWithinPartitions("key"), _write_keys, job)
-    return _Keys(name, tuple(place for places in written_to for place in places))
-
-
-def _write_keys(batches: Any, job: WriteJob) -> list[str]:
-    import pyarrow as pa
-
-    first = next(iter(batches), None)
-    if first is None:
+def _added(
+    spark: Any, header: DatasetPlanHeader, work: Work, staged: StagedRows, found: Sequence[Changes], job: WriteJob,
+    first: str,
+) -> list[Changed]:  # fmt: skip
+    """The new files of the staged rows that have not taken the places of others. ``first``: a file of the folder."""
+    replaced = np.unique(np.concatenate([np.empty(0, np.int64), *(unpacked(one.replaced) for one in found)]))
+    rows = staged.num_rows - len(replaced)
+    if not rows:
         return []
-
-    def all_batches() -> Iterator[Any]:
-        yield first
-        yield from batches
-
-    rows = pa.RecordBatchReader.from_batches(first.schema, all_batches())
-    made = write_staged(
-        rows, job.staging, attempt(), partition_cols=(), schema=rows.schema, even_empty=False, prefix="keys",
-        options={**OF_PIECES, "write_statistics": True}, storage_options=job.storage_options,
-    )  # fmt: skip
-    return [place_staged(part.file.staged, job) for part in made]
+    if work.dry_run:
+        report = ChangedFileReport(job.target, rows_added=rows, rows_left=rows, notes=("rows of new files",))
+        return [Changed(job.target, report, None)]
+    names, schema = tuple(field.name for field in header.partitions), header.schema
+    options = here(spark, _options_of_new, first, schema, work.decryption, job, names)
+    made = replace(job, partition_cols=names, options=options)
+    payloads = [(k, part, schema) for k, part in enumerate(_few_bytes(staged, replaced))]
+    written = in_tasks(spark, add_staged, payloads, made, errors=OF_WRITES)
+    return [one for files in written for one in files]
 
 
-def _key_chunks(keys: _Keys, file: OpenFile, storage_options: Any) -> Iterator[Any]:
-    """The keys that may be in a file, so many at a time."""
-    import pyarrow as pa
-
-    if not keys.places:
-        return
-    remote = storage_options if any("://" in place for place in keys.places) else None
-    staged = dataset(list(keys.places), storage_options=remote)
-    (name,) = staged.schema.names
-    low, high = _bounds(file, keys.name)
-    within = None if low is None else (col(name) >= low) & (col(name) <= high)
-    waiting, count = list[Any](), 0
-    for batch in pa.RecordBatchReader.from_stream(staged.scan([name], within)):
-        waiting.append(batch.column(0))
-        count += len(batch)
-        if count >= KEYS_AT_ONCE:
-            yield pa.concat_arrays(waiting)
-            waiting, count = [], 0
-    if count:
-        yield pa.concat_arrays(waiting)
+def _few_bytes(staged: StagedRows, replaced: Any) -> list[list[tuple[str, bytes]]]:
+    """The staged files that each task adds, with the numbers of the rows that it leaves out."""
+    groups: list[list[tuple[str, bytes]]] = []
+    left = 0
+    for file in staged.files:
+        done = of_range(replaced, file.number)
+        if len(done) == file.num_rows:
+            continue
+        size = file.num_bytes * (file.num_rows - len(done)) // file.num_rows
+        if not groups or size > left:
+            groups.append([])
+            left = BYTES_OF_TASK
+        groups[-1].append((file.place, packed(done)))
+        left -= size
+    return groups
 
 
-def _bounds(file: OpenFile, name: str) -> tuple[Any, Any]:
-    for column in facts_in(FileMetaData(file), file.tree).columns:
-        if column.path == (name,):
-            return column.low, column.high
-    return None, None
-
-
-# ---- tasks -----------------------------------------------------------------------------------------------------------
-
-
-def _change_files(
-    plan: DatasetPlan, paths: Mapping[str, str], work: _Work, keys: _Keys | None, job: WriteJob
-) -> list[_Changed]:
-    """Change some files, into staging."""
-    target: StagedFiles | StagedObjects
-    if isinstance(job.staging, StoreStaging):
-        target = StagedObjects(job.staging, attempt(), job.storage_options)
-    else:
-        target = StagedFiles(job.staging, attempt())
-    found = []
-    for k in range(len(plan.files)):
-        part = replace(plan, files=plan.files[k : k + 1]).trimmed()
-        changed = _change_file(part, paths[part.files[0].where], work, keys, job, target)
-        if changed is not None:
-            found.append(changed)
-    return found
-
-
-def _change_file(
-    part: DatasetPlan, path: str, work: _Work, keys: _Keys | None, job: WriteJob, target: StagedFiles | StagedObjects
-) -> _Changed | None:
-    (file,) = part.files
-    store = job.storage_options if is_url(file.where) else None
-    with located(file=file.name):
-        matching = MatchingFiles(part_scan(part, work.decryption, store))
-        opened = matching.open(0)
-        assert opened is not None  # errors are raised
-        find: Callable[[Scan], Mapping[int, GroupChange]] = work.find
-        scan: Scan | None
-        if keys is not None:
-            scan, find = Scan(opened.fork(), [], row_groups=[]), _ByKeys(part, keys, work, store).find
-        else:
-            scan = matching.ask(0, opened)
-        if scan is None:
-            return None
-        change = FileChange(scan, find, work.keep_empty)
-        if not change.changes:
-            return None
-        if change.removes:
-            return _Changed(path, change.report(path), None)
-        if work.dry_run:
-            written(change, NoSink(file.name))
-            return _Changed(path, change.report(path), None)
-        place = _new_name(path, job)
-        sink = target.sink(place, False)
-        written(change, sink)
-        size = sink.position
-        sink.commit()
-        report = change.report(path)
-        return _Changed(path, report, StagedPart(target.staged(place), report.rows_left, size))
-
-
-def _new_name(path: str, job: WriteJob) -> str:
-    """A local file keeps its name. In a store, where files are placed one by one, the old one stays for readers."""
-    if not isinstance(job.staging, StoreStaging):
-        return path
-    stem, _, suffix = path.rpartition(".")
-    return f"{stem}-{attempt()}-{posixpath.basename(job.staging.folder).rpartition('-')[2]}.{suffix}"
-
-
-@dataclass
-class _ByKeys:
-    """Finds the rows of a file that have one of the keys."""
-
-    part: DatasetPlan
-    keys: _Keys
-    work: _Work
-    storage_options: Any
-
-    def find(self, scan: Scan) -> dict[int, GroupChange]:
-        gone: dict[int, np.ndarray[Any, Any]] = {}
-        for chunk in _key_chunks(self.keys, scan.file, self.storage_options):
-            header = replace(self.part.header, filters=key_filter((self.keys.name,), chunk))
-            asked = MatchingFiles(
-                part_scan(replace(self.part, header=header), self.work.decryption, self.storage_options)
-            )
-            found = asked.ask(0, scan.file)
-            for row_group, rows in () if found is None else found.matching_rows():
-                mask = gone.setdefault(row_group, np.zeros(scan.file.num_rows_of(row_group), bool))
-                mask[rows.rows()] = True
-        return {k: GroupChange(gone=rows_of(RowMask.of_bools(mask))) for k, mask in gone.items() if mask.any()}
+def _options_of_new(
+    first: str, schema: Schema, decryption: str | None, job: WriteJob, names: Sequence[str]
+) -> dict[str, Any]:
+    remote = job.storage_options if is_url(first) else None
+    opened = files_of(dataset([first], decryption=keys_of(decryption), storage_options=remote)).open(0)
+    assert opened is not None  # errors are raised
+    return new_file_options(opened, schema, names)
 
 
 # ---- the end ---------------------------------------------------------------------------------------------------------
 
 
-def _given_up(job: WriteJob, replies: Sequence[_Changed]) -> list[_Changed]:
+def _given_up(job: WriteJob, replies: Sequence[Changed]) -> list[Changed]:
     committer_of(job.staging, job.storage_options).abort()
     return list(replies)
 
 
-def commit_changes(job: WriteJob, replies: Sequence[_Changed]) -> list[_Changed]:
+def commit_changes(job: WriteJob, replies: Sequence[Changed]) -> list[Changed]:
     """Put the new files into the places of the old ones. Raises :class:`ChangedMeanwhile` for a file that has changed
     since the job began."""
     if not replies:

@@ -79,6 +79,25 @@ def filter_of(condition: Condition, tree: SchemaTree, session: Session, residual
     return _Builder(tree, session, residual).condition(condition)
 
 
+def new_value(condition: Condition, tree: SchemaTree, session: Session, column: Node) -> Any:
+    """What an expression of Spark gives a column of ``tree``: a constant, or a value that is computed of the row.
+
+    Raises :class:`FilterError` for what has no equal, :class:`ColumnNotFoundError` for an unknown column.
+    """
+    for named in columns_of(condition):
+        if named is not None:
+            tree.find(_path(named, tree))
+    try:
+        if isinstance(condition, Literal):
+            return None if condition.value is None else literal_for(condition, column, session)
+        return _Builder(tree, session, False).value(condition)
+    except NoEqual as error:
+        raise FilterError(
+            f"the value {shown(condition)} has no equal in pyparq: {error or 'it is not known here'}. Compute it in a "
+            "DataFrame, and use upsert"
+        ) from None
+
+
 def columns_needed(condition: Condition, tree: SchemaTree) -> list[str] | None:
     """The top-level columns of the condition; ``None`` if they are not known."""
     found = dict[str, None]()

@@ -320,7 +320,7 @@ def write_task(batches: Any, job: WriteJob, partition: int, attempt: str) -> Tas
     """Write the rows of one task into staging. ``attempt`` differs between tasks and between their attempts."""
     import pyarrow as pa
 
-    rows = pa.RecordBatchReader.from_batches(job.schema, (_as(job.schema, batch) for batch in batches))
+    rows = pa.RecordBatchReader.from_batches(job.schema, (fitted(job.schema, batch) for batch in batches))
     return stage(rows, job, partition, attempt)
 
 
@@ -340,7 +340,7 @@ def stage(rows: Any, job: WriteJob, number: int, attempt: str) -> TaskReply:
     return TaskReply(number, tuple(parts))
 
 
-def _as(schema: Any, batch: Any) -> Any:
+def fitted(schema: Any, batch: Any) -> Any:
     """The batch with exactly this schema: Spark's says that some columns have no nulls."""
     import pyarrow as pa
 

@@ -202,9 +202,12 @@ SHOWN: list[tuple[str, str]] = [
     ("**`sort_by`** gives files", "test_rows_are_put_in_order_over_files"),
     ("**`zorder_by`**", "test_a_z_order_lets_each_column_skip test_a_z_order_keeps_near_rows_together"),
     ("**Tasks**: a task makes one file", "test_rows_are_put_in_order_over_files"),
-    ("`delete` and `update` change rows", "test_rows_are_deleted test_rows_are_updated "
-                                          "test_a_file_that_another_program_changes"),
-    ("**`keys=`** takes", "test_keys_of_a_frame test_keys_come_in_parts"),
+    ("`delete`, `update` and `upsert` change rows", "test_rows_are_deleted test_rows_are_updated test_as_spark_joins "
+                                                    "test_a_file_that_another_program_changes test_a_line_in_the_log"),
+    ("**`keys=`** takes", "test_keys_of_a_frame test_keys_of_several_columns test_keys_come_in_parts"),
+    ("**`upsert`** takes", "test_as_spark_joins test_wrong_keys_are_named test_a_frame_that_reads_the_folder"),
+    ("**`expressions=`** of", "test_values_of_spark"),
+    ("**Many files** are not opened", "test_the_driver_does_not_open_many_files"),
     ("**A file of which no row is left**", "test_a_file_without_rows_goes"),
     ("**Columns with a DEFAULT** that", "test_defaults_are_not_passed_over"),
     ("**The catalog** of the folder goes", "test_the_catalog_goes"),

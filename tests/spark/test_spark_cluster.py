@@ -37,10 +37,25 @@ def compact(spark, folder):
         assert sorted(r.id for r in ps.read(spark, folder, small=0).collect()) == list(range(300))
 
 def change_rows(spark, where):
+    from pyspark.sql import functions as F
     assert ps.delete(spark, where, "id < 10", dry_run=True).count() == ps.delete(spark, where, "id < 10").count() == 2
     assert sum(row.rows_deleted for row in ps.delete(spark, where, keys=spark.range(5, 40)).collect()) == 30
     assert sum(row.rows_updated for row in ps.update(spark, where, col("id") == 50, {"name": "other"}).collect()) == 1
     assert ps.count(spark, where) == 960 and ps.count(spark, where, col("name") == "other") == 1
+    pairs = spark.createDataFrame([(60, "n60"), (61, "n0"), (62, None)], "id long, name string")
+    assert sum(row.rows_deleted for row in ps.delete(spark, where, keys=pairs).collect()) == 1
+    done = ps.update(spark, where, "id = 70", {"name": F.upper("name")}, expressions={"id": "id + 5000"}).collect()
+    assert sum(row.rows_updated for row in done) == 1
+    assert ps.count(spark, where, "id = 5070 and name = 'N70'") == 1
+    news = spark.range(990, 1010).selectExpr("'new' as name", "id", "id % 2 = 1 as even")
+    done = ps.upsert(spark, where, news, ["id"]).collect()
+    assert sum(r.rows_added + r.rows_updated for r in done) == 20 and ps.count(spark, where) == 969, done
+    assert sorted(r.id for r in ps.read(spark, where, filters="name = 'new'").collect()) == list(range(990, 1010))
+    try:
+        ps.upsert(spark, where, news.union(news), ["id"])
+        raise SystemExit("the keys are there twice")
+    except pyparq.DataError as error:
+        assert "same key" in str(error), error
 
 
 def everything(spark, source):

@@ -191,6 +191,38 @@ def test_a_commit_that_is_refused(ps: Any, s3: S3) -> None:
         commit(made, replies)
 
 
+def test_rows_are_changed_in_a_busy_store(spark: Any, ps: Any, s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request is answered by 503 at first. Then the store refuses what is new, and nothing has changed."""
+    url, where = f"s3a://{BUCKET}/busy", {"storage_options": s3.options}
+    frame = spark.range(0, 600, 1, 2).selectExpr("id", "id * 2 as v", "cast(id % 2 as int) g")
+    ps.write(frame, url, partition_cols=["g"], **where)
+    seen = set[tuple[str, str]]()
+
+    def once(method: str, path: str) -> str:
+        first = (method, path) not in seen
+        seen.add((method, path))
+        return "503" if first and "busy" in path and method in ("PUT", "GET", "HEAD") else ""
+
+    monkeypatch.setattr(s3, "script", once)
+    ps.delete(spark, url, keys=spark.range(0, 600, 3), **where)
+    ps.update(spark, url, "id = 1", {"v": 0}, **where)
+    news = spark.range(598, 604).selectExpr("id", "id * 3 as v", "cast(id % 2 as int) g")
+    report = ps.upsert(spark, url, news, "id", **where).collect()
+    assert any(method == "PUT" for method, _ in seen)
+    monkeypatch.undo()
+    wanted = {k: k * 2 for k in range(600) if k % 3} | {1: 0} | {k: k * 3 for k in range(598, 604)}
+    assert sum(row.rows_added for row in report) == 4
+    assert {row.id: row.v for row in ps.read(spark, url, **where).collect()} == wanted
+    assert not [name for name in names(s3, "busy") if "_pyparq" in name]
+    before = names(s3, "busy")
+    monkeypatch.setattr(s3, "refuse", lambda method, path: method in ("PUT", "POST") and "busy" in path)
+    with pytest.raises(Exception, match=r"(?i)denied|permission"):
+        ps.delete(spark, url, "id < 100", **where)
+    monkeypatch.undo()
+    assert names(s3, "busy") == before
+    assert ps.count(spark, url, **where) == len(wanted)
+
+
 def test_targets_that_are_refused(spark: Any, ps: Any, tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="memory of its own"):
         ps.write(spark.range(3), "memory://t")

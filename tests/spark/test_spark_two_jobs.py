@@ -150,3 +150,45 @@ def test_one_that_compacts_and_one_that_reads(tmp_path: Path) -> None:
     assert said[0]["done"] == ROUNDS
     assert said[1]["done"] == 3 * ROUNDS
     assert batches_in(folder) == set(range(ROUNDS + 1))
+
+
+DELETE = """
+for k in range(5):
+    retried(lambda: ps.delete(spark, folder, keys=spark.range(k * 40, k * 40 + 60)))
+    time.sleep({pause})
+"""
+
+
+def left_of(folder: Path) -> None:
+    """What is left of batch 0, of which both or one program have deleted the first rows."""
+    ids = sorted(pyparq.read_table(folder)["id"].to_pylist())
+    assert ids == sorted(pq.read_table(folder)["id"].to_pylist())
+    assert [k for k in ids if k < ROWS] == list(range(220, ROWS))
+    assert pyparq.verify(folder).ok
+    assert not list(folder.rglob("_pyparq*"))
+
+
+def test_one_that_deletes_and_one_that_appends(tmp_path: Path) -> None:
+    folder = started(tmp_path)
+    together(tmp_path, DELETE.format(pause=0), APPEND.format(first=1))
+    left_of(folder)
+    ids = Counter(number // ROWS for number in pyparq.read_table(folder)["id"].to_pylist() if number >= ROWS)
+    assert ids == dict.fromkeys(range(1, ROUNDS + 1), ROWS)
+
+
+def test_two_that_delete_the_same_rows(tmp_path: Path) -> None:
+    folder = started(tmp_path)
+    together(tmp_path, DELETE.format(pause=0), DELETE.format(pause=0.1))
+    left_of(folder)
+
+
+def test_one_that_deletes_and_one_that_compacts(tmp_path: Path) -> None:
+    """No deleted row comes back with a file that is made of older ones."""
+    folder = started(tmp_path)
+    more = COMPACT.replace(', keep_old="1h"', "").replace(
+        "    retried", "    ps.write(rows(1 + k), folder, mode='append', partition_cols='g')\n    retried"
+    )
+    together(tmp_path, DELETE.format(pause=1), more)
+    left_of(folder)
+    ids = Counter(number // ROWS for number in pyparq.read_table(folder)["id"].to_pylist() if number >= ROWS)
+    assert ids == dict.fromkeys(range(1, ROUNDS + 1), ROWS)

@@ -373,7 +373,7 @@ class _Folder:
         table = None if self._more is None else self._more.table()
         if table is None or not table.num_rows:
             return []
-        names, given = new_file_options(self._files, table.schema, self._options)
+        names, given = _new_files(self._files, table.schema, self._options)
         made = add_rows(self._begun(), table, without_marks(table.schema), names, given)
         self._new += [path for path, _ in made]
         return [
@@ -400,20 +400,24 @@ class _Folder:
             self._target.abort()
 
 
-def new_file_options(
-    files: DatasetFiles, schema: Schema, options: ApplyOptions
-) -> tuple[Sequence[str], dict[str, Any]]:
+def _new_files(files: DatasetFiles, schema: Schema, options: ApplyOptions) -> tuple[Sequence[str], dict[str, Any]]:
     """Partition columns and options for new files, which are stored as the first file of the folder is."""
     names = [name for name in files.partition_values.names if name in schema.names]
-    file, encryption = files.open(0), options.encryption
+    file = files.open(0)
     assert file is not None  # the schema is known
+    return names, {**new_file_options(file, schema, names, options.encryption), "fsync": options.fsync}
+
+
+def new_file_options(
+    file: OpenFile, schema: Schema, names: Sequence[str], encryption: EncryptionProperties | None = None
+) -> dict[str, Any]:
+    """Options for new files, which are stored as a file of the folder is. ``names``: of the partition columns."""
     if file.decryption.info is not None and encryption is None:
         raise UnsupportedError("the folder is encrypted, and so must be its new files: give encryption=")
     if file.decryption.info is None and encryption is not None:
         raise OptionError("the files of the folder are not encrypted, so its new ones are not: leave encryption out")
     given = options_like(RowGroupPlans(file).for_more_rows())
-    kept = {**storage_kept(schema, {}, names), **_of_columns(given, schema)}
-    return names, {**kept, "encryption": encryption, "fsync": options.fsync}
+    return {**storage_kept(schema, {}, names), **_of_columns(given, schema), "encryption": encryption}
 
 
 def _of_columns(options: dict[str, Any], schema: Schema) -> dict[str, Any]:
@@ -542,7 +546,7 @@ class _StoreFolder(_OneByOne):
     def _add(self) -> None:
         table = self._rows.table()
         if table.num_rows:
-            names, given = new_file_options(self._files, table.schema, self._options)
+            names, given = _new_files(self._files, table.schema, self._options)
             made = write_folder(
                 table, self._files.root, names, "append", FileLimits(), schema=without_marks(table.schema),
                 force=self._options.force, storage_options=self._files.found.storage_options,

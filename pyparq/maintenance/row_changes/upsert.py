@@ -93,14 +93,37 @@ def upsert(
         raise UnsupportedError("new rows have no place in a list of files or a pattern: give the folder, or one file")
     if encryption is not None and (table is not None or files.found.is_one_file):
         raise OptionError("encryption is for new files of a folder: a file keeps the keys that it has")
-    rows = _Upsert(UpsertedRows(data, schema, names), moves_all=table is not None and moves_rows(table, files))
+    rows = Upserts(UpsertedRows(data, schema, names), moves_all=table is not None and moves_rows(table, files))
     options = ApplyOptions(
         True, dry_run, force, fsync, progress, table, "MERGE", retries, relisted(source, again), False, encryption
     )
     return apply(dataset, rows.data.filters(), rows.find, options, rows)
 
 
-class _Upsert:
+def partition_values_of(files: DatasetFiles, number: int) -> dict[str, Any]:
+    """The values of a file's partition columns. ``number``: of the file in the dataset."""
+    partitions = files.partition_values
+    if not partitions.names:
+        return {}
+    combination = int(partitions.of_file[number])
+    columns = [partitions.values(k, combination, 1) for k, _ in enumerate(partitions.fields)]
+    return Table(Schema(partitions.fields), [Batch(columns, 1)]).to_pylist()[0]
+
+
+def keys_of_rows(
+    scan: Scan, row_group: int, rows: Rows, names: Sequence[str], values: Mapping[str, Any]
+) -> list[tuple[Any, ...]]:
+    """The values of some columns in some rows of a file. ``values``: of its partition columns."""
+    own = [name for name in names if name not in values]
+    ranges = rows.ranges if isinstance(rows, RowMask) else rows
+    columns = {name: [value] * rows.count for name, value in values.items()}
+    if own:
+        table = Scan(scan.file.fork(), own, rows={row_group: ranges}).to_table()
+        columns |= {name: table.column(name).to_pylist() for name in own}
+    return list(zip(*(columns[name] for name in names), strict=True))
+
+
+class Upserts:
     """Which rows of the data have been found in the files."""
 
     def __init__(self, data: UpsertedRows, *, moves_all: bool = False) -> None:
@@ -111,9 +134,14 @@ class _Upsert:
         self._replaced = np.zeros(data.num_rows, bool)
         self._added = np.zeros(data.num_rows, bool)
 
+    @property
+    def replaced(self) -> Int64Array:
+        """The rows of the data that have taken the places of others."""
+        return np.flatnonzero(self._replaced)
+
     def begin(self, files: DatasetFiles) -> None:
         """These files are asked."""
-        self._partitions = files.partition_values
+        self._files = files
         self._numbers = {file.name: number for number, file in enumerate(files.found.files)}
         self._replaced[:] = False
         self._added[:] = self._placed
@@ -131,13 +159,13 @@ class _Upsert:
         """The rows that a scan finds get the values of the row with their key, or go if they belong elsewhere."""
         found: dict[int, GroupChange] = {}
         tree = RowGroupPlans(scan.file).tree
-        names = self._partitions.names
-        values = self._partition_values(scan.file.name)
+        names = self._files.partition_values.names
+        values = partition_values_of(self._files, self._numbers[scan.file.name])
         fits = not self._moves_all and self.data.fits(scan.file, names)
         stays = self._stays(values) & ~self._added if fits else np.zeros(self.data.num_rows, bool)
         for row_group, rows in scan.matching_rows():
             numbers = rows.rows()
-            places = self.data.places_of(self._keys(scan, row_group, rows, values))
+            places = self.data.places_of(keys_of_rows(scan, row_group, rows, self.data.key, values))
             there = places >= 0
             kept = there & stays[places]
             gone = numbers[there & ~kept]
@@ -161,32 +189,12 @@ class _Upsert:
         found = [self.data.leaves(file, tree, part) for part in parts]
         return [[leaves[k] for k in sorted(leaves)] for leaves in found]
 
-    def _partition_values(self, name: str) -> dict[str, Any]:
-        """The values of a file's partition columns."""
-        if not self._partitions.names:
-            return {}
-        combination = int(self._partitions.of_file[self._numbers[name]])
-        fields = enumerate(self._partitions.fields)
-        columns = {field.name: self._partitions.values(k, combination, 1) for k, field in fields}
-        batch = Batch(list(columns.values()), 1)
-        return Table(Schema(self._partitions.fields), [batch]).to_pylist()[0]
-
     def _stays(self, values: Mapping[str, Any]) -> np.ndarray[Any, Any]:
         """The rows of the data that belong to a partition."""
         stays = np.ones(self.data.num_rows, bool)
         for name, value in values.items():
             stays &= np.array([own == value for own in self.data.values_of(name)], bool)
         return stays
-
-    def _keys(self, scan: Scan, row_group: int, rows: Rows, values: Mapping[str, Any]) -> Sequence[tuple[Any, ...]]:
-        """The keys of some rows of a file."""
-        own = [name for name in self.data.key if name not in values]
-        ranges = rows.ranges if isinstance(rows, RowMask) else rows
-        columns = {name: [value] * rows.count for name, value in values.items()}
-        if own:
-            table = Scan(scan.file.fork(), own, rows={row_group: ranges}).to_table()
-            columns |= {name: table.column(name).to_pylist() for name in own}
-        return list(zip(*(columns[name] for name in self.data.key), strict=True))
 
 
 def _mask(numbers: Int64Array, num_rows: int) -> Rows:
@@ -198,6 +206,15 @@ def _mask(numbers: Int64Array, num_rows: int) -> Rows:
 _SHOWN = 60
 
 
+def check_names(given: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise :class:`OptionError` for data whose columns are not those of the source."""
+    missing = [name for name in wanted if name not in given]
+    more = [name for name in given if name not in wanted]
+    for names, what in ((missing, "lacks"), (more, "has, and the source has not,")):
+        if names:
+            raise OptionError(f"the data {what} the columns {', '.join(names)}")
+
+
 class UpsertedRows:
     """Rows with the columns of a dataset, of which no two have the same key."""
 
@@ -205,11 +222,7 @@ class UpsertedRows:
         """Raises :class:`OptionError` for columns that are missing or unknown, and :class:`DataError` for keys that are
         null, or there twice."""
         given, _ = ingest(data)
-        missing = [name for name in schema.names if name not in given.names]
-        more = [name for name in given.names if name not in schema.names]
-        for names, what in ((missing, "lacks"), (more, "has, and the source has not,")):
-            if names:
-                raise OptionError(f"the data {what} the columns {', '.join(names)}")
+        check_names(given.names, schema.names)
         self.schema = schema
         _, batches = ingest(data, schema)
         self._columns = _joined(list(batches), schema)
