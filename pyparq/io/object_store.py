@@ -7,9 +7,11 @@ bucket, and the key in it. Keys that obstore cannot name (``a//b``, ``a/../b``) 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
@@ -266,7 +268,8 @@ class ObjectSystem:
                 return
             try:
                 mode = "overwrite" if only is None else dict(only)
-                interruptibly(lambda: self.writing.put(key, data, mode=mode))
+                body = data if only is None else _mapped(data)
+                interruptibly(lambda: self.writing.put(key, body, mode=mode))
             except Exception as error:
                 if only is None or type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
                     raise
@@ -340,6 +343,16 @@ class ObjectSystem:
 
     def _used(self) -> None:
         note_use()
+
+
+def _mapped(data: Any) -> Any:
+    """The bytes of an open file, which are not read into memory where the system can map them. obstore reads the files
+    that it puts with a condition whole."""
+    with suppress(OSError, ValueError, AttributeError):  # it has no descriptor, or no bytes
+        if getattr(data, "_rolled", True):  # else a SpooledTemporaryFile would begin to be a real file
+            data.flush()
+            return mmap.mmap(data.fileno(), 0, access=mmap.ACCESS_READ)
+    return data
 
 
 def _folders_of(keys: Iterable[str]) -> set[str]:

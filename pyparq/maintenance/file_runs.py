@@ -21,7 +21,7 @@ from pyparq.io.locations import file_system
 from pyparq.io.object_file import ObjectFile
 from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
-from pyparq.io.sink import LocalSink, Sink, copy_range, open_sink, replace_only_read
+from pyparq.io.sink import LocalSink, Sink, copied_in_store, copy_range, open_sink, replacing_sink
 from pyparq.io.source import open_source
 from pyparq.io.table_formats import Known, check_streams, format_of
 from pyparq.io.url import is_url, local_path, shown
@@ -80,6 +80,8 @@ class Outcome:
     written: bool
     target: str
     notes: tuple[str, ...] = ()
+    copied_in_store: int = 0
+    """Bytes that the store has copied itself."""
 
 
 def run(job: Job, prepare: Prepare) -> Outcome:
@@ -150,10 +152,11 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
                 _remove(source, job)
                 return Outcome(True, source.name)
             writer = writer or _Copy(file)
-            sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
+            if copies:
+                sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
+            else:
+                sink = replacing_sink(target, file.fetcher.source, job.fsync, job.storage_options)
             try:
-                if not copies:
-                    replace_only_read(sink, file.fetcher.source)
                 _write(writer, sink)
                 if copies:
                     check_unchanged(file.fetcher.source, before)
@@ -161,7 +164,7 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
                     sink.commit()
             finally:
                 sink.abort()
-            return Outcome(True, sink.name)
+            return Outcome(True, sink.name, copied_in_store=copied_in_store(sink))
     finally:
         if source is not job.source:
             source.close()

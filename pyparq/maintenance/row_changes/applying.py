@@ -347,7 +347,7 @@ class _OneByOne:
         outcome = run(job, prepare)
         if outcome.written:
             self._changed.append(file)
-        return seen[-1].report(file.name, outcome.notes) if outcome.written else None
+        return seen[-1].report(file.name, outcome) if outcome.written else None
 
     def finish(self) -> list[ChangedFileReport]:
         report = None if self._more is None or self._asked else self._run(0)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyparq.encryption.writing import CLEAR_FILE, EncryptedFile, FileEncryption
 from pyparq.io.sink import Sink
+from pyparq.maintenance.file_runs import Outcome
 from pyparq.maintenance.row_changes.changed_file import ChangedFile, GroupChange
 from pyparq.maintenance.row_changes.report import ChangedFileReport, IndexHelp
 from pyparq.read.footers.open_file import OpenFile
@@ -57,8 +58,8 @@ class FileChange:
             self._writer = ChangedFile(file, self._changes, self._added, _same_encryption(file))
         return self._writer
 
-    def report(self, name: str, notes: Sequence[str] = ()) -> ChangedFileReport:
-        """The report, once the file is written, or about to be removed."""
+    def report(self, name: str, outcome: Outcome | None = None) -> ChangedFileReport:
+        """The report, once the file is written, or about to be removed. ``outcome``: of the run that replaced it."""
         counts, file = self.writer.counts, self._scan.file
         removed = self.removes
         anew = self.writer.why_anew
@@ -69,8 +70,10 @@ class FileChange:
         read = file.fetcher.counts.bytes + file.open_counts.bytes + self.writer.bytes_read
         return ChangedFileReport(
             name, gone, changed, added, counts.rows_left, counts.copied, counts.made,
-            file.num_row_groups if removed else counts.dropped, read, counts.bytes_copied, counts.bytes_written,
-            removed, index_help(self._scan.reports), time.perf_counter() - self._began, (*said, *notes),
+            file.num_row_groups if removed else counts.dropped, read, counts.bytes_copied,
+            0 if outcome is None else outcome.copied_in_store, counts.bytes_written, removed,
+            index_help(self._scan.reports), time.perf_counter() - self._began,
+            said if outcome is None else (*said, *outcome.notes),
         )  # fmt: skip
 
 
