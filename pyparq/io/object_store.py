@@ -252,8 +252,9 @@ class ObjectSystem:
 
     # ---- changes ----
 
-    def put(self, path: str, data: Any, name: str, only: Mapping[str, str] | None = None) -> None:
-        """Put the bytes of an open file. ``only``: the version that they may replace.
+    def put(self, path: str, data: Any, name: str, only: Mapping[str, str] | None = None) -> str | None:
+        """Put the bytes of an open file. ``only``: the version that they may replace. Returns the name of the new
+        version, where the store has told it.
 
         Raises :class:`ChangedFileError` where there is another version. Stores that cannot be told so, and all for what
         is too large for one request, are asked for their version before.
@@ -265,17 +266,18 @@ class ObjectSystem:
             if only is not None and is_large:
                 self._check_version(key, only, name)
                 interruptibly(lambda: self.put_in_parts(path, data))
-                return
+                return None
             try:
                 mode = "overwrite" if only is None else dict(only)
                 body = data if only is None else _mapped(data)
-                interruptibly(lambda: self.writing.put(key, body, mode=mode))
+                answer = interruptibly(lambda: self.writing.put(key, body, mode=mode))
             except Exception as error:
                 if only is None or type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
                     raise
                 self._check_version(key, only, name)
                 data.seek(0)
-                self.writing.put(key, data)
+                answer = self.writing.put(key, data)
+        return answer.get("version") or None
 
     def put_in_parts(self, path: str, data: Any) -> None:
         """Put what an open file has, or an iterator gives. Raises what obstore raises."""

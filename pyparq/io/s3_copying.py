@@ -198,12 +198,11 @@ class S3CopySink(ProcessOwned):
 
     def _put(self) -> None:
         if self._begun.any:
-            self._begun.complete(IfMatch=self._source.tag)
-            return
-        data = bytes(self._waiting)
-        on_loop(
-            self._fs.loop, self._fs._call_s3, "put_object", **self._object, Body=data, IfMatch=self._source.tag
-        )  # fmt: skip
+            answer = self._begun.complete(IfMatch=self._source.tag)
+        else:
+            given = {**self._object, "Body": bytes(self._waiting), "IfMatch": self._source.tag}
+            answer = on_loop(self._fs.loop, self._fs._call_s3, "put_object", **given)
+        self.new_version = answer.get("VersionId")
 
     def abort(self) -> None:
         upload, self._upload = self._upload, None
@@ -271,15 +270,16 @@ class _Parts:
     async def _all(self) -> list[dict[str, Any]]:
         return list(await asyncio.gather(*self._tasks))
 
-    def complete(self, **condition: Any) -> None:
-        """Make the object of the parts."""
-        on_loop(self._fs.loop, self._complete, condition)
+    def complete(self, **condition: Any) -> dict[str, Any]:
+        """Make the object of the parts. Returns the answer."""
+        return on_loop(self._fs.loop, self._complete, condition)
 
-    async def _complete(self, condition: dict[str, Any]) -> None:
+    async def _complete(self, condition: dict[str, Any]) -> dict[str, Any]:
         parts = {"Parts": await self._all()}
-        await self._fs._call_s3(
+        found: dict[str, Any] = await self._fs._call_s3(
             "complete_multipart_upload", **self._object, UploadId=self._id, MultipartUpload=parts, **condition
         )
+        return found
 
     def abort(self) -> None:
         """Remove the parts, after those that are being made have ended: one that comes later would stay."""

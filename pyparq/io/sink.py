@@ -255,6 +255,16 @@ def copied_in_store(sink: Sink) -> int:
     return sink.num_copied if isinstance(sink, S3CopySink) else 0
 
 
+def kept_version(source: Source, sink: Sink | None) -> str:
+    """The name of the version of an object that was read, if its store has it still after ``sink`` has replaced it;
+    ``None``: after it was removed. Empty where there is none."""
+    old = (source.version_id or "") if isinstance(source, RemoteFile) else ""
+    if not isinstance(sink, ProcessOwned) or old not in ("", "null"):
+        return old
+    # "null" is the version of objects from times without versions. While versions are suspended, it is replaced.
+    return "null" if sink.new_version not in (None, "null") else ""
+
+
 def replace_only(sink: Sink, expected: Expected | None) -> None:
     """Let ``sink`` replace the file ``expected`` only (``None``: any), where it is a local file.
 

@@ -21,7 +21,7 @@ from pyparq.io.locations import file_system
 from pyparq.io.object_file import ObjectFile
 from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
-from pyparq.io.sink import LocalSink, Sink, copied_in_store, copy_range, open_sink, replacing_sink
+from pyparq.io.sink import LocalSink, Sink, copied_in_store, copy_range, kept_version, open_sink, replacing_sink
 from pyparq.io.source import open_source
 from pyparq.io.table_formats import Known, check_streams, format_of
 from pyparq.io.url import is_url, local_path, shown
@@ -82,6 +82,8 @@ class Outcome:
     notes: tuple[str, ...] = ()
     copied_in_store: int = 0
     """Bytes that the store has copied itself."""
+    old_version: str = ""
+    """The name of the version that was replaced or removed, in a store that keeps versions."""
 
 
 def run(job: Job, prepare: Prepare) -> Outcome:
@@ -150,7 +152,7 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
                 return Outcome(False, source.name)
             if isinstance(writer, Removal):
                 _remove(source, job)
-                return Outcome(True, source.name)
+                return Outcome(True, source.name, old_version=kept_version(source, None))
             writer = writer or _Copy(file)
             if copies:
                 sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
@@ -164,7 +166,8 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
                     sink.commit()
             finally:
                 sink.abort()
-            return Outcome(True, sink.name, copied_in_store=copied_in_store(sink))
+            old_version = "" if copies else kept_version(source, sink)
+            return Outcome(True, sink.name, copied_in_store=copied_in_store(sink), old_version=old_version)
     finally:
         if source is not job.source:
             source.close()

@@ -79,6 +79,17 @@ def test_the_store_copies_what_stays(options: dict[str, Any], s3: S3, row: int) 
     assert not uploads(s3)
 
 
+def test_the_older_version_is_named(options: dict[str, Any], s3: S3) -> None:
+    fs = s3.fs()
+    fs.call_s3("put_bucket_versioning", Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    url = large("versioned", options)
+    (old,) = fs.call_s3("list_object_versions", Bucket=BUCKET, Prefix="versioned")["Versions"]
+    (file,) = pyparq.delete(url, keys={"id": [5]}, **options).files
+    fs.call_s3("put_bucket_versioning", Bucket=BUCKET, VersioningConfiguration={"Status": "Suspended"})
+    assert file.bytes_copied_in_store
+    assert file.old_version == old["VersionId"]
+
+
 def test_other_changes_in_place_copy_too(options: dict[str, Any], s3: S3) -> None:
     url = large("edited", options)
     s3.asked.clear()

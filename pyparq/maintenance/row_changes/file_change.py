@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -72,9 +73,23 @@ class FileChange:
             name, gone, changed, added, counts.rows_left, counts.copied, counts.made,
             file.num_row_groups if removed else counts.dropped, read, counts.bytes_copied,
             0 if outcome is None else outcome.copied_in_store, counts.bytes_written, removed,
-            index_help(self._scan.reports), time.perf_counter() - self._began,
-            said if outcome is None else (*said, *outcome.notes),
+            "" if outcome is None else outcome.old_version, index_help(self._scan.reports),
+            time.perf_counter() - self._began,
+            said if outcome is None else (*said, *outcome.notes, *_older(name, outcome)),
         )  # fmt: skip
+
+
+def _older(name: str, outcome: Outcome) -> list[str]:
+    """What to do with the version that was replaced."""
+    scheme, _, place = name.partition("://")
+    if not outcome.old_version:
+        return []
+    kept = f"the old rows stay in version {outcome.old_version} of the object"
+    if scheme not in ("s3", "s3a"):
+        return [f"{kept}, if the store keeps versions"]
+    bucket, _, key = place.partition("/")
+    command = ["aws", "s3api", "delete-object", "--bucket", bucket, "--key", key, "--version-id", outcome.old_version]
+    return [f"{kept}: remove it with {shlex.join(command)}"]
 
 
 def index_help(reports: Sequence[StageReport]) -> tuple[IndexHelp, ...]:

@@ -65,6 +65,8 @@ class ChangedFileReport:
     """New bytes of the file that was written."""
     removed: bool = False
     """The file was removed, as no row was left."""
+    old_version: str = ""
+    """The version of the object that was replaced or removed, in a store that keeps versions. It has the rows still."""
     indexes: tuple[IndexHelp, ...] = ()
     """How the file's indexes helped to find the rows."""
     seconds: float = 0.0
@@ -157,9 +159,10 @@ class ChangeReport:
 
 _COLUMNS = (
     "file", "rows_deleted", "rows_updated", "rows_added", "rows_left", "row_groups_copied", "row_groups_rewritten",
-    "row_groups_removed", "bytes_read", "bytes_copied", "bytes_copied_in_store", "bytes_written", "removed", "seconds",
+    "row_groups_removed", "bytes_read", "bytes_copied", "bytes_copied_in_store", "bytes_written", "removed",
+    "old_version", "seconds",
 )  # fmt: skip
-_TYPES = {"file": "string", "removed": "bool", "seconds": "double"}
+_TYPES = {"file": "string", "old_version": "string", "removed": "bool", "seconds": "double"}
 _SHOWN = (*_COLUMNS[:8], "bytes_copied", "bytes_written")
 
 
