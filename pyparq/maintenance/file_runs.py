@@ -71,6 +71,8 @@ class Job:
     fsync: bool = False
     known: Known = field(default_factory=dict, compare=False, repr=False)
     """Of the folders in the store, shared by the jobs of one call."""
+    opened: OpenFile | None = None
+    """The source, where it is open already: an object in a store, which is replaced only as it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +142,13 @@ def _replace(job: Job, place: InPlace, prepare: Prepare) -> Outcome:
 
 
 def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome:
-    source = open_source(job.source, job.storage_options)
+    source = open_source(job.source, job.storage_options) if job.opened is None else job.opened.fetcher.source
     try:
         with located(file=source.name):
             if not copies and isinstance(source, RemoteFile):
                 check_not_managed_remotely(source, job.force, job.known)
             before = state_of(source)
-            file = open_file(source, job.options)
+            file = job.opened or open_file(source, job.options)
             writer = prepare(file)
             if writer is None and not copies:
                 return Outcome(False, source.name)
@@ -169,7 +171,7 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
             old_version = "" if copies else kept_version(source, sink)
             return Outcome(True, sink.name, copied_in_store=copied_in_store(sink), old_version=old_version)
     finally:
-        if source is not job.source:
+        if source is not job.source and job.opened is None:
             source.close()
 
 

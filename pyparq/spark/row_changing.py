@@ -27,10 +27,10 @@ from pyparq.index.row_mask import RowMask, rows_of
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.file_facts import facts_in
 from pyparq.maintenance.kept_storage import without_marks
-from pyparq.maintenance.row_changes.applying import remove_catalogs
 from pyparq.maintenance.row_changes.changed_file import GroupChange
 from pyparq.maintenance.row_changes.copied_groups import NoSink
 from pyparq.maintenance.row_changes.file_change import FileChange, rows_go, written
+from pyparq.maintenance.row_changes.old_catalogs import remove_catalogs
 from pyparq.maintenance.row_changes.report import ChangedFileReport
 from pyparq.maintenance.row_changes.update import rows_change
 from pyparq.read.footers.metadata import FileMetaData

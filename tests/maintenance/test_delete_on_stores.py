@@ -123,13 +123,35 @@ def test_a_store_that_takes_nothing(options: dict[str, Any], s3: S3, monkeypatch
     assert versions(root, options) == before
 
 
-def test_a_catalog_goes_with_a_word(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("how", ["check", "trust", "off", "one object", "list", "glob"])
+def test_a_catalog_goes_with_a_word(options: dict[str, Any], how: str) -> None:
+    """Also one that was not used: it has hashes and bounds of the rows."""
     root = lake("cataloged", options)
     pyparq.index_dataset(root, ["id"], **options)
     assert any("_pyparq_catalog" in name for name in versions(root, options))
-    report = pyparq.delete(root, keys={"id": [5]}, **options)
-    assert any("catalog" in note for note in report.notes)
+    url = f"{root}/g=0/part.parquet"
+    source: Any = {"one object": url, "list": [url, f"{root}/g=1/part.parquet"], "glob": f"{root}/*/*.parquet"}.get(how)
+    source = source or pyparq.dataset(root, catalog=how, **options)
+    assert not pyparq.delete(source, keys={"id": [-1]}, **options).notes
+    assert any("_pyparq_catalog" in name for name in versions(root, options))
+    report = pyparq.delete(source, keys={"id": [5]}, **options)
+    assert report.rows_deleted == 1
+    assert [note for note in report.notes if "catalog" in note] == list(report.notes)
+    assert len(report.notes) == 1
     assert not any("_pyparq_catalog" in name for name in versions(root, options))
+    assert ids(root, options) == [k for k in range(3000) if k != 5]
+
+
+def test_a_catalog_goes_before_the_rows(options: dict[str, Any], s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a call that fails between the two would leave it: the next one finds no such rows."""
+    root = lake("first", options)
+    pyparq.index_dataset(root, ["id"], **options)
+    monkeypatch.setattr(s3, "refuse", lambda method, path: method == "PUT" and "parquet" in path)
+    with pytest.raises(PermissionError):
+        pyparq.delete(root, keys={"id": [5]}, **options)
+    monkeypatch.undo()
+    assert not any("_pyparq_catalog" in name for name in versions(root, options))
+    assert ids(root, options) == list(range(3000))
 
 
 # ---- stores that keep versions ---------------------------------------------------------------------------------------
