@@ -130,6 +130,8 @@ class ProcessOwned:
 
     before_commit: Callable[[], None] | None = None
     """What must not fail before the target gets its name."""
+    new_version: str | None = None
+    """The name of the version that was committed, where the store keeps versions and tells it."""
     in_staging = False
     """Whether it waits under another name for a commit."""
 

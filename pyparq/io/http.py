@@ -37,7 +37,7 @@ class Version:
         self.etag = etag
         self.modified: str | None = None
         self.generation: str | None = None
-        """What a store of obstore has beside a tag."""
+        """What S3, and a store of obstore, has beside a tag, where the bucket keeps versions."""
 
     @property
     def tag(self) -> str | None:
@@ -147,6 +147,7 @@ async def _from_http(fs: Any, url: str, part: str, version: Version) -> AsyncIte
 async def _from_s3(fs: Any, path: str, part: str, version: Version) -> AsyncIterator[_Answer]:
     bound = {} if version.tag is None else {"IfMatch": version.tag}
     answer = await fs._call_s3("get_object", **object_on_s3(fs, path), Range=part, **bound)
+    version.generation = version.generation or answer.get("VersionId")
     async with answer["Body"] as body:
         content_range = answer.get("ContentRange") or ""
         yield _Answer(
@@ -263,7 +264,9 @@ async def head_on_s3(fs: Any, path: str) -> Version:
     Raises what s3fs raises.
     """
     answer = await fs._call_s3("head_object", **object_on_s3(fs, path))
-    return Version(int(answer["ContentLength"]), answer.get("ETag") or None)
+    version = Version(int(answer["ContentLength"]), answer.get("ETag") or None)
+    version.generation = answer.get("VersionId")
+    return version
 
 
 async def content_on_s3(fs: Any, path: str) -> tuple[bytes, str | None]:

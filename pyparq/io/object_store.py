@@ -7,9 +7,11 @@ bucket, and the key in it. Keys that obstore cannot name (``a//b``, ``a/../b``) 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
@@ -250,8 +252,9 @@ class ObjectSystem:
 
     # ---- changes ----
 
-    def put(self, path: str, data: Any, name: str, only: Mapping[str, str] | None = None) -> None:
-        """Put the bytes of an open file. ``only``: the version that they may replace.
+    def put(self, path: str, data: Any, name: str, only: Mapping[str, str] | None = None) -> str | None:
+        """Put the bytes of an open file. ``only``: the version that they may replace. Returns the name of the new
+        version, where the store has told it.
 
         Raises :class:`ChangedFileError` where there is another version. Stores that cannot be told so, and all for what
         is too large for one request, are asked for their version before.
@@ -263,16 +266,18 @@ class ObjectSystem:
             if only is not None and is_large:
                 self._check_version(key, only, name)
                 interruptibly(lambda: self.put_in_parts(path, data))
-                return
+                return None
             try:
                 mode = "overwrite" if only is None else dict(only)
-                interruptibly(lambda: self.writing.put(key, data, mode=mode))
+                body = data if only is None else _mapped(data)
+                answer = interruptibly(lambda: self.writing.put(key, body, mode=mode))
             except Exception as error:
                 if only is None or type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
                     raise
                 self._check_version(key, only, name)
                 data.seek(0)
-                self.writing.put(key, data)
+                answer = self.writing.put(key, data)
+        return answer.get("version") or None
 
     def put_in_parts(self, path: str, data: Any) -> None:
         """Put what an open file has, or an iterator gives. Raises what obstore raises."""
@@ -340,6 +345,16 @@ class ObjectSystem:
 
     def _used(self) -> None:
         note_use()
+
+
+def _mapped(data: Any) -> Any:
+    """The bytes of an open file, which are not read into memory where the system can map them. obstore reads the files
+    that it puts with a condition whole."""
+    with suppress(OSError, ValueError, AttributeError):  # it has no descriptor, or no bytes
+        if getattr(data, "_rolled", True):  # else a SpooledTemporaryFile would begin to be a real file
+            data.flush()
+            return mmap.mmap(data.fileno(), 0, access=mmap.ACCESS_READ)
+    return data
 
 
 def _folders_of(keys: Iterable[str]) -> set[str]:

@@ -190,6 +190,12 @@ class RemoteFile:
             asked = RemoteFile(self.fs, self.path, self.name)
             if asked.size != self._size or asked.tag != self.tag:
                 raise ChangedFileError("the file has changed since it was opened: open it again", file=self.name)
+            self._version.generation = asked.version_id
+
+    @property
+    def version_id(self) -> str | None:
+        """The name of this version of the file, in a store that keeps versions, once an answer has told it."""
+        return None if self._version is None else self._version.generation
 
     @property
     def stated_version(self) -> dict[str, str]:

@@ -59,7 +59,9 @@ class FsspecSink(ProcessOwned):
         def conditional(method: str, *options: Any, **more: Any) -> Any:
             if method in ("put_object", "complete_multipart_upload"):
                 more["IfMatch"] = etag
-            return call(method, *options, **more)
+            answer = call(method, *options, **more)
+            self.new_version = answer.get("VersionId") or self.new_version
+            return answer
 
         self._file._call_s3 = conditional
 
@@ -201,7 +203,7 @@ class ObjectSink(ProcessOwned):
         if waiting is not None:
             with waiting:
                 waiting.seek(0)
-                self._object.fs.put(self._object.path, waiting, self.name, self._only)
+                self.new_version = self._object.fs.put(self._object.path, waiting, self.name, self._only)
 
     def abort(self) -> None:
         upload, self._upload = self._upload, None

@@ -21,11 +21,13 @@ from pyparq.io.locations import file_system
 from pyparq.io.object_file import ObjectFile
 from pyparq.io.remote_file import RemoteFile
 from pyparq.io.remote_sinks import FsspecSink, ObjectSink, sink_on
+from pyparq.io.s3_copying import S3CopySink, copying_system
 from pyparq.io.source import LocalFile
 from pyparq.io.url import (
     check_storage_options,
     expanded,
     is_local_system,
+    is_url,
     local_path,
     name_on,
     open_file_parts,
@@ -74,6 +76,9 @@ def copy_range(sink: Sink, source: Source, start: int, stop: int) -> None:
     before."""
     if isinstance(sink, LocalSink) and isinstance(source, LocalFile):
         sink.take_range(source.fileno(), start, stop)
+        return
+    if isinstance(sink, S3CopySink) and sink.copies_from(source):
+        sink.take_range(start, stop)
         return
     piece = _PIECE if source.is_local else _REMOTE_PIECE
     for at in range(start, stop, piece):
@@ -223,12 +228,41 @@ class FileObjectSink(ProcessOwned):
 def replace_only_read(sink: Sink, source: Source) -> None:
     """Let ``sink`` replace only the object that ``source`` has read: it is asked for before the commit, and the store
     is told, where it can be."""
-    if isinstance(sink, (FsspecSink, ObjectSink)) and isinstance(source, RemoteFile):
+    if isinstance(sink, (FsspecSink, ObjectSink, S3CopySink)) and isinstance(source, RemoteFile):
         sink.before_commit = source.check_now
     if isinstance(sink, FsspecSink) and isinstance(source, RemoteFile) and source.etag is not None:
         sink.replace_only(source.etag)
     if isinstance(sink, ObjectSink) and isinstance(source, RemoteFile) and source.stated_version:
         sink.replace_only(source.stated_version)
+
+
+def replacing_sink(
+    where: Any, source: Source, fsync: bool = False, storage_options: Mapping[str, Any] | None = None
+) -> Sink:
+    """A sink for the file ``where``, which ``source`` has read: it replaces no other. Ranges that stay are copied
+    within the store, where that can be done."""
+    fs = copying_system(source) if isinstance(source, RemoteFile) else None
+    if fs is not None and isinstance(source, RemoteFile):
+        sink: Sink = S3CopySink(fs, source)
+    else:
+        sink = open_sink(where, fsync, storage_options if is_url(where) else None)
+    replace_only_read(sink, source)
+    return sink
+
+
+def copied_in_store(sink: Sink) -> int:
+    """Bytes of the file that its store has copied by itself."""
+    return sink.num_copied if isinstance(sink, S3CopySink) else 0
+
+
+def kept_version(source: Source, sink: Sink | None) -> str:
+    """The name of the version of an object that was read, if its store has it still after ``sink`` has replaced it;
+    ``None``: after it was removed. Empty where there is none."""
+    old = (source.version_id or "") if isinstance(source, RemoteFile) else ""
+    if not isinstance(sink, ProcessOwned) or old not in ("", "null"):
+        return old
+    # "null" is the version of objects from times without versions. While versions are suspended, it is replaced.
+    return "null" if sink.new_version not in (None, "null") else ""
 
 
 def replace_only(sink: Sink, expected: Expected | None) -> None:

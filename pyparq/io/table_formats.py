@@ -16,8 +16,10 @@ from itertools import islice
 from typing import Any
 
 from pyparq.errors import OptionError
+from pyparq.io.file_systems import is_concurrent, loops
 from pyparq.io.folders import Folders
 from pyparq.io.url import is_local_system, local_path, open_file_parts, shown
+from pyparq.runtime.threads import map_requests
 
 DELTA, _HUDI, ICEBERG, SPARK_STREAM = "Delta Lake", "Apache Hudi", "Apache Iceberg", "Spark's structured streaming"
 STREAM_LOG = "_spark_metadata"
@@ -225,25 +227,46 @@ def check_target(where: Any, force: bool) -> None:
 
 
 def managed_on(fs: Any, path: str, known: Known | None = None) -> Managed | None:
-    """As :func:`managed_by`, for a folder on an fsspec file system.
+    """As :func:`managed_by`, for a folder on an fsspec file system. Raises as :func:`managed_on_each`."""
+    return managed_on_each(fs, [path], {} if known is None else known)[0]
 
-    It takes some requests for each folder above. Folders that may not be read count as plain: often a key is valid for
-    one part of a store only. Raises ``OSError`` if the store does not answer.
+
+def managed_on_each(fs: Any, paths: Iterable[str], known: Known) -> list[Managed | None]:
+    """As :func:`managed_by`, for folders on an fsspec file system. ``known``: what folders have been asked for.
+
+    It takes some requests for each folder above, which are made at the same time where the file system can do that.
+    Folders that may not be read count as plain: often a key is valid for one part of a store only. Raises ``OSError``
+    if the store does not answer.
     """
-    folders = Folders(fs)
+    folders, places = Folders(fs), [path.rstrip("/") for path in paths]
+    answers = dict[str, bool]()
+    if is_concurrent(fs) or loops(fs):
+        ways = dict.fromkeys(folder for place in places for folder in _way(place, known))
+        asked = [f"{folder}/{name}" for folder in ways for name in (*_ASKED_FOR, _ICEBERG_FOLDER)]
+        answers = dict(zip(asked, map_requests(folders.is_folder, asked), strict=True))
+
+    def is_folder(path: str) -> bool:
+        return answers[path] if path in answers else folders.is_folder(path)
 
     def look(folder: str) -> str | None:
         for name in _ASKED_FOR:
-            if folders.is_folder(f"{folder}/{name}"):
+            if is_folder(f"{folder}/{name}"):
                 return _BY_FOLDER[name]
-        if folders.is_folder(f"{folder}/{_ICEBERG_FOLDER}"):
+        if is_folder(f"{folder}/{_ICEBERG_FOLDER}"):
             with suppress(PermissionError, FileNotFoundError):
                 listed = folders.entries(f"{folder}/{_ICEBERG_FOLDER}")
                 if any(str(info["name"]).endswith(_ICEBERG_FILES) for info in listed):
                     return ICEBERG
         return None
 
-    return _first_above(path.rstrip("/"), look, {} if known is None else known, lambda one: one.rpartition("/")[0])
+    return [_first_above(place, look, known, lambda one: one.rpartition("/")[0]) for place in places]
+
+
+def _way(folder: str, known: Known) -> Iterator[str]:
+    """A folder and those above it that nothing is known of."""
+    while folder and folder not in known:
+        yield folder
+        folder = folder.rpartition("/")[0]
 
 
 def managed_in(paths: Iterable[str], root: str) -> Managed | None:

@@ -21,7 +21,7 @@ from pyparq.io.locations import file_system
 from pyparq.io.object_file import ObjectFile
 from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
-from pyparq.io.sink import LocalSink, Sink, copy_range, open_sink, replace_only_read
+from pyparq.io.sink import LocalSink, Sink, copied_in_store, copy_range, kept_version, open_sink, replacing_sink
 from pyparq.io.source import open_source
 from pyparq.io.table_formats import Known, check_streams, format_of
 from pyparq.io.url import is_url, local_path, shown
@@ -71,6 +71,8 @@ class Job:
     fsync: bool = False
     known: Known = field(default_factory=dict, compare=False, repr=False)
     """Of the folders in the store, shared by the jobs of one call."""
+    opened: OpenFile | None = None
+    """The source, where it is open already: an object in a store, which is replaced only as it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,10 @@ class Outcome:
     written: bool
     target: str
     notes: tuple[str, ...] = ()
+    copied_in_store: int = 0
+    """Bytes that the store has copied itself."""
+    old_version: str = ""
+    """The name of the version that was replaced or removed, in a store that keeps versions."""
 
 
 def run(job: Job, prepare: Prepare) -> Outcome:
@@ -136,24 +142,25 @@ def _replace(job: Job, place: InPlace, prepare: Prepare) -> Outcome:
 
 
 def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome:
-    source = open_source(job.source, job.storage_options)
+    source = open_source(job.source, job.storage_options) if job.opened is None else job.opened.fetcher.source
     try:
         with located(file=source.name):
             if not copies and isinstance(source, RemoteFile):
                 check_not_managed_remotely(source, job.force, job.known)
             before = state_of(source)
-            file = open_file(source, job.options)
+            file = job.opened or open_file(source, job.options)
             writer = prepare(file)
             if writer is None and not copies:
                 return Outcome(False, source.name)
             if isinstance(writer, Removal):
                 _remove(source, job)
-                return Outcome(True, source.name)
+                return Outcome(True, source.name, old_version=kept_version(source, None))
             writer = writer or _Copy(file)
-            sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
+            if copies:
+                sink = open_sink(target, job.fsync, job.storage_options if is_url(target) else None)
+            else:
+                sink = replacing_sink(target, file.fetcher.source, job.fsync, job.storage_options)
             try:
-                if not copies:
-                    replace_only_read(sink, file.fetcher.source)
                 _write(writer, sink)
                 if copies:
                     check_unchanged(file.fetcher.source, before)
@@ -161,9 +168,10 @@ def _to_target(job: Job, target: Any, prepare: Prepare, copies: bool) -> Outcome
                     sink.commit()
             finally:
                 sink.abort()
-            return Outcome(True, sink.name)
+            old_version = "" if copies else kept_version(source, sink)
+            return Outcome(True, sink.name, copied_in_store=copied_in_store(sink), old_version=old_version)
     finally:
-        if source is not job.source:
+        if source is not job.source and job.opened is None:
             source.close()
 
 

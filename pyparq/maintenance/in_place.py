@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
 from pyparq.io.sink import LocalSink, replace_only
 from pyparq.io.source import LocalFile
-from pyparq.io.table_formats import Known, managed_by, managed_on
+from pyparq.io.table_formats import Known, managed_by, managed_on, managed_on_each
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile, open_file
@@ -222,6 +222,13 @@ def check_not_managed_remotely(file: RemoteFile, force: bool, known: Known) -> N
     managed = managed_on(fs, path.rpartition("/")[0], known)
     if managed is not None:
         raise _refusal(file.name, *managed)
+
+
+def ask_whether_managed(files: Sequence[RemoteFile], known: Known) -> None:
+    """Ask for the folders of many files at once. ``known`` then has the answers."""
+    for fs in {id(file.fs): file.fs for file in files}.values():
+        folders = [file.path.rpartition("/")[0] for file in files if file.fs is fs]
+        managed_on_each(fs, dict.fromkeys(folders), known)
 
 
 def _refusal(path: str, format_: str, table: str) -> OptionError:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -363,9 +365,14 @@ def test_an_error_at_any_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
 _PROGRAM = """
 import sys, pyparq
 print("ready", flush=True)
-sys.stdin.readline()
-pyparq.delete(sys.argv[1], sys.argv[2])
-print("done", flush=True)
+for line in sys.stdin:
+    folder, condition = line.rstrip().split(chr(9))
+    try:
+        pyparq.delete(folder, condition)
+    except (pyparq.ChangedFileError, pyparq.WriteConflictError):
+        print("refused", flush=True)
+    else:
+        print("done", flush=True)
 """
 
 
@@ -422,28 +429,31 @@ def test_many_kills(tmp_path: Path) -> None:
 
 def pairs(tmp_path: Path, count: int) -> None:
     """Two programs delete different rows of the same files at once. What ended counts; the other one says so."""
-    for k in range(count):
-        folder = lake(tmp_path / f"lake-{k}")
-        commands = [[sys.executable, "-c", _PROGRAM, str(folder), f"rest = {rest}"] for rest in (3, 4)]
+    with ExitStack() as stack:
         running = [
-            subprocess.Popen(c, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for c in commands
+            stack.enter_context(
+                subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            )
+            for _ in range(2)
         ]
-        for process in running:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        outs = []
-        for process in running:
-            assert process.stdin is not None
-            process.stdin.write("\n")
-            process.stdin.flush()
-        for process in running:
-            out, error = process.communicate(timeout=60)
-            assert "done" in out or "ChangedFileError" in error or "WriteConflictError" in error, error
-            outs.append("done" in out)
-        gone = [rest for rest, done in zip((3, 4), outs, strict=True) if done]
-        assert gone
-        assert ids(folder) == [n for n in range(FILES * ROWS) if n % 7 not in gone]
+        assert [_said(process) for process in running] == ["ready", "ready"]
+        for k in range(count):
+            folder = lake(tmp_path / f"lake-{k}")
+            for process, rest in zip(running, (3, 4), strict=True):
+                assert process.stdin is not None
+                process.stdin.write(f"{folder}\trest = {rest}\n".encode())
+                process.stdin.flush()
+            outs = [_said(process) for process in running]
+            assert set(outs) <= {"done", "refused"}
+            gone = [rest for rest, out in zip((3, 4), outs, strict=True) if out == "done"]
+            assert gone
+            assert ids(folder) == [n for n in range(FILES * ROWS) if n % 7 not in gone]
+            shutil.rmtree(folder)
+
+
+def _said(process: subprocess.Popen[bytes]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().decode().rstrip()
 
 
 def test_pairs_of_programs(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -123,12 +124,21 @@ def test_a_store_that_takes_nothing(options: dict[str, Any], s3: S3, monkeypatch
     assert versions(root, options) == before
 
 
-def test_a_catalog_goes_with_a_word(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("how", ["check", "trust", "off", "one object", "list", "glob"])
+def test_a_catalog_goes_with_a_word(options: dict[str, Any], how: str) -> None:
+    """Also one that was not used: it has hashes and bounds of the rows."""
     root = lake("cataloged", options)
     pyparq.index_dataset(root, ["id"], **options)
     assert any("_pyparq_catalog" in name for name in versions(root, options))
-    report = pyparq.delete(root, keys={"id": [5]}, **options)
-    assert any("catalog" in note for note in report.notes)
+    url = f"{root}/g=0/part.parquet"
+    source: Any = {"one object": url, "list": [url, f"{root}/g=1/part.parquet"], "glob": f"{root}/*/*.parquet"}.get(how)
+    source = source or pyparq.dataset(root, catalog=how, **options)
+    assert not pyparq.delete(source, keys={"id": [-1]}, **options).notes
+    assert any("_pyparq_catalog" in name for name in versions(root, options))
+    report = pyparq.delete(source, keys={"id": [5]}, **options)
+    assert report.rows_deleted == 1
+    assert [note for note in report.notes if "catalog" in note] == list(report.notes)
+    assert len(report.notes) == 1
     assert not any("_pyparq_catalog" in name for name in versions(root, options))
 
 
@@ -209,3 +219,98 @@ def test_objects_of_another_program_and_retries(options: dict[str, Any]) -> None
     work.append(lambda: pyparq.write_table({"id": [-5, -6], "text": ["a", "b"]}, f"{root}/g=2/more.parquet", **options))
     assert pyparq.delete(root, "id in (-5, 6)", retries=1, progress=progress, **options).rows_deleted == 2
     assert {-5, 6}.isdisjoint(ids(root, options))
+    assert ids(root, options) == [k for k in range(3000) if k != 5]
+
+
+def test_a_catalog_goes_before_the_rows(options: dict[str, Any], s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a call that fails between the two would leave it: the next one finds no such rows."""
+    root = lake("first", options)
+    pyparq.index_dataset(root, ["id"], **options)
+    monkeypatch.setattr(s3, "refuse", lambda method, path: method == "PUT" and "parquet" in path)
+    with pytest.raises(PermissionError):
+        pyparq.delete(root, keys={"id": [5]}, **options)
+    monkeypatch.undo()
+    assert not any("_pyparq_catalog" in name for name in versions(root, options))
+    assert ids(root, options) == list(range(3000))
+
+
+# ---- stores that keep versions ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def versioned(options: dict[str, Any], s3: S3) -> Iterator[Any]:
+    """The file system of a bucket that keeps versions, for as long as the test runs."""
+    fs: Any = require("s3fs").S3FileSystem(**options["storage_options"])  # type: ignore[attr-defined]
+    fs.call_s3("put_bucket_versioning", Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    yield fs
+    fs.call_s3("put_bucket_versioning", Bucket=BUCKET, VersioningConfiguration={"Status": "Suspended"})
+
+
+def kept_versions(fs: Any, name: str) -> dict[str, bytes]:
+    """The bytes of all versions of an object, by their names."""
+    found = fs.call_s3("list_object_versions", Bucket=BUCKET, Prefix=name).get("Versions", [])
+
+    def content(version: str) -> bytes:
+        import asyncio
+
+        async def read() -> bytes:
+            answer = await fs._call_s3("get_object", Bucket=BUCKET, Key=name, VersionId=version)
+            async with answer["Body"] as body:
+                return bytes(await body.read())
+
+        return asyncio.run_coroutine_threadsafe(read(), fs.loop).result()
+
+    return {one["VersionId"]: content(one["VersionId"]) for one in found}
+
+
+def test_older_versions_are_named(options: dict[str, Any], versioned: Any) -> None:
+    root = f"s3://{BUCKET}/versions-{len(versioned.ls(BUCKET))}"
+    for k in range(3):
+        texts = [f"person-{k}-{i}." for i in range(100)]
+        data = {"id": range(100 * k, 100 * k + 100), "text": texts}
+        pyparq.write_table(data, f"{root}/g={k}/part.parquet", compression="none", **options)
+    names = [f"{root}/g={k}/part.parquet".removeprefix(f"s3://{BUCKET}/") for k in range(3)]
+    before = [kept_versions(versioned, name) for name in names]
+    dry = pyparq.delete(root, "id = 5 or g = 1", dry_run=True, **options)
+    assert {file.old_version for file in dry.files} == {""}
+    report = pyparq.delete(root, "id = 5 or g = 1", **options)
+    assert [file.removed for file in report.files] == [False, True]
+    named = report.to_pandas()["old_version"].tolist()
+    assert [{name} for name in named] == [set(found) for found in before[:2]]
+    assert report.to_dict()["files"][0]["old_version"] == named[0]
+    assert b"person-0-5." in kept_versions(versioned, names[0])[named[0]], "an erased value stays"
+    assert set(kept_versions(versioned, names[2])) == set(before[2])
+    markers = versioned.call_s3("list_object_versions", Bucket=BUCKET, Prefix=names[1])["DeleteMarkers"]
+    assert len(markers) == 1
+
+    for file in report.files:
+        (note,) = [note for note in file.notes if "version" in note]
+        said = shlex.split(note.partition("remove it with ")[2])
+        assert said[:3] == ["aws", "s3api", "delete-object"]
+        given = dict(zip(said[3::2], said[4::2], strict=True))
+        assert given.keys() == {"--bucket", "--key", "--version-id"}
+        named_parts = {"Bucket": given["--bucket"], "Key": given["--key"], "VersionId": given["--version-id"]}
+        versioned.call_s3("delete_object", **named_parts)
+    left = b"".join(data for name in names[:2] for data in kept_versions(versioned, name).values())
+    assert b"person-0-6." in left
+    assert b"person-0-5." not in left
+    assert not kept_versions(versioned, names[1])
+
+
+@pytest.mark.parametrize("status", ["Enabled", "Suspended"])
+def test_objects_from_before_versions_were_kept(options: dict[str, Any], versioned: Any, status: str) -> None:
+    """Their version is called "null". A new object takes its place while versions are suspended."""
+    versioned.call_s3("put_bucket_versioning", Bucket=BUCKET, VersioningConfiguration={"Status": "Suspended"})
+    url = f"s3://{BUCKET}/null-{status}.parquet"
+    pyparq.write_table({"id": [1, 2, 3]}, url, **options)
+    versioned.call_s3("put_bucket_versioning", Bucket=BUCKET, VersioningConfiguration={"Status": status})
+    (file,) = pyparq.delete(url, "id = 2", **options).files
+    assert len(kept_versions(versioned, f"null-{status}.parquet")) == (2 if status == "Enabled" else 1)
+    assert file.old_version == ("null" if status == "Enabled" else "")
+
+
+def test_stores_without_versions_name_none(options: dict[str, Any]) -> None:
+    root = lake("plain", options)
+    report = pyparq.delete(root, keys={"id": [5]}, **options)
+    assert [file.old_version for file in report.files] == [""]
+    assert not any("version" in note for file in report.files for note in file.notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import socket
 import threading
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,8 @@ class S3:
     script: Callable[[str, str], str] = lambda method, path: ""
     """What to do wrong with a request: ``""`` (nothing), a status, ``"lost"`` (carried out, the answer is lost) or
     ``"short"`` (half of the body)."""
+    copies: Callable[[str], str] = lambda path: ""
+    """The status by which a part that is to be copied is answered; ``""``: it is copied."""
     ignores_conditions: bool = False
     """Whether it takes no notice of ``If-Match`` and ``If-None-Match``, as old servers do."""
 
@@ -59,6 +62,19 @@ def _wrongly(wrong: str, application: Any, environ: dict[str, Any], start_respon
     raise ConnectionAbortedError
 
 
+def _condition_fails(environ: dict[str, Any]) -> bool:
+    """Whether S3 refuses a part that is copied, or the end of an upload, by its condition. moto does not look at it."""
+    tag, place = environ.get("HTTP_X_AMZ_COPY_SOURCE_IF_MATCH"), environ.get("HTTP_X_AMZ_COPY_SOURCE", "")
+    if tag is None and environ["REQUEST_METHOD"] == "POST" and "uploadId=" in environ.get("QUERY_STRING", ""):
+        tag, place = environ.get("HTTP_IF_MATCH"), environ["PATH_INFO"]
+    if tag is None:
+        return False
+    bucket, _, key = urllib.parse.unquote(place).lstrip("/").partition("/")
+    models: Any = require("moto.s3.models")
+    stored = models.s3_backends["123456789012"]["aws"].get_object(bucket, key)
+    return stored is None or stored.etag.strip('"') != tag.strip('"')
+
+
 @contextmanager
 def serve() -> Iterator[S3]:
     """Run a server on localhost."""
@@ -80,7 +96,12 @@ def serve() -> Iterator[S3]:
         if found.ignores_conditions:
             for header in ("HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"):
                 environ.pop(header, None)
+        if _condition_fails(environ):
+            start_response("412 Precondition Failed", [("Content-Type", "application/xml")])
+            return [b"<Error><Code>PreconditionFailed</Code><Message>It has changed</Message></Error>"]
         wrong = found.script(environ["REQUEST_METHOD"], path)
+        if not wrong and "HTTP_X_AMZ_COPY_SOURCE" in environ and "uploadId=" in query:
+            wrong = found.copies(path)
         if not wrong:
             return application(environ, start_response)
         return _wrongly(wrong, application, environ, start_response)

@@ -345,6 +345,10 @@ class Place:
     def is_local(self) -> bool:
         return self.fs is None
 
+    def is_there(self) -> bool:
+        """Whether there is a folder for a catalog. A store is asked."""
+        return os.path.isdir(self._folder) if self.fs is None else Folders(self.fs, self.retry).is_folder(self._folder)
+
     def remove_folder(self) -> None:
         """Remove the catalog with all that is in its folder. Readers ask the files then."""
         if self.is_local:

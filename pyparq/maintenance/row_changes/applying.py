@@ -11,12 +11,11 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pyparq.arrow.table import Table
-from pyparq.datasets.catalog.layout import FOLDER, Place
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.files import DatasetFiles
@@ -30,19 +29,22 @@ from pyparq.datasets.write.targets import companions
 from pyparq.datasets.write.write_dataset import add_rows, write_folder
 from pyparq.errors import ChangedFileError, OptionError, UnsupportedError, WriteConflictError, located
 from pyparq.format.types import Schema
+from pyparq.io.remote_file import RemoteFile
 from pyparq.io.table_formats import check_streams
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.file_runs import Job, Removal, run
-from pyparq.maintenance.in_place import check_not_managed, local_file
+from pyparq.maintenance.in_place import ask_whether_managed, check_not_managed, local_file
 from pyparq.maintenance.kept_storage import storage_kept, without_marks
 from pyparq.maintenance.row_changes.changed_file import ChangedFile
 from pyparq.maintenance.row_changes.copied_groups import NoSink
 from pyparq.maintenance.row_changes.file_change import FileChange, FindChanges, index_help, written
+from pyparq.maintenance.row_changes.old_catalogs import OldCatalogs, remove_catalogs
 from pyparq.maintenance.row_changes.report import ChangedFileReport, ChangeReport, IndexHelp
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans, options_like
 from pyparq.maintenance.row_changes.table_place import TablePlace
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
+from pyparq.runtime.threads import map_requests
 from pyparq.write.shred import LeafData
 
 if TYPE_CHECKING:
@@ -193,15 +195,26 @@ class _Rounds:
         asked = index_help(matching.reports)
         place = _place(files, matching, candidates, self._changes_of, options, self._more)
         reports = list[ChangedFileReport]() if place.at_once else self.reports
+        made = dict[int, ChangedFileReport]()
+
+        def change(file_scan: FileScan) -> None:
+            (number,) = file_scan.numbers
+            report = place.change(file_scan)
+            if report is not None:
+                made[number] = report
+                if not place.at_once and self._more is None:
+                    self._done[places[number]] = None
+
         try:
-            for done, file_scan in enumerate(candidates):
-                report = place.change(file_scan)
-                if report is not None:
-                    reports.append(report)
-                if report is not None and not place.at_once and self._more is None:
-                    self._done.update((places[number], None) for number in file_scan.numbers)
-                if options.progress is not None:
-                    options.progress(done + 1, len(candidates))
+            try:
+                done = 0
+                for part in _together(candidates, place, files, self._more):
+                    map_requests(change, part) if len(part) > 1 else change(part[0])
+                    done += len(part)
+                    if options.progress is not None:
+                        options.progress(done, len(candidates))
+            finally:
+                reports += [made[number] for number in sorted(made)]
             added = place.finish()
             self.notes += place.commit()
         except BaseException:
@@ -241,6 +254,31 @@ class _Rounds:
 
 def _absolute(where: str) -> str:
     return where if is_url(where) else os.path.abspath(where)
+
+
+_AT_A_TIME, _SMALL = 8, 32 << 20
+"""Small objects that are changed at the same time, and how many bytes they may have together."""
+
+
+def _together(
+    candidates: Sequence[FileScan], place: _Place, files: DatasetFiles, more: Additions | None
+) -> Iterator[list[FileScan]]:
+    """The files in parts that are changed at the same time: small objects in a store, whose requests take most of the
+    time. Others are changed one after the other, so that one row group is in memory."""
+    if isinstance(place, _OneByOne):
+        place.begin(candidates)
+    part, size = list[FileScan](), 0
+    for file_scan in candidates:
+        file = files.found.files[file_scan.numbers[0]]
+        alone = not isinstance(place, _OneByOne) or more is not None or local_file(file.where) is not None
+        more_bytes = _SMALL if alone or file.size is None else file.size
+        if part and (len(part) == _AT_A_TIME or size + more_bytes > _SMALL):
+            yield part
+            part, size = [], 0
+        part.append(file_scan)
+        size += more_bytes
+    if part:
+        yield part
 
 
 def _check_folders(files: DatasetFiles, force: bool) -> None:
@@ -432,27 +470,6 @@ def _of_columns(options: dict[str, Any], schema: Schema) -> dict[str, Any]:
     return {**{name: kept(value) for name, value in options.items() if name != "sort_by"}, "sort_by": sort}
 
 
-def remove_catalogs(files: DatasetFiles, changed: Sequence[DataFile]) -> list[str]:
-    """Remove the catalogs of folders, which have hashes and bounds of rows that go. Returns notes about it."""
-    places = list[Place]()
-    if files.found.catalog is not None:
-        places.append(Place(files.found.catalog.where, files.found.storage_options, files.found.catalog.fs))
-    for path in (local_file(file.where) for file in changed):
-        folder = "" if path is None else os.path.dirname(os.path.abspath(path))
-        while folder and not os.path.isdir(os.path.join(folder, FOLDER)) and "=" in os.path.basename(folder):
-            folder = os.path.dirname(folder)
-        if folder and os.path.isdir(os.path.join(folder, FOLDER)):
-            places.append(Place(folder))
-    notes = []
-    for place in {place.name: place for place in places}.values():
-        place.remove_folder()
-        notes.append(
-            f"removed the catalog of {place.name}, which had hashes of the old rows: make it anew with "
-            "pyparq.index_dataset"
-        )
-    return notes
-
-
 class _OneByOne:
     """Files that are replaced one by one, each in its place and only as it was read."""
 
@@ -469,15 +486,26 @@ class _OneByOne:
         self._options = options
         self._more = more
         self._asked = False
-        self._changed: list[DataFile] = []
+        self._catalogs = OldCatalogs(files)
         self._known = dict[str, Any]()
+
+    def begin(self, candidates: Sequence[FileScan]) -> None:
+        """Ask the store what it takes to know before files change, for all of them at the same time."""
+        sources = [file_scan.scan.file.fetcher.source for file_scan in candidates]
+        remote = [source for source in sources if isinstance(source, RemoteFile)]
+        numbers = [number for file_scan in candidates for number in file_scan.numbers]
+        ask: list[Callable[[], None]] = [lambda: self._catalogs.ask([self._files.found.files[k] for k in numbers])]
+        if remote and not self._options.force:
+            ask.append(lambda: ask_whether_managed(remote, self._known))
+        map_requests(lambda one: one(), ask)
 
     def change(self, file_scan: FileScan) -> ChangedFileReport | None:
         self._asked = True
         (number,) = file_scan.numbers
-        return self._run(number)
+        opened = file_scan.scan.file
+        return self._run(number, opened if isinstance(opened.fetcher.source, RemoteFile) else None)
 
-    def _run(self, number: int) -> ChangedFileReport | None:
+    def _run(self, number: int, opened: OpenFile | None = None) -> ChangedFileReport | None:
         file, found, seen = self._files.found.files[number], self._files.found, list[FileChange]()
 
         def prepare(opened: OpenFile) -> ChangedFile | Removal | None:
@@ -491,23 +519,22 @@ class _OneByOne:
             seen.append(FileChange(scan, self._changes_of, self._options.keep_empty, more))
             if not seen[-1].changes:
                 return None
+            self._catalogs.remove_for(file)
             return Removal() if seen[-1].removes else seen[-1].writer
 
         job = Job(
             file.where, None, self._files.options, found.storage_options, self._options.force, self._options.fsync,
-            self._known,
+            self._known, opened,
         )  # fmt: skip
         outcome = run(job, prepare)
-        if outcome.written:
-            self._changed.append(file)
-        return seen[-1].report(file.name, outcome.notes) if outcome.written else None
+        return seen[-1].report(file.name, outcome) if outcome.written else None
 
     def finish(self) -> list[ChangedFileReport]:
         report = None if self._more is None or self._asked else self._run(0)
         return [] if report is None else [report]
 
     def commit(self) -> list[str]:
-        return remove_catalogs(self._files, self._changed) if self._changed else []
+        return self._catalogs.notes
 
     def abort(self) -> None:
         return None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyparq.encryption.writing import CLEAR_FILE, EncryptedFile, FileEncryption
 from pyparq.errors import DataError
 from pyparq.io.sink import Sink
+from pyparq.maintenance.file_runs import Outcome
 from pyparq.maintenance.row_changes.changed_file import ChangedFile, GroupChange
 from pyparq.maintenance.row_changes.report import ChangedFileReport, IndexHelp
 from pyparq.read.footers.open_file import OpenFile
@@ -65,8 +67,8 @@ class FileChange:
             self._writer = ChangedFile(file, self._changes, self._added, _same_encryption(file))
         return self._writer
 
-    def report(self, name: str, notes: Sequence[str] = ()) -> ChangedFileReport:
-        """The report, once the file is written, or about to be removed."""
+    def report(self, name: str, outcome: Outcome | None = None) -> ChangedFileReport:
+        """The report, once the file is written, or about to be removed. ``outcome``: of the run that replaced it."""
         counts, file = self.writer.counts, self._scan.file
         removed = self.removes
         anew = self.writer.why_anew
@@ -77,9 +79,25 @@ class FileChange:
         read = file.fetcher.counts.bytes + file.open_counts.bytes + self.writer.bytes_read
         return ChangedFileReport(
             name, gone, changed, added, counts.rows_left, counts.copied, counts.made,
-            file.num_row_groups if removed else counts.dropped, read, counts.bytes_copied, counts.bytes_written,
-            removed, index_help(self._scan.reports), time.perf_counter() - self._began, (*said, *notes),
+            file.num_row_groups if removed else counts.dropped, read, counts.bytes_copied,
+            0 if outcome is None else outcome.copied_in_store, counts.bytes_written, removed,
+            "" if outcome is None else outcome.old_version, index_help(self._scan.reports),
+            time.perf_counter() - self._began,
+            said if outcome is None else (*said, *outcome.notes, *_older(name, outcome)),
         )  # fmt: skip
+
+
+def _older(name: str, outcome: Outcome) -> list[str]:
+    """What to do with the version that was replaced."""
+    scheme, _, place = name.partition("://")
+    if not outcome.old_version:
+        return []
+    kept = f"the old rows stay in version {outcome.old_version} of the object"
+    if scheme not in ("s3", "s3a"):
+        return [f"{kept}, if the store keeps versions"]
+    bucket, _, key = place.partition("/")
+    command = ["aws", "s3api", "delete-object", "--bucket", bucket, "--key", key, "--version-id", outcome.old_version]
+    return [f"{kept}: remove it with {shlex.join(command)}"]
 
 
 def index_help(reports: Sequence[StageReport]) -> tuple[IndexHelp, ...]:

@@ -59,10 +59,14 @@ class ChangedFileReport:
     bytes_read: int = 0
     """Bytes that were fetched to find and to decode rows. Copied bytes are not among them."""
     bytes_copied: int = 0
+    bytes_copied_in_store: int = 0
+    """Those of ``bytes_copied`` that the store copied itself: they went over no network."""
     bytes_written: int = 0
     """New bytes of the file that was written."""
     removed: bool = False
     """The file was removed, as no row was left."""
+    old_version: str = ""
+    """The version of the object that was replaced or removed, in a store that keeps versions. It has the rows still."""
     indexes: tuple[IndexHelp, ...] = ()
     """How the file's indexes helped to find the rows."""
     seconds: float = 0.0
@@ -115,6 +119,11 @@ class ChangeReport:
         return sum(file.bytes_copied for file in self.files)
 
     @property
+    def bytes_copied_in_store(self) -> int:
+        """Those of ``bytes_copied`` that stores copied themselves."""
+        return sum(file.bytes_copied_in_store for file in self.files)
+
+    @property
     def bytes_written(self) -> int:
         return sum(file.bytes_written for file in self.files)
 
@@ -150,10 +159,11 @@ class ChangeReport:
 
 _COLUMNS = (
     "file", "rows_deleted", "rows_updated", "rows_added", "rows_left", "row_groups_copied", "row_groups_rewritten",
-    "row_groups_removed", "bytes_read", "bytes_copied", "bytes_written", "removed", "seconds",
+    "row_groups_removed", "bytes_read", "bytes_copied", "bytes_copied_in_store", "bytes_written", "removed",
+    "old_version", "seconds",
 )  # fmt: skip
-_TYPES = {"file": "string", "removed": "bool", "seconds": "double"}
-_SHOWN = _COLUMNS[:8] + _COLUMNS[9:11]
+_TYPES = {"file": "string", "old_version": "string", "removed": "bool", "seconds": "double"}
+_SHOWN = (*_COLUMNS[:8], "bytes_copied", "bytes_written")
 
 
 def _done(report: ChangeReport) -> str:
@@ -164,6 +174,10 @@ def _done(report: ChangeReport) -> str:
     return f"{said} in {len(report.files):,} of {report.files_total:,} files{' (dry run)' if report.dry_run else ''}"
 
 
+def _by_store(file: ChangedFileReport) -> str:
+    return f" ({file.bytes_copied_in_store:,} by the store)" if file.bytes_copied_in_store else ""
+
+
 def _lines(report: ChangeReport) -> Iterable[str]:
     yield f"{report.source}: {_done(report)}, {report.seconds:.2f} s"
     for file in report.files:
@@ -171,7 +185,7 @@ def _lines(report: ChangeReport) -> Iterable[str]:
         yield (
             f"  {file.file}: {rows:,} rows; row groups: {file.row_groups_copied:,} copied, "
             f"{file.row_groups_rewritten:,} made anew, {file.row_groups_removed:,} removed; "
-            f"{file.bytes_copied:,} bytes copied, {file.bytes_written:,} new"
+            f"{file.bytes_copied:,} bytes copied{_by_store(file)}, {file.bytes_written:,} new"
         )
         for note in file.notes:
             yield f"    {note}"
