@@ -82,6 +82,7 @@ class ApplyOptions:
                 "retries needs a path, a URL or a list: the files of a Dataset are listed already, and commits to a "
                 "table are not tried again"
             )
+
     columns: tuple[str, ...] = ()
     """Columns that an update gives other values."""
 

@@ -65,9 +65,9 @@ def upsert(
     in it. Where several rows of the source have one key, each of them is replaced.
 
     Rows are replaced in their places. New rows go to the end of a file; in a folder or table to new files, each in the
-    partition that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns. With
-    ``retries``, rows with the same keys that another program has added meanwhile go. ``encryption``: of new files; an
-    encrypted folder needs it. Files that are there keep their keys. The other arguments are those of
+    partition that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns.
+    With ``retries``, rows with the same keys that another program has added meanwhile go. ``encryption``: of new files;
+    an encrypted folder needs it. Files that are there keep their keys. The other arguments are those of
     :func:`pyparq.delete`.
 
     Returns a :class:`pyparq.ChangeReport`. Raises :class:`pyparq.DataError` and :class:`pyparq.OptionError` for data
