@@ -104,7 +104,8 @@ def update(
     asked = rows_asked_for(filters, keys)
     same = not any(isinstance(value, Value) for value in values.values())
     return apply(dataset, asked, find, ApplyOptions(
-        True, dry_run, force, fsync, progress, retries=retries, again=relisted(source, again), repeatable=same
+        True, dry_run, force, fsync, progress, retries=retries, again=relisted(source, again), repeatable=same,
+        columns=tuple(name if isinstance(name, str) else name[0] for name in values),
     ))  # fmt: skip
 
 
