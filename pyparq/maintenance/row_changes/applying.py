@@ -253,9 +253,9 @@ def _absolute(where: str) -> str:
 
 def _check_folders(files: DatasetFiles, force: bool) -> None:
     """Raise :class:`OptionError` for local files of a table format, whether rows of them change or not."""
-    folders = {os.path.dirname(path) for path in (local_file(file.where) for file in files.found.files) if path}
-    for folder in sorted(folders):
-        check_not_managed(os.path.join(folder, ""), force)
+    paths = [path for path in (local_file(file.where) for file in files.found.files) if path]
+    for path in {os.path.dirname(path): path for path in paths}.values():
+        check_not_managed(path, force)
 
 
 def _check_defaults(files: DatasetFiles, columns: Set[str]) -> None:
