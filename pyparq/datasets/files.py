@@ -314,6 +314,14 @@ class DatasetFiles:
                 if frame >= 0:
                     seen.add(frame)
 
+    def one_of_each_kind(self) -> Iterator[OpenFile]:
+        """A file for each kind of footer: that of the catalog, where it knows the file."""
+        wanted = list(range(len(self.found.files)))
+        if self.known is not None:
+            yield from (kind.model for _, kind in self.known.one_of_each(wanted))
+            wanted = [k for k in wanted if not self.known.has(k)]
+        yield from (file for _, file in self._one_of_each(wanted, ()))
+
     def _schema_of(self, k: int) -> OpenFile | None:
         """File ``k``, for its schema only. ``None`` if it cannot be read; no error is raised or noted."""
         if k not in self._opened and k not in self.unreadable:

@@ -153,6 +153,9 @@ class Not(Expression):
     def __init__(self, child: Expression) -> None:
         self.child = child
 
+    def _columns(self) -> tuple[Path, ...]:
+        return self.child._columns()
+
     @printable
     def __repr__(self) -> str:
         return f"~{self.child!r}"
@@ -164,6 +167,9 @@ class _Junction(Expression):
 
     def __init__(self, children: tuple[Expression, ...]) -> None:
         self.children = children
+
+    def _columns(self) -> tuple[Path, ...]:
+        return tuple(path for child in self.children for path in child._columns())
 
     @printable
     def __repr__(self) -> str:

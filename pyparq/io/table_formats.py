@@ -305,6 +305,17 @@ def check_streams(folders: Iterable[str], force: bool) -> None:
         raise _refusal(SPARK_STREAM, folder)
 
 
+def check_buckets(files: Iterable[str], force: bool) -> None:
+    """Raise :class:`OptionError` for files of a bucketed table of Spark whose rows would get other values, unless
+    ``force``."""
+    for name in () if force else files:
+        if _BUCKET.fullmatch(name.rpartition("/")[2]):
+            raise OptionError(
+                f"{shown(name)} belongs to a bucketed table of Spark: rows with other values may belong to another "
+                "bucket, and Spark's joins would fail. Write with Spark, or give force=True"
+            )
+
+
 # ---- messages ------------------------------------------------------------------------------------------------------
 
 

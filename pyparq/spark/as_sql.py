@@ -22,7 +22,6 @@ from pyparq.filters.expression import (
     Matches,
     Not,
     ValueTest,
-    top_names,
 )
 from pyparq.filters.literal import interpreted
 from pyparq.filters.times import DAY_NS
@@ -51,13 +50,6 @@ def sql_of(expression: Expression, tree: SchemaTree) -> str | None:
         return _test(expression, node, _name(node))
     except (ParquetError, ValueError, OverflowError):
         return None
-
-
-def names_in(expression: Expression | None) -> set[str]:
-    """The top-level columns that a filter may look at."""
-    if isinstance(expression, (AllOf, AnyOf)):
-        return {name for child in expression.children for name in names_in(child)}
-    return names_in(expression.child) if isinstance(expression, Not) else top_names(expression)
 
 
 def _name(node: Node) -> str:

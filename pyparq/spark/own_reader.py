@@ -24,8 +24,9 @@ from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader
 from pyparq.errors import OptionError, UnsupportedError
+from pyparq.filters.expression import top_names
 from pyparq.format.types import Schema
-from pyparq.spark.as_sql import expected_share, names_in, sql_of
+from pyparq.spark.as_sql import expected_share, sql_of
 from pyparq.spark.own_fit import MOST_PATHS, Fit
 
 ENGINES = ("auto", "pyparq", "spark")
@@ -70,7 +71,7 @@ def own_read(
     local = tuple(os.path.abspath(file.where) for file in files.found.files)
     base = _base(files.found.files)
     needed = set(header.schema.names)
-    tested = [header.schema.field(name).type for name in names_in(header.filters) & needed]
+    tested = [header.schema.field(name).type for name in top_names(header.filters) & needed]
     return OwnRead(
         tuple(file.where for file in plan.files) if few else (str(base),), None if few else local,
         base if any(field.name in needed for field in header.partitions) else None, types,

@@ -164,3 +164,11 @@ def test_without_sqlglot(path: Path) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert f"pip install {requirement('cli', 'sqlglot')}" in ran.stdout, ran.stderr
+
+
+def test_the_columns_of_a_filter() -> None:
+    """Also below AND, OR and NOT: they are asked what a missing column means."""
+    from pyparq.filters.expression import top_names
+
+    text = (col("a") == 1) | ((col("b.c") + col("d") > 3) & ~(col(("e", "f")).is_null() | col("g").isin([1, 2])))
+    assert top_names(text) == {"a", "b", "b.c", "d", "e", "g"}

@@ -213,8 +213,9 @@ def test_a_lost_answer(two: Any, tmp_path: Path, number: int, monkeypatch: pytes
 
 def test_bare_folders_and_datasets_of_tables_are_refused(two: Any, tmp_path: Path) -> None:
     files = parquet_files(tmp_path)
-    with pytest.raises(OptionError, match="Delta Lake"):
-        pyparq.delete(tmp_path / "t", col("id") == 1)
+    for number in (1, -1):  # also where no row would go
+        with pytest.raises(OptionError, match="Delta Lake"):
+            pyparq.delete(tmp_path / "t", col("id") == number)
     with pytest.raises(UnsupportedError, match="give the table itself"):
         pyparq.delete(pyparq.dataset(two), col("id") == 1)
     assert parquet_files(tmp_path) == files

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -28,13 +28,14 @@ from pyparq.datasets.write.rolling_files import FileLimits
 from pyparq.datasets.write.targets import companions
 from pyparq.datasets.write.write_dataset import add_rows, write_folder
 from pyparq.errors import ChangedFileError, OptionError, UnsupportedError, WriteConflictError, located
+from pyparq.filters.expression import top_names
 from pyparq.format.types import Schema
 from pyparq.io.remote_file import RemoteFile
-from pyparq.io.table_formats import check_streams
+from pyparq.io.table_formats import check_buckets, check_streams
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.file_runs import Job, Removal, run
 from pyparq.maintenance.in_place import ask_whether_managed, check_not_managed, local_file
-from pyparq.maintenance.kept_storage import storage_kept, without_marks
+from pyparq.maintenance.kept_storage import defaults_of, storage_kept, without_marks
 from pyparq.maintenance.row_changes.changed_file import ChangedFile
 from pyparq.maintenance.row_changes.copied_groups import NoSink
 from pyparq.maintenance.row_changes.file_change import FileChange, FindChanges, index_help, written
@@ -73,6 +74,10 @@ class ApplyOptions:
     """Whether rows that have changed may change again, to the same: a price that doubles may not."""
     encryption: EncryptionProperties | None = None
     """Of new files."""
+    columns: Collection[str] = ()
+    """Columns that get other values."""
+    only_removes: bool = False
+    """Whether rows only go."""
 
     def __post_init__(self) -> None:
         if type(self.retries) is not int or self.retries < 0:
@@ -82,9 +87,6 @@ class ApplyOptions:
                 "retries needs a path, a URL or a list: the files of a Dataset are listed already, and commits to a "
                 "table are not tried again"
             )
-
-    columns: tuple[str, ...] = ()
-    """Columns that an update gives other values."""
 
 
 class Additions(Protocol):
@@ -187,11 +189,16 @@ class _Rounds:
         if files.table is None:
             check_streams(files.found.streams, options.force)
             _check_folders(files, options.force)
+            if not options.only_removes:
+                check_buckets(files.files, options.force)
         if self._more is not None:
             self._more.begin(files)
         places = list(map(place_of, files.found.files))
         new = [number for number, file in enumerate(files.found.files) if self._is_new(file)]
-        matching = MatchingFiles(dataset.scan([], self._filters), new)
+        scan = dataset.scan([], self._filters)
+        if files.table is None and not files.found.is_one_file:
+            _check_defaults(files, {*options.columns, *top_names(scan.filters)})
+        matching = MatchingFiles(scan, new)
         candidates = matching.candidates()
         asked = index_help(matching.reports)
         place = _place(files, matching, candidates, self._changes_of, options, self._more)
@@ -284,9 +291,23 @@ def _together(
 
 def _check_folders(files: DatasetFiles, force: bool) -> None:
     """Raise :class:`OptionError` for local files of a table format, whether rows of them change or not."""
-    folders = {os.path.dirname(path) for path in (local_file(file.where) for file in files.found.files) if path}
-    for folder in sorted(folders):
-        check_not_managed(os.path.join(folder, ""), force)
+    paths = [path for path in (local_file(file.where) for file in files.found.files) if path]
+    for path in {os.path.dirname(path): path for path in paths}.values():
+        check_not_managed(path, force)
+
+
+def _check_defaults(files: DatasetFiles, columns: Set[str]) -> None:
+    """Raise :class:`UnsupportedError` for columns that some files lack, and for which Spark gives a DEFAULT there: here
+    they are null."""
+    kinds = [(file, {node.name for node in file.tree.root.children}) for file in files.one_of_each_kind()]
+    given = {name for file, _ in kinds for name in defaults_of(file.key_values)} & columns
+    for file, names in kinds if given else ():
+        if given - names:
+            raise UnsupportedError(
+                "Spark gives this column's DEFAULT for files that do not have it, and here it is null: write the "
+                "table again with Spark first",
+                file=file.name, column=min(given - names),
+            )  # fmt: skip
 
 
 def _place(
@@ -405,7 +426,8 @@ class _Folder:
 
     def _begun(self) -> LocalTarget:
         if self._target is None:
-            self._target = LocalTarget(self._folder, "overwrite", self._options.force)
+            force = self._options.force or self._options.only_removes  # a bucket stays one without some rows
+            self._target = LocalTarget(self._folder, "overwrite", force)
         return self._target
 
     def finish(self) -> list[ChangedFileReport]:

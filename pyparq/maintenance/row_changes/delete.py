@@ -78,8 +78,9 @@ def delete(
     dataset = again()
     asked = rows_asked_for(filters, keys)
     options = ApplyOptions(
-        keep_empty, dry_run, force, fsync, progress, table_of(source), "DELETE", retries, relisted(source, again)
-    )
+        keep_empty, dry_run, force, fsync, progress, table_of(source), "DELETE", retries, relisted(source, again),
+        only_removes=True,
+    )  # fmt: skip
     return apply(dataset, asked, rows_go, options)
 
 

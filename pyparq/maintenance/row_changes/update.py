@@ -106,7 +106,7 @@ def update(
     same = not any(isinstance(value, Value) for value in values.values())
     return apply(dataset, asked, find, ApplyOptions(
         True, dry_run, force, fsync, progress, table, "UPDATE", retries, relisted(source, again), same,
-        columns=tuple(str(name) for name in values),
+        columns=tuple(name if isinstance(name, str) else name[0] for name in values),
     ))  # fmt: skip
 
 
