@@ -118,11 +118,17 @@ def apply(
     )  # fmt: skip
 
 
+_INSTEAD = (
+    "Give the table itself for a commit: deltalake.DeltaTable({table!r}), on the command line --table delta, or a "
+    "table of a catalog of pyiceberg"
+)
+
+
 def _check_folders(files: DatasetFiles, force: bool) -> None:
     """Raise :class:`OptionError` for local files of a table format, whether rows of them change or not."""
     folders = {os.path.dirname(path) for path in (local_file(file.where) for file in files.found.files) if path}
     for folder in sorted(folders):
-        check_not_managed(os.path.join(folder, ""), force)
+        check_not_managed(os.path.join(folder, ""), force, _INSTEAD)
 
 
 def _place(
