@@ -20,6 +20,10 @@ RETRIES = click.option(
     "--retries", type=click.IntRange(0), default=0, metavar="N",
     help="How often to begin anew where another program changes the same files, or to look at files that it adds.",
 )  # fmt: skip
+TABLE = click.option(
+    "--table", type=click.Choice(["delta"]),
+    help="SOURCE is the folder of a Delta Lake table: change it by a commit, with the package deltalake.",
+)  # fmt: skip
 KEYS = all_of(
     click.option(
         "--key", "-k", "wanted", multiple=True, metavar="COLUMN=VALUE", help="Rows with this value. May be repeated.",
@@ -39,10 +43,11 @@ KEYS = all_of(
 @DRY_RUN
 @RETRIES
 @FORCE
+@TABLE
 @JSON
 def delete_command(
     sources: tuple[str, ...], where: str | None, wanted: tuple[str, ...], key_files: tuple[str, ...], keep_empty: bool,
-    dry_run: bool, retries: int, force: bool, as_json: bool,
+    dry_run: bool, retries: int, force: bool, table: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Delete rows of files, in place: those for which an SQL condition is true, or that have one of some keys.
 
@@ -51,14 +56,16 @@ def delete_command(
     \b
     pyparq delete events/ --where "user = 7" --dry-run
     pyparq delete events/ --keys-file user=forget.txt
+    pyparq delete orders/ --table delta --key user=7
     """
     from pyparq.maintenance.row_changes.delete import delete
 
-    asked = _asked(sources, where, wanted, key_files)
+    given = _given(sources, table)
+    asked = _asked(given, where, wanted, key_files)
     with Busy("deleting rows", share=True) as busy:
         report = delete(
-            _given(sources), **asked, keep_empty=keep_empty, dry_run=dry_run, force=force, retries=retries,
-            progress=_step(busy), decryption=decryption(), storage_options=storage_for(*sources),
+            given, **asked, keep_empty=keep_empty, dry_run=dry_run, force=force, retries=retries, progress=_step(busy),
+            decryption=decryption(), storage_options=storage_for(*sources),
         )  # fmt: skip
     _show(report, as_json)
 
@@ -74,10 +81,11 @@ def delete_command(
 @DRY_RUN
 @RETRIES
 @FORCE
+@TABLE
 @JSON
 def update_command(
     sources: tuple[str, ...], where: str | None, wanted: tuple[str, ...], key_files: tuple[str, ...],
-    texts: tuple[str, ...], dry_run: bool, retries: int, force: bool, as_json: bool,
+    texts: tuple[str, ...], dry_run: bool, retries: int, force: bool, table: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Give rows of files other values in some columns, in place. The rows are chosen as by the command "delete".
 
@@ -87,8 +95,9 @@ def update_command(
     from pyparq.filters.sql_text import parse_set
     from pyparq.maintenance.row_changes.update import update
 
-    asked = _asked(sources, where, wanted, key_files)
-    tree, values = dataset_of(*sources).tree, dict[Any, Any]()
+    given = _given(sources, table)
+    asked = _asked(given, where, wanted, key_files)
+    tree, values = _dataset(given).tree, dict[Any, Any]()
     for text in texts:
         name, value = parse_set(text, tree)
         if name in values:
@@ -96,8 +105,8 @@ def update_command(
         values[name] = value
     with Busy("changing rows", share=True) as busy:
         report = update(
-            _given(sources), asked.get("filters"), values, keys=asked.get("keys"), dry_run=dry_run, force=force,
-            retries=retries, progress=_step(busy), decryption=decryption(), storage_options=storage_for(*sources),
+            given, asked.get("filters"), values, keys=asked.get("keys"), dry_run=dry_run, force=force, retries=retries,
+            progress=_step(busy), decryption=decryption(), storage_options=storage_for(*sources),
         )  # fmt: skip
     _show(report, as_json)
 
@@ -109,9 +118,11 @@ def update_command(
 @DRY_RUN
 @RETRIES
 @FORCE
+@TABLE
 @JSON
 def upsert_command(
-    file: str, data: str, key: tuple[str, ...], dry_run: bool, retries: int, force: bool, as_json: bool
+    file: str, data: str, key: tuple[str, ...], dry_run: bool, retries: int, force: bool, table: str | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Put the rows of DATA, a Parquet file or folder, into SOURCE: in the place of rows with the same key, and behind
     all others where there are none.
@@ -123,7 +134,7 @@ def upsert_command(
 
     with Busy("changing rows", share=True) as busy:
         report = upsert(
-            file, dataset_of(data), list(key), dry_run=dry_run, force=force, retries=retries,
+            _given([file], table), dataset_of(data), list(key), dry_run=dry_run, force=force, retries=retries,
             progress=_step(busy), decryption=decryption(), storage_options=storage_for(file),
         )  # fmt: skip
     _show(report, as_json)
@@ -132,15 +143,27 @@ def upsert_command(
 # ---- arguments -------------------------------------------------------------------------------------------------------
 
 
-def _given(sources: Sequence[str]) -> Any:
-    return sources[0] if len(sources) == 1 else sources_of(sources)
+def _given(sources: Sequence[str], table: str | None) -> Any:
+    if table is None:
+        return sources[0] if len(sources) == 1 else sources_of(sources)
+    if len(sources) != 1:
+        misused("--table takes one source")
+    try:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+    except ImportError:
+        raise click.ClickException("--table delta needs the package deltalake: pip install 'pyparq[delta]'") from None
+    try:
+        return DeltaTable(sources[0], storage_options=storage_for(*sources))
+    except TableNotFoundError as error:
+        raise click.ClickException(f"{sources[0]} is no table of Delta Lake: {error}") from error
 
 
 def _step(busy: Busy) -> Callable[[int, int], Any]:
     return busy.show_share
 
 
-def _asked(sources: Sequence[str], where: str | None, keys: Sequence[str], key_files: Sequence[str]) -> dict[str, Any]:
+def _asked(given: Any, where: str | None, keys: Sequence[str], key_files: Sequence[str]) -> dict[str, Any]:
     """Which rows: a filter, or keys by column."""
     if (where is None) == (not keys and not key_files):
         misused("give either --where, or --key and --keys-file")
@@ -149,12 +172,12 @@ def _asked(sources: Sequence[str], where: str | None, keys: Sequence[str], key_f
     found: dict[str, Any] = {}
     for pair in keys:
         name, text = _pair(pair, "--key")
-        found.setdefault(name, []).extend(_values(sources, name, [text]))
+        found.setdefault(name, []).extend(_values(given, name, [text]))
     for pair in key_files:
         name, path = _pair(pair, "--keys-file")
         if name in found:
             misused(f"the keys of {name} are given twice: give one --keys-file, or --key alone")
-        found[name] = _listed(sources, name, path)
+        found[name] = _listed(given, name, path)
     return {"keys": found}
 
 
@@ -165,25 +188,33 @@ def _pair(text: str, option: str) -> tuple[str, str]:
     return name, value
 
 
-def _values(sources: Sequence[str], name: str, texts: Sequence[str]) -> list[Any]:
+def _values(given: Any, name: str, texts: Sequence[str]) -> list[Any]:
     """Texts as values of a column."""
     from pyparq.filters.conditions import probe_value
     from pyparq.format.shown_types import shown_field
 
-    dataset = dataset_of(*sources)
+    dataset = _dataset(given)
     tree = dataset.tree
     node = tree.find(one_name(name))
     field = shown_field(node, tree.root.children, dataset.schema.fields)
     return [probe_value(text, node, field) for text in texts]
 
 
-def _listed(sources: Sequence[str], name: str, path: str) -> Any:
+def _dataset(given: Any) -> Any:
+    if isinstance(given, (str, list, tuple)):
+        return dataset_of(*([given] if isinstance(given, str) else given))
+    from pyparq.datasets.dataset import Dataset
+
+    return Dataset(given)
+
+
+def _listed(given: Any, name: str, path: str) -> Any:
     """The keys of a file."""
     if path.lower().endswith(_PARQUET) or os.path.isdir(path):
         column = name.rpartition(".")[2]
         return dataset_of(path).read([column]).column(column)
     with open(path, encoding="utf-8") as file:
-        return _values(sources, name, [line.rstrip("\r\n") for line in file if line.strip()])
+        return _values(given, name, [line.rstrip("\r\n") for line in file if line.strip()])
 
 
 # ---- the report ------------------------------------------------------------------------------------------------------

@@ -205,13 +205,17 @@ def local_file(source: Any) -> str | None:
     return None if is_url(path) else local_path(path) or path
 
 
-def check_not_managed(path: str, force: bool) -> None:
-    """Raise :class:`OptionError` for a file of a table format, unless ``force``."""
+_INSTEAD = "Give a target to write a copy"
+
+
+def check_not_managed(path: str, force: bool, instead: str = _INSTEAD) -> None:
+    """Raise :class:`OptionError` for a file of a table format, unless ``force``. ``instead``: what to do, for the
+    message."""
     if force:
         return
     managed = managed_by(os.path.dirname(os.path.realpath(path)) or ".")
     if managed is not None:
-        raise _refusal(path, *managed)
+        raise _refusal(path, *managed, instead)
 
 
 def check_not_managed_remotely(file: RemoteFile, force: bool, known: Known) -> None:
@@ -231,10 +235,10 @@ def ask_whether_managed(files: Sequence[RemoteFile], known: Known) -> None:
         managed_on_each(fs, dict.fromkeys(folders), known)
 
 
-def _refusal(path: str, format_: str, table: str) -> OptionError:
+def _refusal(path: str, format_: str, table: str, instead: str = _INSTEAD) -> OptionError:
     return OptionError(
-        f"the file belongs to a table of {format_} ({table}), whose log records the sizes of its files. Give a "
-        "target to write a copy, or force=True to replace it all the same",
+        f"the file belongs to a table of {format_} ({table}), whose log records the sizes of its files. "
+        f"{instead.format(table=table)}, or force=True to replace it all the same",
         file=path,
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cli_files import as_json, ok, refused
+from cli_files import as_json, ok, refused, run
 
 
 @pytest.fixture
@@ -77,3 +78,46 @@ def test_mistakes(lake: Path) -> None:
 def test_retries(lake: Path) -> None:
     report = as_json("delete", lake, "--key", "id=3", "--retries", 2, "--json")
     assert (report["rows_deleted"], report["notes"]) == (1, [])
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """A table of Delta Lake. The values of its partitions look like numbers, and are none."""
+    deltalake = pytest.importorskip("deltalake")
+    data = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"], "p": ["1", "1", "2"]})
+    deltalake.write_deltalake(tmp_path / "orders", data, partition_by=["p"])
+    return tmp_path / "orders"
+
+
+def ordered(folder: Path) -> list[tuple[int, str, str]]:
+    import deltalake
+
+    found = deltalake.DeltaTable(folder).to_pyarrow_table().sort_by("id")
+    return [(row["id"], row["name"], row["p"]) for row in found.to_pylist()]
+
+
+def test_a_delta_table(orders: Path, tmp_path: Path) -> None:
+    before = ordered(orders)
+    for call in (("delete", orders, "--key", "id=1"), ("update", orders, "--key", "id=1", "--set", "name = 'x'")):
+        result = run(*call)  # a warning comes first: the folder is read without its log
+        assert result.exit_code == 2
+        said = result.stderr.splitlines()[-1]
+        assert f"deltalake.DeltaTable('{orders}')" in said
+        assert "--table delta" in said
+    assert ordered(orders) == before
+    as_json("delete", orders, "--table", "delta", "--key", "id=1", "--dry-run", "--json")
+    assert ordered(orders) == before
+    report = as_json("delete", orders, "--table", "delta", "--key", "id=1", "--key", "id=7", "--json")
+    assert report["rows_deleted"] == 1
+    assert any("vacuum" in note for note in report["notes"])
+    ok("update", orders, "--table", "delta", "--key", "p=2", "--set", "name = 'x'")
+    pq.write_table(pa.table({"id": [2, 9], "name": ["B", "I"], "p": ["2", "3"]}), tmp_path / "new.parquet")
+    ok("upsert", orders, tmp_path / "new.parquet", "--key", "id", "--table", "delta")
+    assert ordered(orders) == [(2, "B", "2"), (3, "x", "2"), (9, "I", "3")]
+
+
+def test_no_delta_table(lake: Path, orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "one source" in refused(2, "delete", lake, orders, "--table", "delta", "--key", "id=1")
+    assert "is no table of Delta Lake" in refused(1, "delete", lake, "--table", "delta", "--key", "id=1")
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    assert "pip install" in refused(1, "delete", orders, "--table", "delta", "--key", "id=1")

@@ -289,11 +289,17 @@ def _together(
         yield part
 
 
+_INSTEAD = (
+    "Give the table itself for a commit: deltalake.DeltaTable({table!r}), on the command line --table delta, or a "
+    "table of a catalog of pyiceberg"
+)
+
+
 def _check_folders(files: DatasetFiles, force: bool) -> None:
     """Raise :class:`OptionError` for local files of a table format, whether rows of them change or not."""
     paths = [path for path in (local_file(file.where) for file in files.found.files) if path]
     for path in {os.path.dirname(path): path for path in paths}.values():
-        check_not_managed(path, force)
+        check_not_managed(path, force, _INSTEAD)
 
 
 def _check_defaults(files: DatasetFiles, columns: Set[str]) -> None:
