@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,10 @@ def main() -> None:
             make_many(lake, given.files)
             print(f"\n10^5 keys deleted in {given.files:,} files of 10,000 rows")
             asked = delete_questions(spark, out, given.files)
-            show(measured(asked, given.runs, {"ours": lake, "theirs": lake}, out), DELETE_LINES)
+            copies = {
+                f"{name} {whose}": lake for name in ("in 100 files", "in all files") for whose in ("ours", "theirs")
+            }
+            show(measured(asked, given.runs, copies, out), DELETE_LINES)
         spark.stop()
 
 
@@ -367,31 +371,36 @@ def many_questions(spark: Any, lake: Path) -> dict[str, Callable[[], Any]]:
 
 
 KEYS = 100_000
-DELETE_LINES = [("delete | pyparq", ["delete | Spark, anti-join and overwrite"], 0.2)]
+DELETE_LINES = [
+    ("in 100 files | delete", ["in 100 files | Spark"], 0.2),
+    ("in all files | delete", ["in all files | Spark"], None),
+]
+"""Spark: an anti-join, and an overwrite of the folder. A file with such rows has to be written anew by both."""
 
 
 def delete_questions(spark: Any, out: Path, files: int) -> dict[str, Callable[[], Any]]:
-    """The keys are in all of the files. Both leave the same rows, which is checked."""
-    keys = spark.range(KEYS).selectExpr(f"id * {10_000 * files // KEYS} as k")
-    left: dict[str, int] = {}
+    """Both leave the same number of rows, which is checked. Each question has a copy of the folder."""
+    step = 10_000 * files // KEYS
+    keys = {
+        "in 100 files": spark.range(KEYS).selectExpr(f"(id div 100) * {files} + id % 100 as k"),
+        "in all files": spark.range(KEYS).selectExpr(f"id * {step} + (id div 10) % {step} as k"),
+    }
 
-    def same(name: str, rows: int) -> None:
-        left[name] = rows
-        assert len(set(left.values())) == 1, left
+    def ours(name: str) -> None:
+        done = ps.delete(spark, str(out / f"{name} ours"), keys=keys[name]).agg({"rows_deleted": "sum"}).collect()
+        assert done[0][0] == KEYS, done
 
-    def ours() -> None:
-        done = ps.delete(spark, str(out / "ours"), keys=keys).agg({"rows_left": "sum", "rows_deleted": "sum"}).collect()
-        same("ours", 10_000 * files - done[0]["sum(rows_deleted)"])
+    def theirs(name: str) -> None:
+        folder, anew = str(out / f"{name} theirs"), str(out / f"{name} anew")
+        spark.read.parquet(folder).join(keys[name], "k", "left_anti").write.mode("overwrite").parquet(anew)
+        shutil.rmtree(folder)
+        os.rename(anew, folder)
 
-    def theirs() -> None:
-        spark.read.parquet(str(out / "theirs")).join(keys, "k", "left_anti").write.mode("overwrite").parquet(
-            str(out / "anew")
-        )
-        os.rename(out / "theirs", out / "old")
-        os.rename(out / "anew", out / "theirs")
-        same("theirs", spark.read.parquet(str(out / "theirs")).count())
-
-    return {"delete | pyparq": ours, "delete | Spark, anti-join and overwrite": theirs}
+    asked: dict[str, Callable[[], Any]] = {}
+    for name in keys:
+        asked[f"{name} | delete"] = partial(ours, name)
+        asked[f"{name} | Spark"] = partial(theirs, name)
+    return asked
 
 
 def show_memory(spark: Any, lake: Path) -> None:

@@ -229,6 +229,14 @@ def _plain(key: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple("NaN" if value != value else value for value in key)
 
 
+def _among(numbers: Numbers, ascending: Numbers) -> np.ndarray[Any, Any]:
+    """Which of the numbers are among the others."""
+    if not len(ascending):
+        return np.zeros(len(numbers), np.bool_)
+    places = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    return np.asarray(ascending[places] == numbers)
+
+
 # ---- rows that are added ---------------------------------------------------------------------------------------------
 
 
@@ -245,7 +253,7 @@ def add_staged(number: int, files: Sequence[tuple[str, bytes]], schema: Schema, 
                 dataset([place], storage_options=remote, partitioning=None, use_threads=False).scan()
             ):
                 rows, numbers = numbered(pa.Table.from_batches([batch]))
-                kept = rows.filter(pa.array(~np.isin(numbers, done)))
+                kept = rows.filter(pa.array(~_among(numbers, done)))
                 _, batches = ingest(kept, schema)
                 made = Table(schema, [Batch(part.columns, part.num_rows) for part in batches])
                 yield from pa.table(made).to_batches()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -227,6 +227,19 @@ class _Frame:
             check_names(names, schema.names)
         return names, key
 
+    def with_texts(self, names: Sequence[str], texts: Set[str]) -> Any:
+        """The DataFrame, with columns as text that are the names of folders: ``true`` is text there.
+
+        ``names``: of its columns in the files.
+        """
+        if texts.isdisjoint(names):
+            return self.rows
+        quoted = ("`" + name.replace("`", "``") + "`" for name in names)
+        plain = self.rows.toDF(*names)
+        return plain.selectExpr(
+            *(f"cast({q} as string) as {q}" if name in texts else q for q, name in zip(quoted, names, strict=True))
+        )
+
 
 def _run(
     spark: Any, path: Any, filters: Any, frame: _Frame | None, work: Work, force: bool, storage_options: Any,
@@ -271,7 +284,8 @@ def _run(
     def tasks() -> list[Changed]:
         staged = None
         if frame is not None and columns is not None:
-            staged = staged_rows(frame.rows, *columns, job, are_rows=frame.key is not None)
+            texts = {name for name in partitions if schema.field(name).type.kind == "string"}
+            staged = staged_rows(frame.with_texts(columns[0], texts), *columns, job, are_rows=frame.key is not None)
         left = plan
         if left is None and staged is not None:
             left = planned(spark, replace(question, filters=staged.filters()))
