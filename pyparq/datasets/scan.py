@@ -214,6 +214,11 @@ class MatchingFiles:
     def __init__(self, scan: DatasetScan) -> None:
         self._scan = scan
 
+    @property
+    def files(self) -> DatasetFiles:
+        """The files that are asked: those that a trusted catalog leaves, else all."""
+        return self._scan._dataset
+
     def candidates(self) -> list[FileScan]:
         """The files that partitions, a catalog, statistics and Bloom filters leave, each with a scan that has not
         run."""

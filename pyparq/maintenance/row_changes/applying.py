@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from pyparq.arrow.table import Table
 from pyparq.datasets.data_files import DataFile
-from pyparq.datasets.dataset import Dataset, files_of
+from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import MatchingFiles
@@ -91,11 +91,11 @@ def apply(
 ) -> ChangeReport:
     """Change the rows of a dataset for which ``filters`` is true, as ``find`` says, and then add ``more`` rows."""
     began = time.perf_counter()
-    files = files_of(dataset)
+    matching = MatchingFiles(dataset.scan([], filters))
+    files = matching.files
     if files.table is None:
         check_streams(files.found.streams, options.force)
         _check_folders(files, options.force)
-    matching = MatchingFiles(dataset.scan([], filters))
     candidates = matching.candidates()
     asked = index_help(matching.reports)
     place = _place(files, matching, find, options, more)
@@ -114,7 +114,7 @@ def apply(
         place.abort()
         raise
     return ChangeReport(
-        files.root, tuple(reports), len(files.found.files), options.dry_run, asked, time.perf_counter() - began,
+        files.root, tuple(reports), files.total, options.dry_run, asked, time.perf_counter() - began,
         tuple(notes),
     )  # fmt: skip
 
