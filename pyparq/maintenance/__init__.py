@@ -11,7 +11,7 @@ DOOR = (
     "merge",
     "report",
     "rewrite",
-    "row_changes.applying",
+    "row_changes.old_catalogs",
     "row_changes.changed_file",
     "row_changes.copied_groups",
     "row_changes.delete",
