@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import remote_delete
 from catalog import options, served
 
 import pyparq
@@ -54,6 +55,8 @@ class Question:
 
 
 ONE, MANY = "one/events.parquet", "many/*.parquet"
+DELETE = "delete of a key in 100,000 files"
+"""The question that is asked last, of pyparq alone."""
 PLACES = tuple(range(5, ROWS, ROWS // 10))
 QUESTIONS = (
     Question("metadata", ONE, kind="metadata"),
@@ -381,6 +384,8 @@ def main() -> None:
                 ratios += [] if ratio is None else [ratio]
                 print(lines[-1], flush=True)
     made = table(lines, ratios, given.delay, given.rate)
+    if given.only in DELETE:
+        made += f"\n\n{remote_delete.measure(100_000, given.delay, given.rate)}"
     print(made)
     if given.write:
         readme = Path(__file__).parent / "README.md"

@@ -224,15 +224,15 @@ class MatchingFiles:
         """The filter."""
         return self._scan._query.expression
 
+    @property
+    def files(self) -> DatasetFiles:
+        """The files that are asked: those that a trusted catalog leaves, else all."""
+        return self._scan._dataset
+
     def candidates(self) -> list[FileScan]:
         """The files that partitions, a catalog, statistics and Bloom filters leave, each with a scan that has not
         run. Small local files are left only where rows match."""
         return self._scan._reads.matching_files()
-
-    @property
-    def files(self) -> DatasetFiles:
-        """The files of the scan, by their numbers."""
-        return self._scan._dataset
 
     @property
     def reports(self) -> list[StageReport]:

@@ -10,11 +10,10 @@ The requests are those of s3fs, which makes them again where they fail for the m
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import UnsupportedError
 from pyparq.io.file_objects import ProcessOwned
@@ -23,16 +22,19 @@ from pyparq.io.http import is_s3, object_on_s3
 from pyparq.io.remote_file import RemoteFile
 from pyparq.io.url import cause_of, plain_errors
 
+if TYPE_CHECKING:
+    import asyncio  # loads slowly, so only where a loop runs
+
 LEAST = 5 << 20
 """Bytes of a part that is not the last."""
-_MOST = 5 << 30
+MOST = 5 << 30
 """Bytes that one request copies at most."""
-_MOST_PARTS = 10_000
-_UPLOADED, _COPIED = 8 << 20, 256 << 20
+MOST_PARTS = 10_000
+UPLOADED, COPIED = 8 << 20, 256 << 20
 """Bytes of a part that is uploaded, and that is copied: several are made at a time."""
 _UPLOADS, _COPIES = 2, 8
 """Parts that are made at a time. Those that are uploaded are in memory."""
-_WORTH_LOADING = 64 << 20
+WORTH_LOADING = 64 << 20
 """Bytes of an object that obstore would read, for which s3fs is loaded instead. That takes about a second."""
 _NOT_KNOWN = (405, 501)
 """Answers of stores that cannot copy ranges."""
@@ -48,7 +50,7 @@ def copying_system(source: RemoteFile) -> Any:
     if is_store(fs):
         if not (fs.protocol in ("s3", "s3a") and fs.has_fsspec):
             return None
-        least = _WORTH_LOADING
+        least = WORTH_LOADING
     if source.tag is None or source.size < least:
         return None
     if is_store(fs):
@@ -75,7 +77,7 @@ class S3CopySink(ProcessOwned):
         self._fs = fs
         self._source = source
         self._object = object_on_s3(fs, source.path)
-        self._piece = max(_UPLOADED, -(-source.size // (_MOST_PARTS // 2)))
+        self._piece = max(UPLOADED, -(-source.size // (MOST_PARTS // 2)))
         self._range = 0, 0
         """Of the old object, to be copied behind what waits."""
         self._waiting = bytearray()
@@ -140,7 +142,7 @@ class S3CopySink(ProcessOwned):
         self._read(start, start + missing)
         self._send_waiting()
         size = stop - start - missing
-        count = -(-size // min(max(_COPIED, -(-self._source.size // (_MOST_PARTS // 4))), _MOST))
+        count = -(-size // min(max(COPIED, -(-self._source.size // (MOST_PARTS // 4))), MOST))
         ends = [start + missing + size * k // count for k in range(count + 1)]
         for first, end in pairwise(ends):
             if not self._can_copy or not self._copy(first, end):
@@ -189,14 +191,15 @@ class S3CopySink(ProcessOwned):
             if self.before_commit is not None:
                 self.before_commit()
             with self._plain_errors():
-                self._put()
+                self.put()
         except BaseException:
             self.abort()
             raise
         self._upload = None
         self._fs.invalidate_cache(self._source.path)
 
-    def _put(self) -> None:
+    def put(self) -> None:
+        """Make the object, if the old one is there still."""
         if self._begun.any:
             answer = self._begun.complete(IfMatch=self._source.tag)
         else:
@@ -243,6 +246,8 @@ class _Parts:
         on_loop(self._fs.loop, self._add, at_most, make, waits)
 
     async def _add(self, at_most: int, make: Callable[[int], Coroutine[Any, Any, dict[str, Any]]], waits: bool) -> None:
+        import asyncio
+
         for task in self._tasks:
             if task.done():
                 task.result()
@@ -268,6 +273,8 @@ class _Parts:
         on_loop(self._fs.loop, self._all)
 
     async def _all(self) -> list[dict[str, Any]]:
+        import asyncio
+
         return list(await asyncio.gather(*self._tasks))
 
     def complete(self, **condition: Any) -> dict[str, Any]:
@@ -287,6 +294,8 @@ class _Parts:
             on_loop(self._fs.loop, self._abort)
 
     async def _abort(self) -> None:
+        import asyncio
+
         self._is_given_up = True
         assert self._beginning is not None
         async with self._beginning:

@@ -38,7 +38,7 @@ def s3() -> Iterator[S3]:
 @pytest.fixture(params=["s3fs", "obstore"])
 def options(request: pytest.FixtureRequest, s3: S3, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     monkeypatch.setenv("PYPARQ_FILESYSTEM", "fsspec" if request.param == "s3fs" else "obstore")
-    monkeypatch.setattr(s3_copying, "_WORTH_LOADING", 0)
+    monkeypatch.setattr(s3_copying, "WORTH_LOADING", 0)
     return {"storage_options": s3.options}
 
 
@@ -106,13 +106,13 @@ def test_the_object_of_another_program_stays(
 ) -> None:
     url = large("theirs", options)
     if when == "before the end":
-        complete = s3_copying.S3CopySink._put
+        complete = s3_copying.S3CopySink.put
 
         def late(self: Any) -> None:
             pyparq.write_table({"id": [-1]}, url, **options)
             complete(self)
 
-        monkeypatch.setattr(s3_copying.S3CopySink, "_put", late)
+        monkeypatch.setattr(s3_copying.S3CopySink, "put", late)
     else:
         write = ChangedFile.write
 
@@ -140,7 +140,7 @@ def test_an_error_leaves_no_parts(
         begun.extend(uploads(s3))
         raise error
 
-    monkeypatch.setattr(s3_copying.S3CopySink, "_put", fails)
+    monkeypatch.setattr(s3_copying.S3CopySink, "put", fails)
     with pytest.raises(error):
         pyparq.delete(url, col("id") == ROWS // 2, **options)
     assert begun
@@ -237,7 +237,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 def test_parts_have_sizes_that_s3_takes(loop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, size in {"LEAST": 50, "_MOST": 500, "_UPLOADED": 70, "_COPIED": 300}.items():
+    for name, size in {"LEAST": 50, "MOST": 500, "UPLOADED": 70, "COPIED": 300}.items():
         monkeypatch.setattr(s3_copying, name, size)
     chosen, copied = random.Random(7), 0
     for _ in range(300):

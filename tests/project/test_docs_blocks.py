@@ -62,6 +62,7 @@ def test_what_does_not_run_says_why() -> None:
     reasons = {b.note.removeprefix("not run: ") for b in found if b.note.startswith("not run: ")}
     assert reasons == {
         "needs a server that asks for a token", "submits a job to a cluster", "installs packages", "needs a table",
+        "needs a bucket that keeps versions",
     }  # fmt: skip
     assert [f"{b.page}:{b.line}: {b.language}" for b in found if b.language not in (*RUNS, *DATA)] == []
     assert [f"{b.page}:{b.line}" for b in found if b.language == ""] == [], "name the language: text, if it is none"

@@ -163,7 +163,7 @@ def apply(
     else:
         rounds.notes.append("more files were added or changed while the last round ran, and they were not looked at")
     return ChangeReport(
-        files_of(dataset).root, tuple(rounds.reports), len(rounds.listed), options.dry_run, tuple(rounds.asked),
+        files_of(dataset).root, tuple(rounds.reports), rounds.total, options.dry_run, tuple(rounds.asked),
         time.perf_counter() - began, tuple(rounds.notes),
     )  # fmt: skip
 
@@ -178,14 +178,17 @@ class _Rounds:
         self._more = more
         self._done = dict[str, DataFile | None]()
         """Files that have been looked at, by place: ``None`` for those that have changed here."""
-        self.listed = set[str]()
+        self._listed = set[str]()
+        self.total = 0
+        """Files of the source, with those that were added."""
         self.reports: list[ChangedFileReport] = []
         self.asked: list[IndexHelp] = []
         self.notes: list[str] = []
 
     def run(self, dataset: Dataset) -> None:
         """One round. After an error nothing of it counts, except files that were replaced one by one."""
-        files, options = files_of(dataset), self._options
+        scan, options = dataset.scan([], self._filters), self._options
+        files = MatchingFiles(scan).files
         if files.table is None:
             check_streams(files.found.streams, options.force)
             _check_folders(files, options.force)
@@ -195,7 +198,6 @@ class _Rounds:
             self._more.begin(files)
         places = list(map(place_of, files.found.files))
         new = [number for number, file in enumerate(files.found.files) if self._is_new(file)]
-        scan = dataset.scan([], self._filters)
         if files.table is None and not files.found.is_one_file:
             _check_defaults(files, {*options.columns, *top_names(scan.filters)})
         matching = MatchingFiles(scan, new)
@@ -232,7 +234,8 @@ class _Rounds:
             self.reports += reports
         self.reports += added
         self.asked += asked
-        self.listed.update(places)
+        self.total += len({*places} - self._listed) if self._listed else files.total
+        self._listed.update(places)
         self._done.update((places[number], files.found.files[number]) for number in new)
         self._done.update((_absolute(report.file), None) for report in self.reports)
         if self._more is not None:

@@ -122,6 +122,8 @@ def written(change: FileChange, sink: Sink) -> None:
     """Write the new file, and give the sink up where that fails. The caller commits."""
     try:
         change.writer.write(sink)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+            error.filename = sink.name  # the disk is full
         sink.abort()
         raise
