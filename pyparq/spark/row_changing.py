@@ -24,8 +24,8 @@ from pyparq.filters.expression import top_names
 from pyparq.format.types import Schema
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.kept_storage import without_marks
-from pyparq.maintenance.row_changes.applying import new_file_options
 from pyparq.maintenance.row_changes.old_catalogs import remove_catalogs
+from pyparq.maintenance.row_changes.places import new_file_options
 from pyparq.maintenance.row_changes.report import ChangedFileReport
 from pyparq.maintenance.row_changes.upsert import check_names
 from pyparq.spark.choosing import Columns, columns_of_places, columns_that_occur

@@ -14,8 +14,9 @@ from pyparq.io.locations import located as on_system
 from pyparq.io.table_formats import format_of
 from pyparq.io.url import is_url
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.row_changes.applying import ApplyOptions, apply
+from pyparq.maintenance.row_changes.applying import apply
 from pyparq.maintenance.row_changes.file_change import rows_go
+from pyparq.maintenance.row_changes.places import ApplyOptions
 from pyparq.maintenance.row_changes.report import ChangeReport
 
 if TYPE_CHECKING:

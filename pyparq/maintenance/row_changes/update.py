@@ -31,9 +31,10 @@ from pyparq.format.types import Field, Schema
 from pyparq.index.row_mask import Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.row_changes.applying import ApplyOptions, apply
+from pyparq.maintenance.row_changes.applying import apply
 from pyparq.maintenance.row_changes.changed_file import GroupChange
 from pyparq.maintenance.row_changes.delete import opened, relisted, rows_asked_for, table_of
+from pyparq.maintenance.row_changes.places import ApplyOptions
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
 from pyparq.maintenance.row_changes.stored_rows import Int64Array, check_calendar, picked
