@@ -122,10 +122,6 @@ class LocalSink(ProcessOwned):
             for at in range(0, len(views), _MAX_PARTS):
                 self._write_all(views[at : at + _MAX_PARTS])
         self.position += size
-        self._store_early()
-
-    def _store_early(self) -> None:
-        """Let the system begin to store what has been written."""
         written = self.position - len(self._gathered)
         if self._stores_early and written - self._stored >= _WRITEBACK and kernels.begin_writeback is not None:
             kernels.begin_writeback(self._target.fd, self._stored, written - self._stored)
@@ -154,7 +150,6 @@ class LocalSink(ProcessOwned):
         self._flush()
         copied = copy_between(source, self._target.fd, start, stop)
         self.position += copied
-        self._store_early()
         if copied < stop - start:
             raise CorruptFileError(f"the file ends within the range of {stop - start} bytes at offset {start}")
 
