@@ -18,6 +18,7 @@ from pyparq.errors import CorruptFileError, DataError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import deserialize
 from pyparq.format.thrift_tree import I16, I32, I64, STRUCT, ThriftList, ThriftStruct
+from pyparq.index.statistics import parse_created_by
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.footer_read import ENCRYPTED_MAGIC, MAGIC
 from pyparq.read.footers.open_file import OpenFile
@@ -35,6 +36,10 @@ CHUNK_SEALED_META = 9
 META_PAGES = (9, 10, 11)
 """Offsets of the first data page, index page and dictionary page."""
 META_STATISTICS = 12
+OLD_BOUNDS = (1, 2)
+"""Fields of Statistics: the max and min of writers before column orders."""
+BOUNDS = (5, 6, 7, 8)
+"""max_value, min_value, and whether they are exact."""
 BLOOM_OFFSET, BLOOM_LENGTH = 14, 15
 _KEY, _VALUE = 1, 2
 _TYPE_ORDER = 1
@@ -355,3 +360,10 @@ def moved_offset_index(plain: memoryview, moved: Moved) -> bytes:
         return kernels.moved_offset_index(plain, moved)
     except kernels.KernelError as error:
         raise CorruptFileError(f"the OffsetIndex cannot be moved: {error}") from error
+
+
+def needs_its_writer(created_by: str | None) -> bool:
+    """parquet-mr before 1.8.0: DELTA_BYTE_ARRAY pages depend on the page before (PARQUET-246), dictionary pages are
+    larger than stated (PARQUET-816)."""
+    name, version, _ = parse_created_by(created_by or "")
+    return name == "parquet-mr" and (version is None or version < (1, 8, 0))

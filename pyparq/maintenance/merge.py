@@ -20,19 +20,22 @@ from pyparq.datasets.joint_keys import joint_keys
 from pyparq.errors import EncryptionError, OptionError, SchemaError, UnsupportedError
 from pyparq.format.hybrid_calendar import LEGACY_DATES, LEGACY_INT96, TIME_ZONE, VERSION, Hybrid, hybrid_of
 from pyparq.format.types import DataType, Schema
-from pyparq.index.statistics import parse_created_by, writer_is_trusted
+from pyparq.index.statistics import writer_is_trusted
 from pyparq.io.locations import both_located
 from pyparq.io.sink import Sink, copy_range, open_sink, replace_only
 from pyparq.io.url import is_url, local_path
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.file_runs import check_no_table, opened_table
 from pyparq.maintenance.footer_edit import (
+    BOUNDS,
     COLUMN_INDEX_LENGTH,
     COLUMN_INDEX_OFFSET,
     OFFSET_INDEX_LENGTH,
     OFFSET_INDEX_OFFSET,
+    OLD_BOUNDS,
     FooterTree,
     moved_offset_index,
+    needs_its_writer,
 )
 from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, remove_stale, replaced_source
 from pyparq.maintenance.index_layout import Layout, free_ranges
@@ -190,10 +193,6 @@ def _listed(files: Any, storage_options: Mapping[str, Any] | None) -> tuple[tupl
 
 _MAGIC = 4
 """Bytes in front of the data."""
-OLD_BOUNDS = (1, 2)
-"""Fields of Statistics: the max and min of writers before column orders."""
-BOUNDS = (5, 6, 7, 8)
-"""max_value, min_value, and whether they are exact."""
 
 
 class Part:
@@ -390,13 +389,6 @@ class MergedFooter:
         gone = {*_keys_of(first.file), *(key.decode() for key in there)} - kept.keys()
         first.footer.change_table_keys(kept, gone)
         return first.footer.parts()
-
-
-def needs_its_writer(created_by: str | None) -> bool:
-    """parquet-mr before 1.8.0: DELTA_BYTE_ARRAY pages depend on the page before (PARQUET-246), dictionary pages are
-    larger than stated (PARQUET-816)."""
-    name, version, _ = parse_created_by(created_by or "")
-    return name == "parquet-mr" and (version is None or version < (1, 8, 0))
 
 
 def _keys_of(file: OpenFile) -> dict[str, str | bytes | None]:

@@ -18,8 +18,7 @@ from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.io.sink import Sink
-from pyparq.maintenance.footer_edit import FooterTree
-from pyparq.maintenance.merge import BOUNDS, OLD_BOUNDS, needs_its_writer
+from pyparq.maintenance.footer_edit import BOUNDS, OLD_BOUNDS, FooterTree, needs_its_writer
 from pyparq.maintenance.row_changes.copied_groups import Copied, whole_chunks
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
 from pyparq.maintenance.row_changes.stored_rows import Int64Array, StoredRows, picked, with_rows
