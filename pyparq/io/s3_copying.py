@@ -228,7 +228,7 @@ class _Parts:
         self._tasks: list[asyncio.Task[dict[str, Any]]] = []
         self._free: dict[int, asyncio.Semaphore] = {}
         self._is_given_up = False
-        self._beginning: asyncio.Lock | None = None
+        self._beginning: asyncio.Semaphore | None = None
 
     @property
     def any(self) -> bool:
@@ -251,7 +251,7 @@ class _Parts:
         for task in self._tasks:
             if task.done():
                 task.result()
-        self._beginning = self._beginning or asyncio.Lock()
+        self._beginning = self._beginning or asyncio.Semaphore(1)
         async with self._beginning:
             if self._id is None:
                 self._id = (await self._fs._call_s3("create_multipart_upload", **self._object))["UploadId"]

@@ -16,6 +16,7 @@ DOOR = (
     "row_changes.delete",
     "row_changes.file_change",
     "row_changes.old_catalogs",
+    "row_changes.places",
     "row_changes.report",
     "row_changes.update",
     "row_changes.upsert",

@@ -12,6 +12,7 @@ from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.files import DatasetFiles
 from pyparq.io.url import is_url
 from pyparq.maintenance.in_place import local_file
+from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import map_requests
 
 
@@ -29,10 +30,14 @@ class OldCatalogs:
 
     def __init__(self, files: DatasetFiles) -> None:
         self._found = files.found
-        self._lock = threading.Lock()
+        self._after_fork()
+        fork_safety.watch(self)
         self._there: dict[str, Place] = {}
         """By their names."""
         self.notes: list[str] = []
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     def ask(self, files: Sequence[DataFile]) -> None:
         """Find the catalogs of these files."""

@@ -364,7 +364,10 @@ class OneByOne:
         return seen[-1].report(file.name, outcome) if outcome.written else None
 
     def finish(self) -> list[ChangedFileReport]:
-        report = None if self._more is None or self._asked else self._run(0)
+        if self._more is None or self._asked:
+            return []
+        self._catalogs.ask(self._files.found.files[:1])
+        report = self._run(0)
         return [] if report is None else [report]
 
     def commit(self) -> list[str]:
