@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from pyparq.arrow.schema.extensions import EXTENSION_NAME, LOGICAL_TYPE, VARIANT
 from pyparq.arrow.table import Table
 from pyparq.datasets.common_schema import DECIMAL_STORAGE, tree_of
 from pyparq.datasets.dataset import Dataset, dataset_of, files_of
-from pyparq.errors import ColumnNotFoundError, SchemaError
+from pyparq.errors import ColumnNotFoundError, SchemaError, UnsupportedError
 from pyparq.filters.expression import Expression, simplified, tested_paths
 from pyparq.filters.given import as_expression
 from pyparq.filters.variants import named_node
@@ -28,6 +28,7 @@ from pyparq.format import hybrid_calendar
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.types import Field, Schema
+from pyparq.read.footers.open_file import OpenFile
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
@@ -62,6 +63,19 @@ def defaults_of(key_values: Mapping[bytes, bytes]) -> set[str]:
     # the text comes from a file and may be anything
     except (AttributeError, KeyError, ValueError, TypeError, RecursionError):
         return set()
+
+
+def check_defaults(files: Sequence[OpenFile], columns: Set[str], instead: str) -> None:
+    """Raise :class:`UnsupportedError` for columns that some of the files lack, and for which Spark gives a DEFAULT
+    there: here they are null. ``instead``: what to do, for the message."""
+    given = {name for file in files for name in defaults_of(file.key_values)} & columns
+    for file in files if given else ():
+        missing = given - {node.name for node in file.tree.root.children}
+        if missing:
+            raise UnsupportedError(
+                f"Spark gives this column's DEFAULT for files that do not have it, and here it is null: {instead}",
+                file=file.name, column=min(missing),
+            )  # fmt: skip
 
 
 def _fits(field: Field, theirs: Any) -> bool:

@@ -18,7 +18,7 @@ from pyparq.datasets.footers import ListedFile, status_of
 from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.write_dataset import WriteReport, WrittenFile, replace_sources, write_dataset
-from pyparq.errors import ChangedMeanwhile, OptionError, UnsupportedError, reading
+from pyparq.errors import ChangedMeanwhile, OptionError, reading
 from pyparq.filters.expression import top_names
 from pyparq.format.types import Schema
 from pyparq.io.atomic_write import Expected
@@ -36,7 +36,13 @@ from pyparq.maintenance.in_place import (
     remove_stale,
     replaced_source,
 )
-from pyparq.maintenance.kept_storage import defaults_of, int96_as_bytes, storage_kept, variants_as_stored, without_marks
+from pyparq.maintenance.kept_storage import (
+    check_defaults,
+    int96_as_bytes,
+    storage_kept,
+    variants_as_stored,
+    without_marks,
+)
 from pyparq.option_values import SortKey, sort_keys
 from pyparq.options import WriteOptions, with_options
 from pyparq.write.column_plans import check_options, make_plan
@@ -292,16 +298,11 @@ def _check_defaults(dataset: Dataset, names: Sequence[str], tested: Set[str]) ->
     """Raise :class:`UnsupportedError` where Spark gives a column's DEFAULT for files without it: new files of all rows
     would have nulls there for good, and a filter would leave out rows for which its default is true."""
     files = files_of(dataset)
-    opened = files.open_all(range(len(files.found.files)))
-    given = {name for _, file in opened for name in defaults_of(file.key_values)} & {*names, *tested}
-    for _, file in opened if given else ():
-        missing = given - {node.name for node in file.tree.root.children}
-        if missing:
-            raise UnsupportedError(
-                "Spark gives this column's DEFAULT for files that do not have it, and here it is null: give another "
-                "folder as the target, or pyparq.spark.rewrite without a filter, which keeps such files apart",
-                file=file.name, column=min(missing),
-            )  # fmt: skip
+    opened = [file for _, file in files.open_all(range(len(files.found.files)))]
+    check_defaults(
+        opened, {*names, *tested},
+        "give another folder as the target, or pyparq.spark.rewrite without a filter, which keeps such files apart",
+    )  # fmt: skip
 
 
 def _only_source(dataset: Dataset, target: Any, own: Identity | None) -> Expected | None:

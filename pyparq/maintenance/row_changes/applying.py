@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.data_files import DataFile
@@ -17,12 +17,12 @@ from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import MatchingFiles
 from pyparq.datasets.write.job_sources import place_of
-from pyparq.errors import ChangedFileError, UnsupportedError, WriteConflictError
+from pyparq.errors import ChangedFileError, WriteConflictError
 from pyparq.filters.expression import top_names
 from pyparq.io.table_formats import check_buckets, check_streams
 from pyparq.io.url import is_url
 from pyparq.maintenance.in_place import check_not_managed, local_file
-from pyparq.maintenance.kept_storage import defaults_of
+from pyparq.maintenance.kept_storage import check_defaults
 from pyparq.maintenance.row_changes.file_change import FindChanges, index_help
 from pyparq.maintenance.row_changes.places import Additions, ApplyOptions, OneByOne, Place, place_for
 from pyparq.maintenance.row_changes.report import ChangedFileReport, ChangeReport, IndexHelp
@@ -104,10 +104,11 @@ class _Rounds:
         places = list(map(place_of, files.found.files))
         new = [number for number, file in enumerate(files.found.files) if self._is_new(file)]
         if files.table is None and not files.found.is_one_file:
-            _check_defaults(files, {*options.columns, *top_names(scan.filters)})
+            asked = {*options.columns, *top_names(scan.filters)}
+            check_defaults([*files.one_of_each_kind()], asked, "write the table again with Spark first")
         matching = MatchingFiles(scan, new)
         candidates = matching.candidates()
-        asked = index_help(matching.reports)
+        helped = index_help(matching.reports)
         place = place_for(files, matching, candidates, self._changes_of, options, self._more)
         reports = list[ChangedFileReport]() if place.at_once else self.reports
         made = dict[int, ChangedFileReport]()
@@ -138,7 +139,7 @@ class _Rounds:
         if place.at_once:
             self.reports += reports
         self.reports += added
-        self.asked += asked
+        self.asked += helped
         self.total += len({*places} - self._listed) if self._listed else files.total
         self._listed.update(places)
         self._done.update((places[number], files.found.files[number]) for number in new)
@@ -208,17 +209,3 @@ def _check_folders(files: DatasetFiles, force: bool) -> None:
     paths = [path for path in (local_file(file.where) for file in files.found.files) if path]
     for path in {os.path.dirname(path): path for path in paths}.values():
         check_not_managed(path, force, _INSTEAD)
-
-
-def _check_defaults(files: DatasetFiles, columns: Set[str]) -> None:
-    """Raise :class:`UnsupportedError` for columns that some files lack, and for which Spark gives a DEFAULT there: here
-    they are null."""
-    kinds = [(file, {node.name for node in file.tree.root.children}) for file in files.one_of_each_kind()]
-    given = {name for file, _ in kinds for name in defaults_of(file.key_values)} & columns
-    for file, names in kinds if given else ():
-        if given - names:
-            raise UnsupportedError(
-                "Spark gives this column's DEFAULT for files that do not have it, and here it is null: write the "
-                "table again with Spark first",
-                file=file.name, column=min(given - names),
-            )  # fmt: skip
