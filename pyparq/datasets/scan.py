@@ -455,6 +455,12 @@ class DatasetPlan:
         """
         return _scan_of(self, **options)
 
+    def matching(self, filters: Expression | None, **options: Any) -> MatchingFiles:
+        """The files of the plan, asked for ``filters`` instead, and each as a whole. ``options``: as in
+        :meth:`scan`."""
+        header = replace(self.header, columns=(), filters=filters, limit=None)
+        return MatchingFiles(_scan_of(replace(self, header=header), as_planned=False, **options))
+
     def join(self, results: Iterable[Any]) -> Table:
         """Combine the results of the parts from :meth:`split`, in part order, into one table of at most ``limit`` rows.
 
@@ -492,11 +498,13 @@ _SHOWN = 20
 def _scan_of(
     plan: DatasetPlan,
     *,
+    as_planned: bool = True,
     progress: Progress | None = None,
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> DatasetScan:
-    """The scan that ``plan`` describes: see :meth:`DatasetPlan.scan`."""
+    """The scan that ``plan`` describes: see :meth:`DatasetPlan.scan`. ``as_planned``: read what the plan says of each
+    file; otherwise all of its files are asked again."""
     unknown = [name for name in options if name not in NOT_PLANNED]
     if unknown:
         raise OptionError(
@@ -513,7 +521,7 @@ def _scan_of(
         ReadOptions.make({**{f.name: getattr(header.options, f.name) for f in fields(ReadOptions)}, **own}),
         header.by, header.on_error, progress,
     )  # fmt: skip
-    return DatasetScan(dataset, header.columns, header.filters, header.limit, plan)
+    return DatasetScan(dataset, header.columns, header.filters, header.limit, plan if as_planned else None)
 
 
 # ---- pickles: plain values with a version, which is checked first

@@ -15,6 +15,7 @@ import numpy as np
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.table import Batch, Table
 from pyparq.datasets.dataset import dataset
+from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import DatasetPlan, MatchingFiles
 from pyparq.datasets.write.commit import StagedFiles
 from pyparq.datasets.write.store_commit import StagedObjects, StoreStaging
@@ -31,7 +32,7 @@ from pyparq.maintenance.row_changes.report import ChangedFileReport
 from pyparq.maintenance.row_changes.update import rows_change
 from pyparq.maintenance.row_changes.upsert import UpsertedRows, Upserts, keys_of_rows, partition_values_of
 from pyparq.read.scan import Scan
-from pyparq.spark.reading import part_scan
+from pyparq.spark.keys import keys_of
 from pyparq.spark.staged_rows import Numbers, StagedReader, StagedRows, numbered, packed, unpacked
 from pyparq.spark.tasks import attempt
 from pyparq.spark.writing import WriteJob, stage
@@ -85,48 +86,50 @@ def change_files(
     else:
         target = StagedFiles(job.staging, attempt())
     reader = None if staged is None else StagedReader(staged, job.storage_options)
-    task = _Task(work, job, reader, target)
-    found = []
-    for file in plan.files:
-        changed = task.change(replace(plan, files=(file,)).trimmed(), paths[file.where])
-        if changed is not None:
-            found.append(changed)
-    return Changes(tuple(found), packed(np.unique(np.concatenate([np.empty(0, np.int64), *task.replaced]))))
+    task = _Task(work, job, target, plan)
+    filters = plan.header.filters if reader is None else None if work.name == "upsert" else reader.all_keys()
+    if reader is None or filters is not None:
+        found = [task.by_filter(file_scan, paths) for file_scan in task.asked(filters).candidates()]
+    else:
+        found = [task.by_keys(number, reader, paths) for number in range(len(plan.files))]
+    changed = tuple(one for one in found if one is not None)
+    return Changes(changed, packed(np.unique(np.concatenate([np.empty(0, np.int64), *task.replaced]))))
 
 
 class _Task:
-    """Changes files one after the other."""
+    """Changes the files of a plan one after the other."""
 
-    def __init__(
-        self, work: Work, job: WriteJob, keys: StagedReader | None, target: StagedFiles | StagedObjects
-    ) -> None:
+    def __init__(self, work: Work, job: WriteJob, target: StagedFiles | StagedObjects, plan: DatasetPlan) -> None:
         self._work = work
         self._job = job
-        self._keys = keys
         self._target = target
+        self._plan = plan
         self.replaced: list[Numbers] = []
 
-    def change(self, part: DatasetPlan, path: str) -> Changed | None:
-        """Change the file of a plan, if it has such rows."""
-        (file,) = part.files
-        store = self._job.storage_options if is_url(file.where) else None
+    def asked(self, filters: Expression | None) -> MatchingFiles:
+        """All files, asked for these rows."""
+        return _asked(self._plan, filters, self._work.decryption, self._job)
+
+    def by_filter(self, file_scan: FileScan, paths: Mapping[str, str]) -> Changed | None:
+        """Change the rows of a file that a scan finds, if there are any."""
+        file = self._plan.files[file_scan.numbers[0]]
         with located(file=file.name):
-            matching = MatchingFiles(part_scan(part, self._work.decryption, store))
+            change = FileChange(file_scan.scan, self._work.find, self._work.keep_empty)
+            return self._made(change, paths[file.where], file.name) if change.changes else None
+
+    def by_keys(self, number: int, keys: StagedReader, paths: Mapping[str, str]) -> Changed | None:
+        """Change the rows of a file that have one of the keys, if there are any."""
+        file = self._plan.files[number]
+        part = replace(self._plan, files=(file,)).trimmed()
+        with located(file=file.name):
+            matching = _asked(part, None, self._work.decryption, self._job)
             opened = matching.open(0)
             assert opened is not None  # errors are raised
-            find: Callable[[Scan], Mapping[int, GroupChange]] = self._work.find
-            scan: Scan | None
-            if self._keys is None:
-                scan = matching.ask(0, opened)
-            else:
-                values = partition_values_of(matching.files, 0)
-                by_keys = ByKeys(part, self._keys, values, self._work.decryption, store)
-                scan = Scan(opened.fork(), [], row_groups=[])
-                find = self._upserts(by_keys) if self._work.name == "upsert" else by_keys.rows_go
-            if scan is None:
-                return None
-            change = FileChange(scan, find, self._work.keep_empty)
-            return self._made(change, path, file.name) if change.changes else None
+            values = partition_values_of(matching.files, 0)
+            by_keys = ByKeys(part, keys, values, self._work.decryption, self._job)
+            find = self._upserts(by_keys) if self._work.name == "upsert" else by_keys.rows_go
+            change = FileChange(Scan(opened.fork(), [], row_groups=[]), find, self._work.keep_empty)
+            return self._made(change, paths[file.where], file.name) if change.changes else None
 
     def _upserts(self, by_keys: ByKeys) -> Callable[[Scan], Mapping[int, GroupChange]]:
         def find(scan: Scan) -> Mapping[int, GroupChange]:
@@ -163,14 +166,14 @@ class ByKeys:
     """The rows of one file that have one of the keys."""
 
     def __init__(
-        self, part: DatasetPlan, keys: StagedReader, values: Mapping[str, Any], decryption: str | None, store: Any
+        self, part: DatasetPlan, keys: StagedReader, values: Mapping[str, Any], decryption: str | None, job: WriteJob
     ) -> None:
-        """``values``: of the file's partition columns. ``store``: options of the file's store."""
+        """``values``: of the file's partition columns."""
         self._part = part
         self._keys = keys
         self._values = values
         self._decryption = decryption
-        self._store = store
+        self._job = job
 
     def rows_go(self, scan: Scan) -> dict[int, GroupChange]:
         """The rows go."""
@@ -203,21 +206,23 @@ class ByKeys:
         if not table.num_rows:
             return {}, numbers
         data = UpsertedRows(table, self._part.header.schema, self._keys.key)
-        asked = self._asked(data.filters())
+        asked = _asked(self._part, data.filters(), self._decryption, self._job)
         found = Upserts(data)
         found.begin(asked.files)
         matching = asked.ask(0, scan.file)
         changes = {} if matching is None else found.find(matching)
         return changes, numbers[found.replaced]
 
-    def _asked(self, filters: Expression) -> MatchingFiles:
-        part = replace(self._part, header=replace(self._part.header, filters=filters))
-        return MatchingFiles(part_scan(part, self._decryption, self._store))
-
     def _matching(self, scan: Scan, filters: Expression) -> Iterator[tuple[int, Rows]]:
-        found = self._asked(filters).ask(0, scan.file)
+        found = _asked(self._part, filters, self._decryption, self._job).ask(0, scan.file)
         if found is not None:
             yield from found.matching_rows()
+
+
+def _asked(plan: DatasetPlan, filters: Expression | None, decryption: str | None, job: WriteJob) -> MatchingFiles:
+    """The files of a plan, asked with one thread: Spark has as many tasks at a time as there are cores."""
+    store = job.storage_options if any(is_url(file.where) for file in plan.files) else None
+    return plan.matching(filters, decryption=keys_of(decryption), storage_options=store, use_threads=False)
 
 
 def _tuples(chunk: Any) -> KeyValues:

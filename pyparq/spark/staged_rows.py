@@ -273,10 +273,7 @@ class StagedReader:
             return
         most, names = AT_ONCE if len(self.key) == 1 else TUPLES_AT_ONCE, [(name,) for name in self.key]
         if self._is_small():
-            if self._whole is None:
-                chunk = pa.table(self._dataset.scan(names).to_table()).combine_chunks()
-                self._whole = chunk, _filter(chunk)
-            yield self._whole
+            yield self._all()
             return
         waiting, count = list[Any](), 0
         scan = self._dataset.scan(names, _within(file, self.key, of_partition))
@@ -290,6 +287,19 @@ class StagedReader:
                 waiting, count = [], 0
         if count:
             yield _chunk(waiting)
+
+    def all_keys(self) -> Expression | None:
+        """True for rows that have one of the keys. ``None`` for keys that are not asked for all at once."""
+        return self._all()[1] if self._dataset is not None and self._is_small() else None
+
+    def _all(self) -> tuple[Any, Expression]:
+        import pyarrow as pa
+
+        assert self._dataset is not None
+        if self._whole is None:
+            chunk = pa.table(self._dataset.scan([(name,) for name in self.key]).to_table()).combine_chunks()
+            self._whole = chunk, _filter(chunk)
+        return self._whole
 
     def rows(self, file: OpenFile, values: Mapping[str, Any], own: Any) -> tuple[Any, Numbers]:
         """The rows that have one of the keys ``own`` (pyarrow's table) of a file, or may have it, as pyarrow's table,
