@@ -18,7 +18,7 @@ from pyparq.format import compression
 from pyparq.format import compression as encodings
 from pyparq.format import leaf_values as value_dictionary
 from pyparq.format import ttypes as tt
-from pyparq.format.leaf_values import BinaryValues, Values, count_of, plain_bytes
+from pyparq.format.leaf_values import BinaryValues, Values, count_of, plain_bytes, plain_size
 from pyparq.format.order import Order, native_order
 from pyparq.format.thrift_codec import serialize
 from pyparq.format.types import LeafType
@@ -218,7 +218,9 @@ class ChunkEncoder:
             page = None if data.page is None else (data.page.plain, count_of(data.page.entries), data.page.places)
             return kernels.ArraysChunk(self._rules[column], data.parts, data.num_rows, page, choice, seal)
         plan, values = self._plan.columns[column], data.values
-        known = _known(data, plan, self._options, self._choices) if plan.entries else None
+        known = _indexed(data, plan, self._options)
+        if known is None and plan.entries:
+            known = _known(data, plan, self._options, self._choices)
         offsets, raw = values if isinstance(values, BinaryValues) else (None, np.ascontiguousarray(values))
         return kernels.ValuesChunk(
             self._rules[column], offsets, raw, data.def_levels, data.rep_levels, data.num_rows, data.num_slots,
@@ -336,6 +338,17 @@ def _known(data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Cho
         return None
     entries, indices = section
     return kernels.KnownDictionary(plain_bytes(entries, plan.leaf), count_of(entries), indices, len(np.unique(indices)))
+
+
+def _indexed(data: LeafData, plan: ColumnPlan, options: WriteOptions) -> kernels.KnownDictionary | None:
+    """The dictionary of a leaf that keeps the one it comes with. ``None`` for others."""
+    known = data.known
+    if known is None or known.indices is None or not plan.keep_dictionary:
+        return None
+    if not len(known.indices) or plain_size(known.values) > _limit(plan, options):
+        return None
+    plain, count = plain_bytes(known.values, plan.leaf), count_of(known.values)
+    return kernels.KnownDictionary(plain, count, known.indices, known.distinct)
 
 
 def _limit(plan: ColumnPlan, options: WriteOptions) -> int:

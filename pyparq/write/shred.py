@@ -91,6 +91,10 @@ class Known:
     values: Values
     source: Column | None
     """The column that holds the entries. ``None`` if several dictionaries were joined."""
+    indices: npt.NDArray[np.int32] | None = None
+    """The entry of each value. ``None``: it has to be looked for. Otherwise all entries are used."""
+    distinct: int = -1
+    """How many different entries there are, if that is known. With ``indices`` only."""
 
 
 @dataclass(slots=True)
@@ -314,7 +318,7 @@ def concat_leaf_data(parts: Sequence[LeafData]) -> LeafData:
 
 def _joined(parts: Sequence[Known | None], leaf: LeafType) -> Known | None:
     """The entries of all dictionaries. Those of the first come first."""
-    known = {id(part.source): part for part in parts if part is not None}
+    known = {id(part.source): part for part in parts if part is not None and part.indices is None}
     if len(known) <= 1:
         return next(iter(known.values()), None)
     first, *others = known.values()

@@ -19,7 +19,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile, open_file
 from pyparq.read.plan.bloom_probe import read_filter
 
-ROWS, GROUP = 3000, 500
+ROWS, GROUP = 6000, 500
 CHOSEN = random.Random(11)
 RAW = [CHOSEN.randbytes(15) + b"?" for _ in range(ROWS)]
 """Unique bytes for each row: their parts are in each column."""
@@ -54,6 +54,7 @@ def needles(k: int, stamp: int) -> dict[str, bytes]:
 
 WRITTEN: list[dict[str, Any]] = [
     {"compression": "none"},
+    {"compression": "none", "row_group_size": ROWS},  # so many that codes are kept, and not values
     {"compression": "zstd", "data_page_version": "2.0"},
     {"compression": "snappy", "data_page_version": "2.0", "use_dictionary": False, "sorting_columns": True},
     {"compression": "gzip", "use_dictionary": False},
@@ -66,8 +67,9 @@ def test_values_of_all_types(tmp_path: Path, options: dict[str, Any]) -> None:
     if options.pop("sorting_columns", False):
         options["sorting_columns"] = pq.SortingColumn.from_ordering(table().schema, [("id", "ascending")])
     pq.write_table(
-        table(), path, row_group_size=GROUP, use_deprecated_int96_timestamps=True, write_page_index=True, **options
-    )
+        table(), path, use_deprecated_int96_timestamps=True, write_page_index=True,
+        **{"row_group_size": GROUP, **options},
+    )  # fmt: skip
     pyparq.add_indexes(path, bloom_filters=["number", "bytes", "fixed", "money", "place.name", "items.list.element"])
     stamps = [number % 10**18 for number in NUMBERS]
     before = plain_bytes(path)
@@ -167,6 +169,42 @@ def test_a_dictionary_that_kept_rows_share(tmp_path: Path) -> None:
     assert pq.read_table(path)["name"].to_pylist() == [
         name for k, name in enumerate(shares) if not (k % 10 == 0 or (k % 5 == 0 and k % 3 == 0))
     ]
+
+
+@pytest.mark.parametrize("writer", ["pyarrow", "pyparq"])
+def test_a_dictionary_that_is_kept(tmp_path: Path, writer: str) -> None:
+    """The new chunk has the entries of the old one that are left, in their order, whatever the type."""
+    rows, path = 20_000, tmp_path / "a.parquet"
+    ids = pa.array(range(rows), pa.int64())
+    numbers = pa.array([None if k % 7 == 0 else k % 6_000 for k in range(rows)], pa.int64())
+    stored = pa.table({
+        "id": ids, "number": numbers, "date": numbers.cast(pa.int32()).cast(pa.date32()),
+        "double": numbers.cast(pa.float64()), "text": numbers.cast(pa.string()),
+        "fixed": pa.array([None if v is None else b"v%07d" % v for v in numbers.to_pylist()], pa.binary(8)),
+        "nulls": pa.nulls(rows, pa.string()), "lists": [[str(k % 50)] * (k % 3) for k in range(rows)],
+    })  # fmt: skip
+    if writer == "pyarrow":
+        pq.write_table(stored, path, row_group_size=rows, write_page_index=True)
+    else:
+        pyparq.write_table(stored, path, row_group_size=rows, use_dictionary=True)
+    gone = [k for k in range(rows) if 100 <= k % 6_000 < 300]
+    old = pq.ParquetFile(path).metadata.row_group(0)
+    pyparq.delete(path, keys={"id": gone})
+    kept = stored.take(sorted(set(range(rows)) - set(gone)))
+    assert pq.read_table(path).equals(kept)
+    assert pyparq.verify(path).ok
+    new = pq.ParquetFile(path).metadata.row_group(0)
+    left = plain_bytes(path)
+    for k, name in enumerate(stored.column_names):
+        assert name == "nulls" or set(new.column(k).encodings) == set(old.column(k).encodings), name
+        told = new.column(k).statistics.distinct_count if new.column(k).statistics else None
+        if name != "lists" and told:
+            assert told == len(set(kept[name].to_pylist()) - {None}), name
+    assert b"v0000150" not in left
+    assert b"v0000301" in left
+    second = sorted(row for row in range(rows) if row % 6_000 == 400)
+    pyparq.delete(path, keys={"id": second})  # of a file whose dictionaries were kept once
+    assert pq.read_table(path).equals(stored.take(sorted(set(range(rows)) - set(gone) - set(second))))
 
 
 def test_summaries_that_hold_bounds(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from pyparq.arrow.column import Column
 from pyparq.errors import UnsupportedError, reading
 from pyparq.format.hybrid_calendar import unmoved_from
+from pyparq.format.leaf_values import count_of, entries
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.index.row_mask import Rows
@@ -22,10 +24,11 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.column_reads import Wanted as WantedRows
 from pyparq.read.decode.leaves import DecodedLeaf, is_flat
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.candidates import Selection
 from pyparq.write.physical_values import leaf_values
-from pyparq.write.shred import LeafData, concat_leaf_data
+from pyparq.write.shred import Known, LeafData, concat_leaf_data
 from pyparq.write.sort import Rows as Picked
 
 Int64Array = npt.NDArray[np.int64]
@@ -77,12 +80,20 @@ class StoredRows:
         selection = Selection(row_group, whole, whole)
         self._reader.account.restart()
         with reading(file=self._file.name):
-            wanted = [WantedRows.at(selection, leaf, rows) for leaf in self._file.tree.leaves]
+            wanted = [_as_codes(WantedRows.at(selection, leaf, rows)) for leaf in self._file.tree.leaves]
             decoded = self._reader.read(wanted)
-        return [_leaf(one, node) for one, node in zip(decoded, self._tree.leaves, strict=True)]
+        chunks = (self._file.chunk(row_group, leaf) for leaf in self._file.tree.leaves)
+        return [_leaf(one, node, chunk) for one, node, chunk in zip(decoded, self._tree.leaves, chunks, strict=True)]
 
 
-def _leaf(decoded: DecodedLeaf, node: Node) -> LeafData:
+def _as_codes(wanted: WantedRows) -> WantedRows:
+    """The same, as codes of the chunk's dictionary where all pages have them: the new chunk gets their entries, and
+    no value is looked up in a dictionary again."""
+    flat = is_flat(wanted.node)
+    return replace(wanted, tested=flat, by_entries=flat)
+
+
+def _leaf(decoded: DecodedLeaf, node: Node, chunk: Chunk) -> LeafData:
     column, count = decoded.column, decoded.rows.count
     valid = column.valid_mask()
     defs, reps = decoded.def_levels, decoded.rep_levels
@@ -90,8 +101,29 @@ def _leaf(decoded: DecodedLeaf, node: Node) -> LeafData:
         valid = np.zeros(len(column), np.bool_)
     if is_flat(decoded.node):
         defs = None if valid is None or not node.max_def else valid.astype(np.uint8)
-    values = leaf_values(column, valid, node.type, check_text=False)
-    return LeafData(node, count, decoded.num_levels, values, defs, reps)
+    known = None if column.dictionary is None else _used_entries(column, column.dictionary, valid, node, chunk)
+    if known is None or known.indices is None:
+        values = leaf_values(column, valid, node.type, check_text=False)
+    else:
+        values = entries(known.values, known.indices.astype(np.int64))
+    return LeafData(node, count, decoded.num_levels, values, defs, reps, known)
+
+
+def _used_entries(column: Column, dictionary: Column, valid: Any, node: Node, chunk: Chunk) -> Known:
+    """The entries of a dictionary that values have, each once if the chunk's statistics say so. No other entry may get
+    into a new file: it may be a value of a row that is gone."""
+    codes = np.asarray(column.values(), np.int32)
+    codes = codes if valid is None else codes[valid]
+    stored = leaf_values(dictionary, None, node.type, check_text=False)
+    used = np.zeros(count_of(stored), np.bool_)
+    used[codes] = True
+    statistics = chunk.meta.statistics
+    distinct = -1 if statistics is None or statistics.distinct_count != len(used) else int(np.count_nonzero(used))
+    if not used.all():
+        kept, places = np.flatnonzero(used), np.empty(len(used), np.int32)
+        places[kept] = np.arange(len(kept), dtype=np.int32)
+        codes, stored = places[codes], entries(stored, kept)
+    return Known(stored, None, codes, distinct)
 
 
 def with_rows(old: LeafData, new: LeafData, order: Int64Array) -> LeafData:
