@@ -170,13 +170,19 @@ _MIN_THREADED_BYTES = 1 << 20
 """Smaller row groups (in bytes) are encoded on the calling thread: threads would cost more than they gain."""
 _TASK_BYTES = 512 << 10
 """Columns are encoded in one task until they have this many bytes, because each task has a fixed cost."""
+_READ_BYTES = 4 << 20
+"""The same for tasks that read their columns first, at most: two of them are in memory at a time."""
 _IN_FLIGHT = 2
 """Maximum number of row groups in memory, encoded or half encoded: one is stored while one is encoded."""
 
 Leaves = Callable[[int], list[LeafData]]
 """The leaves of a top-level column, by its number."""
-Chunks = Callable[[int], Sequence[LeafData | FlatData]]
+LeavesOf = Callable[[Sequence[int]], Sequence[LeafData]]
+"""Leaves by their numbers."""
+OfTop = Callable[[int], Sequence[LeafData | FlatData]]
 """The same for the kernels."""
+Chunks = Callable[[range], Sequence[LeafData | FlatData]]
+"""The same of some top-level columns."""
 
 
 @dataclass(slots=True)
@@ -221,7 +227,7 @@ class RowGroupEncoder:
             return self._shredded(batches, top, first_row)
 
         sort = self._plan.sort
-        make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
+        make: OfTop = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
         if sort is not None:
             leaves = self._sort_leaves(leaves_of, sort)
             keys = [key for _, key in sort.keys]
@@ -230,19 +236,26 @@ class RowGroupEncoder:
                 make = lambda top: [Rows(d).pick(order) for d in leaves_of(top)]  # noqa: E731
             else:
                 _check_sorted(leaves, keys, first_row)
-        self._submit(num_rows, make, _sizes(batches), leaves_of)
+        self._submit(num_rows, self._each(make), _sizes(batches), leaves_of)
 
     def add_ordered(self, batches: list[RecordBatch]) -> None:
         """One row group of these batches, whose rows are already in the file's order."""
         first_row = self._rows_before
         num_rows = sum(b.num_rows for b in batches)
-        make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
-        self._submit(num_rows, make, _sizes(batches), lambda top: self._shredded(batches, top, first_row))
+        make: OfTop = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
+        again: Leaves = lambda top: self._shredded(batches, top, first_row)  # noqa: E731
+        self._submit(num_rows, self._each(make), _sizes(batches), again)
 
-    def add_leaves(self, num_rows: int, leaves: Sequence[LeafData]) -> None:
-        """One row group of leaves (at least one row), in column order and in the file's order."""
-        sizes = [sum(_leaf_bytes(leaves[k]) for k in top.leaves) for top in self._tops]
-        self._submit(num_rows, lambda top: [leaves[k] for k in self._tops[top].leaves], sizes)
+    def add_leaves(self, num_rows: int, leaves_of: LeavesOf, sizes: Sequence[int], together: int | None = None) -> None:
+        """One row group of leaves (at least one row), in the file's order. ``leaves_of``: those of some columns, asked
+        for once, by the thread that encodes them. ``sizes``: bytes of each leaf, about. ``together``: columns are asked
+        for together until they have as many bytes."""
+
+        def make(tops: range) -> Sequence[LeafData | FlatData]:
+            return leaves_of([leaf for top in tops for leaf in self._tops[top].leaves])
+
+        of_tops = [sum(sizes[k] for k in top.leaves) for top in self._tops]
+        self._submit(num_rows, make, of_tops, together=together or max(_TASK_BYTES, min(_READ_BYTES, sum(sizes) // 4)))
 
     def add_sorted(self, batches: list[RecordBatch]) -> None:
         """All rows of the file, sorted together, in as many row groups as needed."""
@@ -262,7 +275,7 @@ class RowGroupEncoder:
             def picked(top: int, part: np.ndarray[tuple[int], np.dtype[np.int64]] = part) -> list[LeafData]:
                 return [rows.pick(part) for rows in rows_of[top]]
 
-            self._submit(stop - start, picked, [int(sizes[part].sum()) // len(tops)] * len(tops))
+            self._submit(stop - start, self._each(picked), [int(sizes[part].sum()) // len(tops)] * len(tops))
 
     def wait_until_stored(self) -> None:
         """Wait until every row group is stored."""
@@ -312,9 +325,28 @@ class RowGroupEncoder:
             found += [d for d in leaves_of(top) if d.node.column == node.column]
         return found
 
-    def _submit(self, num_rows: int, leaves_of: Chunks, sizes: list[int], shredded: Leaves | None = None) -> None:
+    def _each(self, make: OfTop) -> Chunks:
+        """One column after the other."""
+        ordinal = self._submitted
+
+        def leaves_of(tops: range) -> list[LeafData | FlatData]:
+            leaves: list[LeafData | FlatData] = []
+            for top in tops:
+                try:
+                    leaves += make(top)
+                except ParquetError as error:
+                    error.locate(row_group=ordinal, column=self._tops[top].shape.node.dotted)
+                    raise
+            return leaves
+
+        return leaves_of
+
+    def _submit(
+        self, num_rows: int, leaves_of: Chunks, sizes: list[int], shredded: Leaves | None = None,
+        together: int = _TASK_BYTES,
+    ) -> None:  # fmt: skip
         """Start encoding a row group, after making room for it. ``sizes``: approximate bytes of each column.
-        ``shredded`` gives the leaves that the kernels do not take from ``leaves_of``."""
+        ``shredded`` gives the leaves that the kernels do not take from ``leaves_of``. ``together``: of one task."""
         ordinal = self._submitted
         self._submitted += 1
         self._rows_before += num_rows
@@ -325,18 +357,11 @@ class RowGroupEncoder:
 
         def encode(made: StoredChunks, tops: range) -> None:
             try:
-                leaves: list[LeafData | FlatData] = []
-                for top in tops:
-                    try:
-                        leaves += leaves_of(top)
-                    except ParquetError as error:
-                        error.locate(row_group=ordinal, column=self._tops[top].shape.node.dotted)
-                        raise
-                self._chunks.encode(made, leaves, again)
+                self._chunks.encode(made, leaves_of(tops), again)
             finally:  # also after an error: other row groups wait for the encodings that this one chooses
                 self._choices.release(made.columns)
 
-        slices = _together(sizes)
+        slices = _together(sizes, together)
         columns = [[leaf for top in tops for leaf in self._tops[top].leaves] for tops in slices]
         chunks = [StoredChunks(ordinal, leaves) for leaves in columns]
         threaded = sum(sizes) >= _MIN_THREADED_BYTES and self._options.use_threads and cpu_count() > 1
@@ -363,7 +388,7 @@ class RowGroupEncoder:
             self._running.popleft()
 
 
-def _leaf_bytes(leaf: LeafData) -> int:
+def leaf_bytes(leaf: LeafData) -> int:
     """Approximate bytes of a leaf's values and levels."""
     levels = 0 if leaf.def_levels is None else len(leaf.def_levels)
     return plain_size(leaf.values) + levels
@@ -375,12 +400,12 @@ def _sizes(batches: list[RecordBatch]) -> list[int]:
     return measured[0] if len(measured) == 1 else [sum(same) for same in zip(*measured, strict=True)]
 
 
-def _together(sizes: list[int]) -> list[range]:
-    """Columns that are encoded by one task."""
+def _together(sizes: list[int], least: int) -> list[range]:
+    """Columns that are encoded by one task: until they have ``least`` bytes."""
     found, start, total = [], 0, 0
     for top, size in enumerate(sizes):
         total += size
-        if total >= _TASK_BYTES or top == len(sizes) - 1:
+        if total >= least or top == len(sizes) - 1:
             found.append(range(start, top + 1))
             start, total = top + 1, 0
     return found

@@ -24,9 +24,9 @@ from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
 from pyparq.maintenance.row_changes.stored_rows import Int64Array, StoredRows, picked, with_rows
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import to_bytes
-from pyparq.write.column_plans import WritePlan
+from pyparq.write.column_plans import SortPlan, WritePlan
 from pyparq.write.file_layout import CREATED_BY, FileLayout
-from pyparq.write.row_groups import RowGroupEncoder
+from pyparq.write.row_groups import RowGroupEncoder, leaf_bytes
 from pyparq.write.shred import LeafData
 from pyparq.write.sort import first_unsorted, sort_order
 
@@ -119,15 +119,15 @@ class ChangedFile:
                 layout.add_stored(group, self._plans.filter_layout(k))
                 counts.copied += 1
                 continue
-            leaves = self._leaves(k, change or GroupChange())
-            if leaves and leaves[0].num_rows:
-                plan = self._plans.of(k, leaves[0].num_rows / max(file.num_rows_of(k), 1))
-                encoder.add(leaves, plan, sort=change is not None and change.changed is not None)
+            made = _MadeAnew(self._rows, k, change or GroupChange())
+            if made.num_rows:
+                plan = self._plans.of(k, made.num_rows / max(file.num_rows_of(k), 1))
+                encoder.add(made, plan, sort=change is not None and change.changed is not None)
                 counts.made += 1
             else:
                 counts.dropped += 1
         for more in self._added:
-            encoder.add(more, self._plans.for_more_rows(), sort=True)
+            encoder.add(_Given(more), self._plans.for_more_rows(), sort=True)
             counts.made += 1
         counts.rows_left = layout.num_rows
         layout.finish({})
@@ -138,21 +138,6 @@ class ChangedFile:
     def _copies(self, row_group: int) -> bool:
         """Whether the row group keeps all its rows, and may be copied."""
         return row_group not in self._changes and whole_chunks(self.file, row_group, self._footer.start)
-
-    def _leaves(self, row_group: int, change: GroupChange) -> list[LeafData]:
-        """The rows of a row group that is made anew."""
-        rows = as_mask(rows_of_all(self.file, row_group))
-        kept = rows if change.gone is None else ~as_mask(change.gone)
-        if not kept.count:
-            return []
-        leaves = self._rows.leaves(row_group, rows_of(kept))
-        if change.changed is None:
-            return leaves
-        order = np.arange(kept.count)
-        order[kept.ranks(change.changed)] = kept.count + np.arange(len(change.changed))
-        return [
-            with_rows(leaf, change.values[k], order) if k in change.values else leaf for k, leaf in enumerate(leaves)
-        ]
 
     # ---- what the footer says
 
@@ -210,11 +195,6 @@ class ChangedFile:
         return [tt.KeyValue(key=pair.key, value=changed.get(pair.key, pair.value)) for pair in pairs]
 
 
-def rows_of_all(file: OpenFile, row_group: int) -> Rows:
-    """All rows of a row group."""
-    return RowRanges.all(file.num_rows_of(row_group))
-
-
 def _without_boxes(stored: str | bytes | None) -> str | None:
     """The key of GeoParquet without the boxes around the geometries of its columns. ``None`` if it has none."""
     try:
@@ -228,6 +208,47 @@ def _without_boxes(stored: str | bytes | None) -> str | None:
     return json.dumps(geo, separators=(",", ":")) if boxes else None
 
 
+class _MadeAnew:
+    """The rows that a row group keeps. Its columns are read by the threads that encode them, so that few of them are
+    in memory at a time."""
+
+    def __init__(self, rows: StoredRows, row_group: int, change: GroupChange) -> None:
+        self._rows = rows
+        self._row_group = row_group
+        self._change = change
+        kept = as_mask(RowRanges.all(rows.begin(row_group)))
+        self._kept = kept if change.gone is None else kept & ~as_mask(change.gone)
+        self.num_rows = self._kept.count
+        self.sizes = rows.sizes(row_group)
+        self.together = rows.together
+
+    def leaves(self, columns: Sequence[int]) -> list[LeafData]:
+        """Leaves by their numbers."""
+        found = self._rows.leaves(self._row_group, rows_of(self._kept), columns)
+        changed, values = self._change.changed, self._change.values
+        if changed is None:
+            return found
+        order = np.arange(self.num_rows)
+        order[self._kept.ranks(changed)] = self.num_rows + np.arange(len(changed))
+        return [
+            with_rows(leaf, values[k], order) if k in values else leaf for k, leaf in zip(columns, found, strict=True)
+        ]
+
+
+class _Given:
+    """A row group of leaves that are there."""
+
+    together = None
+
+    def __init__(self, leaves: Sequence[LeafData]) -> None:
+        self._leaves = leaves
+        self.num_rows = leaves[0].num_rows
+        self.sizes = [leaf_bytes(leaf) for leaf in leaves]
+
+    def leaves(self, columns: Sequence[int]) -> list[LeafData]:
+        return [self._leaves[k] for k in columns]
+
+
 class _Encoder:
     """Encodes row groups one after the other. Those of an encrypted file share a plan, as they share a count."""
 
@@ -236,29 +257,27 @@ class _Encoder:
         self._encryption = encryption
         self._shared: tuple[WritePlan, RowGroupEncoder] | None = None
 
-    def add(self, leaves: Sequence[LeafData], plan: WritePlan, *, sort: bool) -> None:
+    def add(self, group: _MadeAnew | _Given, plan: WritePlan, *, sort: bool) -> None:
         """``sort``: put the rows into the order that the row group declares. Rows that only lost some have it."""
         encoder = RowGroupEncoder(plan, self._layout, self._encryption)
         if self._encryption.encrypts:
             if self._shared is None:
                 self._shared = plan, encoder
             plan, encoder = self._shared
-        if sort:
-            leaves = _in_order(leaves, plan)
+        if sort and plan.sort is not None:
+            group = _Given(_in_order(group.leaves(range(len(group.sizes))), plan.sort))
         try:
-            encoder.add_leaves(leaves[0].num_rows, leaves)
+            encoder.add_leaves(group.num_rows, group.leaves, group.sizes, group.together)
             encoder.wait_until_stored()
         except BaseException:
             encoder.drop()
             raise
 
 
-def _in_order(leaves: Sequence[LeafData], plan: WritePlan) -> Sequence[LeafData]:
+def _in_order(leaves: Sequence[LeafData], sort: SortPlan) -> Sequence[LeafData]:
     """The rows in the order that the row group declares."""
-    if plan.sort is None:
-        return leaves
-    columns = [leaves[node.column] for node, _ in plan.sort.keys]
-    keys = [key for _, key in plan.sort.keys]
+    columns = [leaves[node.column] for node, _ in sort.keys]
+    keys = [key for _, key in sort.keys]
     if first_unsorted(columns, keys) is None:
         return leaves
     return picked(leaves, sort_order(columns, keys))

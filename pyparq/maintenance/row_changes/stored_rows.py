@@ -57,6 +57,9 @@ def check_calendar(node: Node, column: Column) -> None:
 _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
 
 
+REQUEST_BYTES = 8 << 20
+
+
 class StoredRows:
     """Reads rows of a file as leaves of ``tree``, the tree of its stored schema."""
 
@@ -74,16 +77,33 @@ class StoredRows:
         """Bytes that were fetched for the rows."""
         return self._file.fetcher.counts.bytes
 
-    def leaves(self, row_group: int, rows: Rows) -> list[LeafData]:
-        """All leaves of a row group at these rows, in column order."""
+    def begin(self, row_group: int) -> int:
+        """The number of rows of a row group. Those that were read before are not held any more."""
+        self._reader.account.restart()
+        return self._file.num_rows_of(row_group)
+
+    def sizes(self, row_group: int) -> list[int]:
+        """About as many bytes as the leaves of a row group take."""
+        chunks = (self._file.chunk(row_group, leaf) for leaf in self._file.tree.leaves)
+        return [max(chunk.meta.total_uncompressed_size, 0) for chunk in chunks]
+
+    @property
+    def together(self) -> int | None:
+        """How many bytes of columns are worth a request. ``None``: any."""
+        return None if self._file.fetcher.source.is_local else REQUEST_BYTES
+
+    def leaves(self, row_group: int, rows: Rows, columns: Sequence[int]) -> list[LeafData]:
+        """Some leaves of a row group at these rows."""
+        stored = [self._file.tree.leaves[k] for k in columns]
         whole = RowRanges.all(self._file.num_rows_of(row_group))
         selection = Selection(row_group, whole, whole)
-        self._reader.account.restart()
         with reading(file=self._file.name):
-            wanted = [_as_codes(WantedRows.at(selection, leaf, rows)) for leaf in self._file.tree.leaves]
+            wanted = [_as_codes(WantedRows.at(selection, leaf, rows)) for leaf in stored]
             decoded = self._reader.read(wanted)
-        chunks = (self._file.chunk(row_group, leaf) for leaf in self._file.tree.leaves)
-        return [_leaf(one, node, chunk) for one, node, chunk in zip(decoded, self._tree.leaves, chunks, strict=True)]
+        return [
+            _leaf(one, self._tree.leaves[k], self._file.chunk(row_group, leaf))
+            for one, k, leaf in zip(decoded, columns, stored, strict=True)
+        ]
 
 
 def _as_codes(wanted: WantedRows) -> WantedRows:
