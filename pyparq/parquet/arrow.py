@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pyparq.errors import OptionError, ParquetError, UnsupportedError
+from pyparq.errors import EncryptionError, OptionError, ParquetError, UnsupportedError
 
 
 @functools.cache
@@ -70,10 +70,14 @@ def _named(kind: type[ParquetError]) -> type[ParquetError]:
 @contextmanager
 def arrow_errors() -> Iterator[None]:
     """Errors of pyparq that ``except pyarrow.ArrowInvalid`` (or ``ArrowNotImplementedError``) catches. A context, and a
-    decorator."""
+    decorator. What a KMS client raised is raised itself."""
     try:
         yield
     except ParquetError as error:
+        cause = error.__cause__
+        if isinstance(error, EncryptionError) and cause is not None and not isinstance(cause, ParquetError):
+            cause.add_note(str(error))
+            raise cause from None
         if not has_pyarrow() or not isinstance(error, (ValueError, NotImplementedError)):
             raise
         kind: Any = type(error)

@@ -14,6 +14,7 @@ from pyparq.parquet.arguments import (
     check_tuning,
     files_in,
     filters_to_expression,
+    folder_rules,
     given_filters,
     is_folder,
     located,
@@ -32,7 +33,6 @@ from pyparq.parquet.arrow import (
     without_dictionaries,
 )
 from pyparq.parquet.file import ParquetFile, known_columns, text_columns
-from pyparq.parquet.partitioning import folder_rules
 from pyparq.read.file import ParquetFile as OwnFile
 
 

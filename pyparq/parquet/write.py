@@ -11,11 +11,10 @@ from pyparq.datasets.write.rolling_files import FileLimits
 from pyparq.datasets.write.write_dataset import write_folder
 from pyparq.errors import OptionError
 from pyparq.format.thrift_codec import serialize
-from pyparq.parquet.arguments import located, write_options
+from pyparq.parquet.arguments import ArrowNames, located, names_of, write_options
 from pyparq.parquet.arrow import arrow_errors, converted, has_pyarrow, written_schema
 from pyparq.parquet.file import read_metadata
 from pyparq.parquet.metadata import FileMetaData
-from pyparq.parquet.partitioning import ArrowNames, names_of
 from pyparq.write.file import ParquetWriter as OwnWriter
 
 if TYPE_CHECKING:
