@@ -320,9 +320,8 @@ class EncryptedFile:
     def open_footer(self, stored: memoryview) -> memoryview:
         """The FileMetaData of an encrypted footer (``stored``: the module, maybe with bytes behind it)."""
         if self._footer_key is None:
-            none = "" if self._properties else ": no decryption keys for the encrypted metadata"
             raise MissingKeyError(
-                f"the footer is encrypted and its key is not known ({describe(self.key_metadata)}){none}. "
+                f"the footer is encrypted and its key is not known ({describe(self.key_metadata)}). "
                 f"Give it as DecryptionProperties(footer_key=...), or on the command line with --keys"
             )
         try:

@@ -103,7 +103,7 @@ def read_options(
     if decryption_properties is not None:
         made["decryption"] = own_keys(decryption_properties)
     if schema_depth_limit is not None:
-        made["limits"] = Limits(max_schema_depth=schema_depth_limit)
+        made["limits"] = Limits(max_schema_depth=schema_depth_limit - 1)  # pyarrow counts the root
     return made
 
 
@@ -137,6 +137,8 @@ def write_options(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]
     Raises :class:`OptionError` for unknown ones.
     """
     left = {name: value for name, value in given.items() if name not in _TUNING_OF_WRITES}
+    _check_chunking(given.get("use_content_defined_chunking", False))
+    _check_blooms(left.get("bloom_filter_options") or {})
     if left.get("data_page_version", "1.0") not in ("1.0", "2.0"):
         raise OptionError(f"Unsupported Parquet data page version: {left['data_page_version']}")
     for name in ("dictionary_pagesize_limit", "data_page_size", "max_rows_per_page"):
@@ -154,11 +156,38 @@ def write_options(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]
         "store_schema": True,
         "decimal_storage": "smallest" if left.pop("store_decimal_as_integer", False) else "fixed",
         "write_statistics": left.pop("write_statistics", True),
+        "format_version": 1 if given.get("version") == "1.0" else 2,
     }
     unknown = left.keys() - _SAME - _RENAMED.keys()
     if unknown:
         raise _UnknownArgument(f"unexpected keyword argument {min(unknown)!r}")
     return made | {_RENAMED.get(name, name): value for name, value in left.items() if value is not None}
+
+
+def _check_chunking(given: Any) -> None:
+    """Raise what pyarrow raises for wrong options, though pages are not cut by contents."""
+    if not isinstance(given, (bool, dict)):
+        raise TypeError(f"use_content_defined_chunking must be True, False or a dict, not {given!r}")
+    if isinstance(given, dict):
+        sizes = {"min_chunk_size", "max_chunk_size"}
+        for what, names in (("Unknown", given.keys() - sizes - {"norm_level"}), ("Missing", sizes - given.keys())):
+            if names:
+                raise OptionError(f"{what} options in 'use_content_defined_chunking': {names}")
+        if given["max_chunk_size"] <= given["min_chunk_size"]:
+            raise OptionError("max_chunk_size must be greater than min_chunk_size")
+
+
+def _check_blooms(given: Any) -> None:
+    if not isinstance(given, dict):
+        raise TypeError(f"'bloom_filter_options' must be a dictionary, not {given!r}")
+    for column, options in given.items():
+        for name, kind, most, words in (("ndv", int, 1 << 64, "greater than zero"), ("fpp", float, 1, "in (0.0, 1.0)")):
+            value = options.get(name) if isinstance(options, dict) else None
+            said = f"'bloom_filter_options:{name}' for column {column!r} must be"
+            if value is not None and not isinstance(value, kind):
+                raise TypeError(f"{said} {'an int' if kind is int else 'a float'}, not {value!r}")
+            if value is not None and not 0 < value < most:
+                raise OptionError(f"{said} {words}, got {value}")
 
 
 def _codecs(given: Any, names: Sequence[str]) -> Any:
@@ -189,16 +218,19 @@ def given_filters(filters: Any) -> Any:
         for test in group:
             if not isinstance(test, (tuple, list)) or len(test) != 3:
                 raise ValueError(f"Malformed filters: {test!r} is not (column, operator, value)")
-            _check(*test)
+            if test[1] not in (*_COMPARISONS, "in", "not in"):
+                raise ValueError(
+                    f'"{test[1]}" is not a valid operator in predicates, such as {(test[0], "==", test[2])}'
+                )
     # Text as a collection stands for its letters, as in pyarrow.
     return ArrowTuples([[(n, op, list(v) if op in ("in", "not in") else v) for n, op, v in group] for group in groups])
 
 
-def _check(name: Any, operator: str, value: Any) -> None:
-    if operator not in (*_COMPARISONS, "in", "not in"):
-        raise ValueError(f'"{operator}" is not a valid operator in predicates, such as {(name, "==", value)}')
-    if operator not in ("in", "not in") and isinstance(value, (set, list, tuple, frozenset)):
-        raise NotImplementedError(f"{(name, operator, value)}: only 'in' and 'not in' take a collection")
+def check_values(filters: Any) -> None:
+    """Raise :class:`NotImplementedError` for a comparison with a collection, where rows are read."""
+    for name, operator, value in (test for group in getattr(filters, "groups", ()) for test in group):
+        if operator not in ("in", "not in") and isinstance(value, (set, list, tuple, frozenset)):
+            raise NotImplementedError(f"{(name, operator, value)}: only 'in' and 'not in' take a collection")
 
 
 def filters_to_expression(filters: Any) -> Any:
@@ -215,6 +247,7 @@ def filters_to_expression(filters: Any) -> Any:
     given = given_filters(filters)
     if is_pyarrows(given):
         return given
+    check_values(given)
     groups = [[_expression(pc.field(name), *test) for name, *test in group] for group in given.groups]
     return reduce(compare.or_, [reduce(compare.and_, group) for group in groups])
 
