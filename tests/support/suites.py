@@ -1,8 +1,9 @@
 """The Parquet tests of other programs, with ``pyarrow.parquet`` and with pyparq in its place.
 
 ``python tests/support/suites.py FOLDER [NAME...]``. FOLDER holds unpacked source archives of the programs
-(``pip download --no-binary :all: --no-deps NAME``); the programs themselves are installed beside pyparq, with what their
-tests need and pytest-timeout. What passes with pyarrow has to pass with pyparq: the exit status counts what does not.
+(``pip download --no-binary :all: --no-deps NAME``). The programs themselves are installed beside pyparq, with what
+their tests need and pytest-timeout. What passes with pyarrow has to pass with pyparq: the exit status counts what does
+not.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ def outcomes(root: Path, tests: str, ours: bool) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [
-            sys.executable, "-m", "pytest", "-q", "-p", "behind_pyarrow" if ours else "no:behind_pyarrow",
-            "-p", "no:cacheprovider", f"--junitxml={report}", "--timeout=120", f"--basetemp={folder}/work", "-W", "ignore",
-            "-o", "addopts=", *arguments,
+            sys.executable, "-m", "pytest", "-q", "-p", "behind_pyarrow" if ours else "pyarrow.parquet",
+            "-p", "no:cacheprovider", f"--junitxml={report}", "--timeout=120", f"--basetemp={folder}/work",
+            "-W", "ignore", "-o", "addopts=", *arguments,
         ]  # fmt: skip
         path = os.pathsep.join([str(SUPPORT), *([str(root)] if (root / "tests").is_dir() else [])])
         environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
