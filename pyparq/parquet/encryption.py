@@ -5,8 +5,9 @@ Data keys are made where a file begins to be written. So a KMS that refuses is h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import KW_ONLY, MISSING, asdict, dataclass, field, fields
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -24,16 +25,6 @@ from pyparq.io.source import open_source
 from pyparq.parquet.arguments import located
 from pyparq.parquet.arrow import arrow_errors
 
-__all__ = (
-    "CryptoFactory",
-    "DecryptionConfiguration",
-    "EncryptionConfiguration",
-    "KmsClient",
-    "KmsConnectionConfig",
-    "create_decryption_properties",
-    "create_encryption_properties",
-)
-
 
 class KmsClient:
     """The base of KMS clients."""
@@ -47,8 +38,19 @@ class KmsClient:
         raise NotImplementedError
 
 
-@dataclass(slots=True, kw_only=True)
-class KmsConnectionConfig(OwnConnection):
+class _Settings:
+    """What may be set at any time; ``None`` is what is usual. Times may be numbers of seconds."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if value is None:
+            found: Any = {one.name: one for one in fields(self)}[name]  # type: ignore[arg-type]
+            value = found.default if found.default_factory is MISSING else found.default_factory()
+        seconds = name == "cache_lifetime" and isinstance(value, (int, float))
+        object.__setattr__(self, name, timedelta(seconds=value) if seconds else value)
+
+
+@dataclass(kw_only=True)
+class KmsConnectionConfig(_Settings, OwnConnection):
     """Where the KMS is. For reading, what is empty comes from the file, an address only with ``read_kms_url``."""
 
     kms_instance_id: str = ""
@@ -56,18 +58,14 @@ class KmsConnectionConfig(OwnConnection):
     key_access_token: str = field(default="DEFAULT", repr=False)
     custom_kms_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        unset: Any = {} if name == "custom_kms_conf" else "DEFAULT" if name == "key_access_token" else ""
-        object.__setattr__(self, name, unset if value is None else value)
 
-
-@dataclass(slots=True)
-class EncryptionConfiguration:
+@dataclass
+class EncryptionConfiguration(_Settings):
     """As :class:`pyparq.encryption.EncryptionConfiguration`, but it is checked where properties are made of it."""
 
     footer_key: str
     _: KW_ONLY
-    column_keys: Mapping[str, Sequence[str]] | None = None
+    column_keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
     uniform_encryption: bool = False
     encryption_algorithm: str = ALGORITHMS[0]
     plaintext_footer: bool = False
@@ -76,36 +74,19 @@ class EncryptionConfiguration:
     internal_key_material: bool = True
     data_key_length_bits: int = 128
 
-    def __post_init__(self) -> None:
-        _set_defaults(self)
 
-
-@dataclass(slots=True, kw_only=True)
-class DecryptionConfiguration:
-    """As :class:`pyparq.encryption.DecryptionConfiguration`. ``cache_lifetime`` may be a number of seconds."""
+@dataclass(kw_only=True)
+class DecryptionConfiguration(_Settings):
+    """As :class:`pyparq.encryption.DecryptionConfiguration`."""
 
     cache_lifetime: timedelta = timedelta(minutes=10)
     read_kms_url: bool = False
-
-    def __post_init__(self) -> None:
-        _set_defaults(self)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        seconds = name == "cache_lifetime" and isinstance(value, (int, float))
-        object.__setattr__(self, name, timedelta(seconds=value) if seconds else value)
-
-
-def _set_defaults(settings: Any) -> None:
-    """``None`` is what is usual."""
-    for one in fields(settings):
-        if getattr(settings, one.name) is None:
-            setattr(settings, one.name, one.default)
 
 
 class CryptoFactory(OwnFactory):
     """Makes the properties to write and read files with keys of a KMS."""
 
-    def __init__(self, kms_client_factory: Callable[[Any], Any]) -> None:
+    def __init__(self, kms_client_factory: Any) -> None:
         if not callable(kms_client_factory):
             raise TypeError("Parameter kms_client_factory must be a callable")
         super().__init__(kms_client_factory)
@@ -125,20 +106,16 @@ class CryptoFactory(OwnFactory):
         _check(kms_connection_config, OwnConnection)
         _check(encryption_config, EncryptionConfiguration | OwnEncryption)
         given = asdict(encryption_config)
-        columns = given["column_keys"] = given["column_keys"] or {}
-        if bool(columns) == given["uniform_encryption"]:
+        if bool(given["column_keys"]) == given["uniform_encryption"]:
             both = "Cannot set both column_keys and uniform_encryption"
-            raise OptionError(both if columns else "Either column_keys or uniform_encryption must be set")
+            raise OptionError(both if given["column_keys"] else "Either column_keys or uniform_encryption must be set")
         return super().file_encryption_properties(kms_connection_config, OwnEncryption(**given))
 
     @arrow_errors()
     def file_decryption_properties(  # type: ignore[override]
-        self,
-        kms_connection_config: Any,
-        decryption_config: Any = None,
-        parquet_file_path: Any = None,
+        self, kms_connection_config: Any, decryption_config: Any = None, parquet_file_path: Any = None,
         filesystem: Any = None,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         """Properties for reading. External key material is looked for beside ``parquet_file_path``, if it is given,
         and else beside the file that is read."""
         _check(kms_connection_config, OwnConnection)
@@ -152,27 +129,16 @@ class CryptoFactory(OwnFactory):
 
     @arrow_errors()
     def rotate_master_keys(
-        self,
-        kms_connection_config: Any,
-        parquet_file_path: Any,
-        filesystem: Any = None,
-        double_wrapping: bool = True,
-        cache_lifetime_seconds: float = 600,
-        read_kms_url: bool = False,
-    ) -> None:
+        self, kms_connection_config: Any, parquet_file_path: Any, filesystem: Any = None, double_wrapping: bool = True,
+        cache_lifetime_seconds: float = 600, read_kms_url: bool = False,
+    ) -> None:  # fmt: skip
         """Wrap the keys in the external key material of a file anew, by the present versions of their master keys. The
         file itself stays as it is."""
         _check(kms_connection_config, OwnConnection)
         config = OwnDecryption(timedelta(seconds=cache_lifetime_seconds), read_kms_url)
-        source = open_source(*located(parquet_file_path, filesystem))
-        try:
-            change_material(
-                source,
-                sibling_name(base_name(source.name)),
-                lambda stored: self.rotated(kms_connection_config, config, stored, double_wrapping),
-            )
-        finally:
-            source.close()
+        change = partial(self.rotated, kms_connection_config, config, double=double_wrapping)
+        with closing(open_source(*located(parquet_file_path, filesystem))) as source:
+            change_material(source, sibling_name(base_name(source.name)), change)
 
     def remove_cache_entries_for_token(self, access_token: str) -> None:
         """Forget clients and keys that belong to a token."""
@@ -185,44 +151,32 @@ class CryptoFactory(OwnFactory):
 
 def _check(given: Any, kind: Any) -> None:
     if not isinstance(given, kind):
-        raise TypeError(
-            f"a {getattr(kind, '__name__', kind)} is needed, not {type(given).__module__}.{type(given).__name__}"
-        )
+        raise TypeError(f"a {getattr(kind, '__name__', kind)} is needed, not {type(given)}")
 
 
 def _read_beside(place: Any, storage: Any, sibling: str) -> bytes:
-    source = open_source(place, storage)
-    try:
+    with closing(open_source(place, storage)) as source:
         return read_sibling(source, sibling)
-    finally:
-        source.close()
 
 
 def create_encryption_properties(
-    footer_key: bytes,
-    *,
-    aad_prefix: bytes | None = None,
-    store_aad_prefix: bool = True,
-    encryption_algorithm: str = ALGORITHMS[0],
-    plaintext_footer: bool = False,
-) -> EncryptionProperties:
+    footer_key: bytes, *, aad_prefix: bytes | None = None, store_aad_prefix: bool = True,
+    encryption_algorithm: Any = ALGORITHMS[0], plaintext_footer: bool = False,
+) -> EncryptionProperties:  # fmt: skip
     """Properties for writing with one key, for the footer and all columns."""
     _check_key(footer_key, aad_prefix)
     if encryption_algorithm.upper() not in ALGORITHMS:
         raise ValueError(f"Invalid cipher name: {encryption_algorithm!r}")
     return EncryptionProperties(
-        footer_key, algorithm=encryption_algorithm.upper(), plaintext_footer=plaintext_footer,  # type: ignore[arg-type]
-        aad_prefix=aad_prefix, store_aad_prefix=store_aad_prefix or aad_prefix is None,
+        footer_key, algorithm=encryption_algorithm.upper(), plaintext_footer=plaintext_footer, aad_prefix=aad_prefix,
+        store_aad_prefix=store_aad_prefix or aad_prefix is None,
     )  # fmt: skip
 
 
 def create_decryption_properties(
-    footer_key: bytes,
-    *,
-    aad_prefix: bytes | None = None,
-    check_footer_integrity: bool = True,
+    footer_key: bytes, *, aad_prefix: bytes | None = None, check_footer_integrity: bool = True,
     allow_plaintext_files: bool = False,
-) -> DecryptionProperties:
+) -> DecryptionProperties:  # fmt: skip
     """Properties for reading with one key, of the footer and all columns."""
     _check_key(footer_key, aad_prefix)
     return DecryptionProperties(
