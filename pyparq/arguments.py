@@ -85,6 +85,7 @@ class WriteArguments(TypedDict, total=False):
     decimal_storage: DecimalStorage | PerColumn[DecimalStorage]
     write_time_adjusted_to_utc: bool | Names | PerColumn[bool]
     store_schema: bool | Literal["auto"]
+    format_version: Literal[1, 2]
     shredding: Shredding
     field_ids: PerColumn[int]
     column_key_value_metadata: PerColumn[KeyValues]

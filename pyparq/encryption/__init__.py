@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any
 from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
 
 if TYPE_CHECKING:
-    from pyparq.encryption.keytools import CryptoFactory, DecryptionConfiguration, EncryptionConfiguration
-    from pyparq.encryption.kms import KmsClient, KmsConnectionConfig, LocalFileKms
+    from pyparq.encryption.keytools import CryptoFactory
+    from pyparq.encryption.kms import (
+        DecryptionConfiguration,
+        EncryptionConfiguration,
+        KmsClient,
+        KmsConnectionConfig,
+        LocalFileKms,
+    )
 
 __all__ = [
     "CryptoFactory",

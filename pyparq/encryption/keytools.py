@@ -9,19 +9,24 @@ import base64
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from pyparq.column_names import ColumnName, is_name
+from pyparq.column_names import ColumnName
 from pyparq.encryption import material as km
 from pyparq.encryption.cipher import DataKey, check_key
-from pyparq.encryption.kms import KmsClient, KmsConnectionConfig, decode_base64
+from pyparq.encryption.kms import (
+    DecryptionConfiguration,
+    EncryptionConfiguration,
+    KmsClient,
+    KmsConnectionConfig,
+    decode_base64,
+)
 from pyparq.encryption.material import KeyMaterial
 from pyparq.encryption.properties import (
-    AES_GCM_V1,
     DecryptionProperties,
     EncryptionProperties,
     FileKeys,
@@ -43,58 +48,13 @@ _OPTIONS = ("aad_prefix", "check_footer_integrity", "allow_plaintext_files", "al
 """Of :class:`DecryptionProperties`, those that are no keys: the properties made here are pickled."""
 
 
-@dataclass(frozen=True, slots=True)
-class EncryptionConfiguration:
-    """What to encrypt with which master keys (names in the KMS, not keys).
-
-    ``column_keys``: ``{master key: [columns]}``. ``uniform_encryption``: all columns with the footer key.
-    ``double_wrapping``: data keys are wrapped by a key encryption key, and that by the master key, so that the KMS is
-    called once per master key and ``cache_lifetime`` rather than once per file and column.
-    ``internal_key_material``: the wrapped keys go into the file; otherwise into ``_KEY_MATERIAL_FOR_<file>.json``
-    beside it. The rest as in :class:`EncryptionProperties`.
-    """
-
-    footer_key: str
-    column_keys: Mapping[str, Sequence[ColumnName]] = field(default_factory=dict)
-    uniform_encryption: bool = False
-    encryption_algorithm: str = AES_GCM_V1
-    plaintext_footer: bool = False
-    double_wrapping: bool = True
-    cache_lifetime: timedelta = timedelta(minutes=10)
-    internal_key_material: bool = True
-    data_key_length_bits: int = 128
-    complete_columns: bool = False
-    aad_prefix: str | bytes | None = None
-    store_aad_prefix: bool = True
-
-    def __post_init__(self) -> None:
-        if self.data_key_length_bits not in (128, 192, 256):
-            raise OptionError(f"data_key_length_bits must be 128, 192 or 256, not {self.data_key_length_bits!r}")
-        if not isinstance(self.footer_key, str):
-            raise OptionError(f"footer_key must be the name of a master key, not {type(self.footer_key).__name__}")
-        if not isinstance(self.column_keys, Mapping):
-            raise OptionError("column_keys must map names of master keys to lists of columns")
-        if self.uniform_encryption == bool(self.column_keys):
-            raise OptionError("give either column_keys or uniform_encryption=True")
-        for name, columns in self.column_keys.items():
-            if not isinstance(name, str):
-                raise OptionError(f"column_keys: the name of a master key must be text, not {type(name).__name__}")
-            if isinstance(columns, str) or not columns or not all(map(is_name, columns)):
-                raise OptionError(f"column_keys[{name!r}] must be a list of at least one column name")
-        names = [column for columns in self.column_keys.values() for column in columns]
-        if len(set(names)) != len(names):
-            raise OptionError("column_keys names a column twice")
-
-
-@dataclass(frozen=True, slots=True)
-class DecryptionConfiguration:
-    """How long unwrapped key encryption keys are kept."""
-
-    cache_lifetime: timedelta = timedelta(minutes=10)
+Where = tuple[str, str, str, tuple[tuple[str, str], ...]]
+"""A KMS and its user."""
 
 
 class _Cache:
-    """Values that are kept for some time. Two threads that miss a value may both call ``make``."""
+    """Values that are kept for some time, by the KMS and by more. Two threads that miss a value may both call
+    ``make``."""
 
     def __init__(self) -> None:
         self._after_fork()
@@ -102,10 +62,16 @@ class _Cache:
 
     def _after_fork(self) -> None:
         """Start empty: a KMS client may have a connection, which parent and child must not share."""
-        self._entries: dict[Hashable, tuple[float, Any]] = {}
+        self._entries: dict[tuple[Where, *tuple[Any, ...]], tuple[float, Any]] = {}
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable, lifetime: timedelta, make: Callable[[], T]) -> T:
+    def forget(self, token: str | None) -> None:
+        """Let go of the values of one token, or of all."""
+        with self._lock:
+            for key in [key for key in self._entries if token in (None, key[0][2])]:
+                del self._entries[key]
+
+    def get(self, key: tuple[Where, *tuple[Any, ...]], lifetime: timedelta, make: Callable[[], T]) -> T:
         now = time.monotonic()
         with self._lock:
             found = self._entries.get(key)
@@ -148,11 +114,11 @@ class CryptoFactory:
         self._read_keks = _Cache()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CryptoFactory, (self._make_client,)
+        return type(self), (self._make_client,)
 
     def file_encryption_properties(
         self, kms_connection_config: KmsConnectionConfig | None, encryption_config: EncryptionConfiguration
-    ) -> EncryptionProperties:
+    ) -> KmsEncryptionProperties:
         """Properties for writing: every file gets new data keys when its writing begins."""
         return KmsEncryptionProperties(self, kms_connection_config or KmsConnectionConfig(), encryption_config)
 
@@ -161,11 +127,11 @@ class CryptoFactory:
         kms_connection_config: KmsConnectionConfig | None = None,
         decryption_config: DecryptionConfiguration | None = None,
         **options: Any,
-    ) -> DecryptionProperties:
+    ) -> KmsDecryptionProperties:
         """Properties for reading; ``options`` are those of :class:`DecryptionProperties` but the keys.
 
-        The KMS is that of ``kms_connection_config``, whatever the file says of it: no file may send a reader's token
-        elsewhere. Raises :class:`OptionError`.
+        The address of the KMS is that of ``kms_connection_config``, whatever the file says of it: no file may send a
+        reader's token elsewhere, unless ``read_kms_url`` allows it. Raises :class:`OptionError`.
         """
         for name in options:
             if name not in _OPTIONS:
@@ -177,7 +143,7 @@ class CryptoFactory:
 
     def client(self, connection: KmsConnectionConfig) -> KmsClient:
         return self._clients.get(
-            _where(connection),
+            (_where(connection),),
             timedelta.max,
             lambda: _ask("making the KMS client", lambda: self._make_client(connection)),
         )
@@ -187,18 +153,21 @@ class CryptoFactory:
     ) -> tuple[bytes, KeyMaterial]:
         """A new data key, and its key material."""
         key = os.urandom(config.data_key_length_bits // 8)
-        instance = connection.kms_instance_id, connection.kms_instance_url
-        if not config.double_wrapping:
-            wrapped = _wrap(self.client(connection), key, master)
-            return key, KeyMaterial(is_footer, master, wrapped, None, None, *instance)
-        kek = self._write_keks.get(
-            (_where(connection), master),
-            config.cache_lifetime,
-            lambda: self._new_kek(connection, master),
-        )
-        wrapped_dek = base64.b64encode(kek.key.wrap(key, kek.id)).decode()
-        kek_id = base64.b64encode(kek.id).decode()
-        return key, KeyMaterial(is_footer, master, wrapped_dek, kek_id, kek.wrapped, *instance)
+        kek: _Kek | None = None
+        if config.double_wrapping:
+            where = _where(connection), master
+            kek = self._write_keks.get(where, config.cache_lifetime, lambda: self._new_kek(connection, master))
+        return key, self._wrapped(connection, key, master, is_footer, kek)
+
+    def _wrapped(
+        self, connection: KmsConnectionConfig, key: bytes, master: str, is_footer: bool, kek: _Kek | None
+    ) -> KeyMaterial:
+        """A data key wrapped by a key encryption key or, without one, by the master key."""
+        instance = connection.kms_instance_id or km.DEFAULT_KMS, connection.kms_instance_url or km.DEFAULT_KMS
+        if kek is None:
+            return KeyMaterial(is_footer, master, _wrap(self.client(connection), key, master), None, None, *instance)
+        wrapped, kek_id = (base64.b64encode(one).decode() for one in (kek.key.wrap(key, kek.id), kek.id))
+        return KeyMaterial(is_footer, master, wrapped, kek_id, kek.wrapped, *instance)
 
     def _new_kek(self, connection: KmsConnectionConfig, master: str) -> _Kek:
         key = os.urandom(KEK_BYTES)
@@ -223,6 +192,41 @@ class CryptoFactory:
                 f"a data key cannot be unwrapped by its key encryption key (master key "
                 f"{km.short(material.master_key_id)}): {error.message}"
             ) from None
+
+    def rotated(
+        self, connection: KmsConnectionConfig, config: DecryptionConfiguration, stored: Mapping[str, str], double: bool
+    ) -> dict[str, str]:
+        """External key material with the same data keys, wrapped anew as the KMS wraps by its master keys today."""
+        self.forget()
+        self.client(connection)
+        materials = {reference: KeyMaterial.parse(text) for reference, text in stored.items()}
+        known = completed(connection, config, next((one for one in materials.values() if one.is_footer_key), None))
+        keks: dict[str, _Kek] = {}
+        made = {}
+        for reference, old in materials.items():
+            key, master = self.unwrap(known, old, config.cache_lifetime), old.master_key_id
+            if double and master not in keks:
+                keks[master] = self._new_kek(connection, master)
+            new = self._wrapped(connection, key, master, old.is_footer_key, keks.get(master))
+            made[reference] = new.to_json(internal=False)
+        return made
+
+    def forget(self, token: str | None = None) -> None:
+        """Let go of clients and keys: of those of one access token, or of all."""
+        for cache in (self._clients, self._write_keks, self._read_keks):
+            cache.forget(token)
+
+
+def completed(
+    connection: KmsConnectionConfig, config: DecryptionConfiguration, footer: KeyMaterial | None
+) -> KmsConnectionConfig:
+    """A connection with what it leaves empty: from the key material of a footer, as far as that is allowed."""
+    name = connection.kms_instance_id or (km.DEFAULT_KMS if footer is None else footer.kms_instance_id)
+    said = footer.kms_instance_url if footer is not None and config.read_kms_url else km.DEFAULT_KMS
+    url = connection.kms_instance_url or said
+    if (name, url) == (connection.kms_instance_id, connection.kms_instance_url):
+        return connection
+    return replace(connection, kms_instance_id=name, kms_instance_url=url)
 
 
 class KmsEncryptionProperties(EncryptionProperties):
@@ -277,15 +281,19 @@ class KmsDecryptionProperties(DecryptionProperties):
         connection: KmsConnectionConfig,
         config: DecryptionConfiguration,
         options: Mapping[str, Any],
+        place: tuple[str, ReadSibling] | None = None,
     ) -> None:
+        """``place``: the name of the file whose external key material is used, instead of the file's own name."""
         super().__init__(**options)
         self._parts = factory, connection, config, dict(options)
+        self.place = place
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KmsDecryptionProperties, self._parts
+        return KmsDecryptionProperties, (*self._parts, self.place)
 
     def for_file(self, file_name: str, read_sibling: ReadSibling) -> DecryptionProperties:
         factory, connection, config, options = self._parts
+        file_name, read_sibling = self.place or (file_name, read_sibling)
         retriever = _Retriever(factory, connection, config, file_name, read_sibling)
         return DecryptionProperties(**{**options, "key_retriever": retriever})
 
@@ -307,12 +315,17 @@ class _Retriever:
         self._sibling = km.sibling_name(file_name)
         self._read_sibling = read_sibling
         self._external: dict[str, str] | None = None
+        self._footer: KeyMaterial | None = None
 
     def __call__(self, metadata: bytes) -> bytes:
         fields = km.parse_fields(metadata)
         reference = km.reference_of(fields)
         text: str | bytes = metadata if reference is None else self._from_external(reference)
-        return self._factory.unwrap(self._connection, KeyMaterial.parse(text), self._config.cache_lifetime)
+        material = KeyMaterial.parse(text)
+        if material.is_footer_key:
+            self._footer = material
+        connection = completed(self._connection, self._config, self._footer)
+        return self._factory.unwrap(connection, material, self._config.cache_lifetime)
 
     def _from_external(self, reference: str) -> str:
         if self._external is None:
@@ -328,8 +341,7 @@ class _Retriever:
             ) from None
 
 
-def _where(connection: KmsConnectionConfig) -> Hashable:
-    """Identifies a KMS and its user."""
+def _where(connection: KmsConnectionConfig) -> Where:
     custom = tuple(sorted((name, repr(value)) for name, value in connection.custom_kms_conf.items()))
     return connection.kms_instance_id, connection.kms_instance_url, connection.key_access_token, custom
 

@@ -1,4 +1,5 @@
-"""Key management services (KMS): they wrap and unwrap keys by master keys that never leave the service."""
+"""Key management services (KMS), which wrap and unwrap keys by master keys that never leave them, and what to ask of
+them."""
 
 from __future__ import annotations
 
@@ -7,12 +8,15 @@ import binascii
 import json
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Protocol
 
+from pyparq.column_names import ColumnName, is_name
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.encryption.material import DEFAULT_KMS, short
+from pyparq.encryption.properties import AES_GCM_V1
 from pyparq.errors import EncryptionError, OptionError
 from pyparq.runtime.text import printable
 
@@ -30,14 +34,85 @@ class KmsClient(Protocol):
         """The key that :meth:`wrap_key` wrapped."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KmsConnectionConfig:
-    """Where the KMS is. It is handed to the factory of KMS clients; the token is never shown."""
+    """Where the KMS is. It is handed to the factory of KMS clients; the token is never shown.
+
+    For reading, ``kms_instance_id=""`` is the one that the file names.
+    """
 
     kms_instance_id: str = DEFAULT_KMS
     kms_instance_url: str = DEFAULT_KMS
     key_access_token: str = field(default="DEFAULT", repr=False)
     custom_kms_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def refresh_key_access_token(self, value: str) -> None:
+        """Use another token from now on."""
+        self.key_access_token = value
+
+
+@dataclass(frozen=True, slots=True)
+class EncryptionConfiguration:
+    """What to encrypt with which master keys (names in the KMS, not keys).
+
+    ``column_keys``: ``{master key: [columns]}``. ``uniform_encryption``: all columns with the footer key.
+    ``double_wrapping``: data keys are wrapped by a key encryption key, and that by the master key, so that the KMS is
+    called once per master key and ``cache_lifetime`` rather than once per file and column.
+    ``internal_key_material``: the wrapped keys go into the file; otherwise into ``_KEY_MATERIAL_FOR_<file>.json``
+    beside it. The rest as in :class:`EncryptionProperties`.
+    """
+
+    footer_key: str
+    column_keys: Mapping[str, Sequence[ColumnName]] = field(default_factory=dict)
+    uniform_encryption: bool = False
+    encryption_algorithm: str = AES_GCM_V1
+    plaintext_footer: bool = False
+    double_wrapping: bool = True
+    cache_lifetime: timedelta = timedelta(minutes=10)
+    internal_key_material: bool = True
+    data_key_length_bits: int = 128
+    complete_columns: bool = False
+    aad_prefix: str | bytes | None = None
+    store_aad_prefix: bool = True
+
+    def __post_init__(self) -> None:
+        if self.data_key_length_bits not in (128, 192, 256):
+            raise OptionError(f"data_key_length_bits must be 128, 192 or 256, not {self.data_key_length_bits!r}")
+        if not isinstance(self.footer_key, str):
+            raise OptionError(f"footer_key must be the name of a master key, not {type(self.footer_key).__name__}")
+        if not isinstance(self.column_keys, Mapping):
+            raise OptionError("column_keys must map names of master keys to lists of columns")
+        if self.uniform_encryption == bool(self.column_keys):
+            raise OptionError("give either column_keys or uniform_encryption=True")
+        for name, columns in self.column_keys.items():
+            if not isinstance(name, str):
+                raise OptionError(f"column_keys: the name of a master key must be text, not {type(name).__name__}")
+            if isinstance(columns, str) or not columns or not all(map(is_name, columns)):
+                raise OptionError(f"column_keys[{name!r}] must be a list of at least one column name")
+        names = [column for columns in self.column_keys.values() for column in columns]
+        if len(set(names)) != len(names):
+            raise OptionError("column_keys names a column twice")
+        _check_lifetime(self.cache_lifetime)
+
+
+@dataclass(frozen=True, slots=True)
+class DecryptionConfiguration:
+    """How long unwrapped key encryption keys are kept, and whom the reader asks for them.
+
+    ``read_kms_url``: a connection whose ``kms_instance_url`` is ``""`` takes the address that the file names. Only for
+    KMS clients that check the address: whoever wrote the file chose where the token goes.
+    """
+
+    cache_lifetime: timedelta = timedelta(minutes=10)
+    read_kms_url: bool = False
+
+    def __post_init__(self) -> None:
+        _check_lifetime(self.cache_lifetime)
+
+
+def _check_lifetime(given: Any) -> None:
+    if not isinstance(given, timedelta):
+        raise OptionError(f"cache_lifetime must be a timedelta, not {given!r}")
 
 
 class LocalFileKms:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from pyparq.encryption.material import external_json, parse_external, when_replaced, while_replaced
-from pyparq.errors import EncryptionError, LimitError, ParquetError
+from pyparq.errors import ChangedFileError, EncryptionError, LimitError, ParquetError
 from pyparq.io.byte_ranges import Source
 from pyparq.io.file_lock import locked_folder
 from pyparq.io.folders import Changes, Folders
@@ -92,6 +92,19 @@ def material_stored(file: Sink, sibling: str, material: Mapping[str, str], fsync
             raise
         with suppress(Exception):  # the file has its name, and the stored material is valid for it
             _store_rest(file, place, sibling, stored, old, final, fsync)
+
+
+def change_material(file: Source, sibling: str, change: Callable[[dict[str, str]], Mapping[str, str]]) -> None:
+    """Put what ``change`` makes of the key material ``sibling`` of ``file`` in its place.
+
+    Raises :class:`ChangedFileError` if it was written meanwhile.
+    """
+    place, before = sibling_of(file, sibling), read_sibling(file, sibling)
+    made = external_json(change(parse_external(before)))
+    with _lock_of(place):
+        if read_sibling(file, sibling) != before:
+            raise ChangedFileError(f"{sibling!r} was written meanwhile: its keys were not changed", file=file.name)
+        _store(place, made, fsync=True)
 
 
 def _lock_of(place: Sibling) -> AbstractContextManager[Any]:

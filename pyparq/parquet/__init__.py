@@ -20,6 +20,13 @@ from pyparq.parquet.metadata import (
 from pyparq.parquet.schema import ColumnSchema, ParquetLogicalType, ParquetSchema
 from pyparq.parquet.write import ParquetWriter, write_metadata, write_table, write_to_dataset
 
+_filters_to_expression = filters_to_expression  # pyarrow's name of it before version 10
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 DOOR = ()
 """Modules of this package that other packages may use."""
 

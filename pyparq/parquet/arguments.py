@@ -1,15 +1,26 @@
-"""pyarrow's arguments as pyparq's: sources and targets, options, filters."""
+"""pyarrow's arguments as pyparq's: sources and targets, options, filters, and partitions: which names and types the
+folders of a dataset give its columns."""
 
 from __future__ import annotations
 
 import operator as compare
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from pyparq.errors import OptionError
+from pyparq.arrow.column import Column
+from pyparq.arrow.exchange import schema_from_arrow
+from pyparq.arrow.table import Batch, Table
+from pyparq.datasets.data_files import DataFile, folders_between
+from pyparq.datasets.dataset import Dataset
+from pyparq.datasets.partitions import NULL, HiveFolders, declared_column, escaped, unescaped
+from pyparq.datasets.write.partition_split import PartitionNames
+from pyparq.errors import OptionError, UnsupportedError
 from pyparq.filters.given import ArrowTuples
+from pyparq.format.types import DataType, Field, Schema
 from pyparq.io.locations import StorageOptions
 from pyparq.io.locations import located as on_system
 from pyparq.limits import Limits
@@ -90,10 +101,17 @@ def read_options(
     """Options of :class:`pyparq.ReadOptions`. Checksums are always verified: it costs little."""
     made: dict[str, Any] = {"coerce_int96_timestamp_unit": coerce_int96_timestamp_unit or "ns"}
     if decryption_properties is not None:
-        made["decryption"] = decryption_properties
+        made["decryption"] = own_keys(decryption_properties)
     if schema_depth_limit is not None:
-        made["limits"] = Limits(max_schema_depth=schema_depth_limit)
+        made["limits"] = Limits(max_schema_depth=schema_depth_limit - 1)  # pyarrow counts the root
     return made
+
+
+def own_keys(properties: Any) -> Any:
+    """Properties of encryption. Raises :class:`TypeError` for pyarrow's, which do not give their keys away."""
+    if is_pyarrows(properties):
+        raise TypeError(f"{type(properties).__name__} of pyarrow: make it with pyparq.parquet.encryption")
+    return properties
 
 
 _TUNING_OF_WRITES = {
@@ -119,6 +137,8 @@ def write_options(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]
     Raises :class:`OptionError` for unknown ones.
     """
     left = {name: value for name, value in given.items() if name not in _TUNING_OF_WRITES}
+    _check_chunking(given.get("use_content_defined_chunking", False))
+    _check_blooms(left.get("bloom_filter_options") or {})
     if left.get("data_page_version", "1.0") not in ("1.0", "2.0"):
         raise OptionError(f"Unsupported Parquet data page version: {left['data_page_version']}")
     for name in ("dictionary_pagesize_limit", "data_page_size", "max_rows_per_page"):
@@ -131,15 +151,43 @@ def write_options(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]
         left.pop("compression_level", None)  # pyarrow takes it
     if codec in ("none", "uncompressed") and left.get("compression_level") is not None:
         raise OptionError("uncompressed data has no compression level")
+    own_keys(left.get("encryption_properties"))
     made: dict[str, Any] = {
         "store_schema": True,
         "decimal_storage": "smallest" if left.pop("store_decimal_as_integer", False) else "fixed",
         "write_statistics": left.pop("write_statistics", True),
+        "format_version": 1 if given.get("version") == "1.0" else 2,
     }
     unknown = left.keys() - _SAME - _RENAMED.keys()
     if unknown:
         raise _UnknownArgument(f"unexpected keyword argument {min(unknown)!r}")
     return made | {_RENAMED.get(name, name): value for name, value in left.items() if value is not None}
+
+
+def _check_chunking(given: Any) -> None:
+    """Raise what pyarrow raises for wrong options, though pages are not cut by contents."""
+    if not isinstance(given, (bool, dict)):
+        raise TypeError(f"use_content_defined_chunking must be True, False or a dict, not {given!r}")
+    if isinstance(given, dict):
+        sizes = {"min_chunk_size", "max_chunk_size"}
+        for what, names in (("Unknown", given.keys() - sizes - {"norm_level"}), ("Missing", sizes - given.keys())):
+            if names:
+                raise OptionError(f"{what} options in 'use_content_defined_chunking': {names}")
+        if given["max_chunk_size"] <= given["min_chunk_size"]:
+            raise OptionError("max_chunk_size must be greater than min_chunk_size")
+
+
+def _check_blooms(given: Any) -> None:
+    if not isinstance(given, dict):
+        raise TypeError(f"'bloom_filter_options' must be a dictionary, not {given!r}")
+    for column, options in given.items():
+        for name, kind, most, words in (("ndv", int, 1 << 64, "greater than zero"), ("fpp", float, 1, "in (0.0, 1.0)")):
+            value = options.get(name) if isinstance(options, dict) else None
+            said = f"'bloom_filter_options:{name}' for column {column!r} must be"
+            if value is not None and not isinstance(value, kind):
+                raise TypeError(f"{said} {'an int' if kind is int else 'a float'}, not {value!r}")
+            if value is not None and not 0 < value < most:
+                raise OptionError(f"{said} {words}, got {value}")
 
 
 def _codecs(given: Any, names: Sequence[str]) -> Any:
@@ -153,15 +201,15 @@ def _codecs(given: Any, names: Sequence[str]) -> Any:
 # ---- filters
 
 
-def is_expression(filters: Any) -> bool:
-    """Whether this is an expression of pyarrow's."""
-    return type(filters).__module__.startswith("pyarrow")
+def is_pyarrows(given: Any) -> bool:
+    """Whether this is an object of pyarrow's: an expression, where filters are given."""
+    return type(given).__module__.startswith("pyarrow")
 
 
 def given_filters(filters: Any) -> Any:
     """Lists of tuples, as pyarrow allows them and with its meaning. Raises :class:`ValueError` for others. pyarrow's
     expressions stay as they are."""
-    if filters is None or is_expression(filters) or isinstance(filters, ArrowTuples):
+    if filters is None or is_pyarrows(filters) or isinstance(filters, ArrowTuples):
         return filters
     if not filters or not isinstance(filters, (list, tuple)):
         raise ValueError("Malformed filters: a list of tuples is needed, or a list of such lists")
@@ -170,16 +218,19 @@ def given_filters(filters: Any) -> Any:
         for test in group:
             if not isinstance(test, (tuple, list)) or len(test) != 3:
                 raise ValueError(f"Malformed filters: {test!r} is not (column, operator, value)")
-            _check(*test)
+            if test[1] not in (*_COMPARISONS, "in", "not in"):
+                raise ValueError(
+                    f'"{test[1]}" is not a valid operator in predicates, such as {(test[0], "==", test[2])}'
+                )
     # Text as a collection stands for its letters, as in pyarrow.
     return ArrowTuples([[(n, op, list(v) if op in ("in", "not in") else v) for n, op, v in group] for group in groups])
 
 
-def _check(name: Any, operator: str, value: Any) -> None:
-    if operator not in (*_COMPARISONS, "in", "not in"):
-        raise ValueError(f'"{operator}" is not a valid operator in predicates, such as {(name, "==", value)}')
-    if operator not in ("in", "not in") and isinstance(value, (set, list, tuple, frozenset)):
-        raise NotImplementedError(f"{(name, operator, value)}: only 'in' and 'not in' take a collection")
+def check_values(filters: Any) -> None:
+    """Raise :class:`NotImplementedError` for a comparison with a collection, where rows are read."""
+    for name, operator, value in (test for group in getattr(filters, "groups", ()) for test in group):
+        if operator not in ("in", "not in") and isinstance(value, (set, list, tuple, frozenset)):
+            raise NotImplementedError(f"{(name, operator, value)}: only 'in' and 'not in' take a collection")
 
 
 def filters_to_expression(filters: Any) -> Any:
@@ -194,8 +245,9 @@ def filters_to_expression(filters: Any) -> Any:
     import pyarrow.compute as pc
 
     given = given_filters(filters)
-    if is_expression(given):
+    if is_pyarrows(given):
         return given
+    check_values(given)
     groups = [[_expression(pc.field(name), *test) for name, *test in group] for group in given.groups]
     return reduce(compare.or_, [reduce(compare.and_, group) for group in groups])
 
@@ -209,3 +261,128 @@ def _expression(field: Any, operator: str, value: Any) -> Any:
         found = field.isin(value)
         return found if operator == "in" else ~found
     return _COMPARISONS[operator](field, value)
+
+
+# ---- partitions
+
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+
+
+class ArrowFolders(HiveFolders):
+    """The rules of pyarrow's partitionings. A value that a file's path does not have is null."""
+
+    def __init__(
+        self, kind: str, types: Mapping[str, DataType | None], dictionaries: bool, above: bool, root: str | None
+    ) -> None:
+        """``kind``: ``"hive"``, ``"directory"`` or ``"filename"``. ``types``: of columns that are declared; with
+        ``None`` they are found. ``dictionaries``: whether found types are dictionaries. ``above``: whether folders
+        above the root count. ``root``: the folder of all files, if they were named one by one."""
+        self._kind, self._types, self._dictionaries = kind, types, dictionaries
+        self.above, self.by_file, self._root = above, kind == "filename", root
+
+    def values(self, file: DataFile, spelling: dict[str, str] | None) -> dict[str, str | None]:
+        if self._root is not None:
+            file = replace(file, folders=folders_between(self._root, os.path.dirname(file.name)), above=())
+        if self._kind == "hive":
+            return super().values(file, spelling)
+        folders: Sequence[str] = file.folders
+        if self._kind == "filename":
+            folders = file.name.replace("\\", "/").rpartition("/")[2].split("_")[:-1]
+        texts = [None if folder == NULL else unescaped(folder) for folder in folders]
+        return dict(zip(self._types, (*texts, *[None] * len(self._types)), strict=False))
+
+    def names(self, rows: Sequence[Mapping[str, Any]], files: Sequence[DataFile]) -> list[str]:
+        return list(self._types or dict.fromkeys(name for row in rows for name in row))
+
+    def column(self, name: str, texts: Sequence[str | None]) -> Column:
+        declared = self._types.get(name)
+        if declared is not None:
+            return declared_column(name, texts, declared)
+        numbers = all(text is None or _is_int32(text) for text in texts) and any(text is not None for text in texts)
+        found = DataType("i" if numbers else "u")
+        return declared_column(name, texts, DataType("i", dictionary=found) if self._dictionaries else found)
+
+
+def _is_int32(text: str) -> bool:
+    return _INTEGER.fullmatch(text) is not None and -(1 << 31) <= int(text) < 1 << 31
+
+
+class ArrowNames(PartitionNames):
+    """How pyarrow calls the folders and files of a write."""
+
+    in_each_folder = True
+    digits = "d"
+
+    def __init__(self, kind: str) -> None:
+        """``kind``: ``"hive"`` (``year=2024``) or ``"directory"`` (``2024``)."""
+        self._kind = kind
+
+    def check(self, name: str, type_: DataType) -> None:
+        if type_.kind not in ("time", "duration"):
+            super().check(name, type_)
+
+    def texts(self, column: Column, name: str) -> list[str | None]:
+        import pyarrow as pa
+
+        schema = Schema((Field(name, column.type, True),))
+        values = Table(schema, [Batch([column], column.length, schema)]).to_arrow().column(0)
+        if pa.types.is_duration(values.type):
+            values = values.cast(pa.int64())
+        texts: list[str | None] = values.cast(pa.string()).to_pylist()
+        return texts
+
+    def folder(self, column: str, text: str | None) -> str:
+        if self._kind == "directory":
+            return text or ""
+        from urllib.parse import quote
+
+        return f"{escaped(column)}={NULL if text is None else quote(text, safe='')}"
+
+
+def names_of(partition_cols: Any, partitioning: Any) -> tuple[list[str], str]:
+    """The partition columns of a write, and the kind of its folders, of pyarrow's arguments. Raises
+    :class:`UnsupportedError` for partitions in the names of files."""
+    if partition_cols:
+        return list(partition_cols), "hive"
+    if partitioning is None:
+        return [], "hive"
+    if isinstance(partitioning, (list, tuple)):
+        return list(partitioning), "directory"
+    if not hasattr(partitioning, "schema"):
+        raise OptionError("partitioning needs names, or pyarrow.dataset.partitioning(schema)")
+    kind = type(partitioning).__name__
+    if kind == "FilenamePartitioning":
+        raise UnsupportedError("pyparq writes no partitions into the names of files: give partition_cols")
+    return [field.name for field in partitioning.schema], "hive" if kind == "HivePartitioning" else "directory"
+
+
+def folder_rules(given: Any, place: Any, dictionaries: bool, root: str | None) -> Any:
+    """pyarrow's argument ``partitioning`` as the one of :func:`pyparq.dataset`. ``place``: of the files, where a
+    factory of pyarrow's looks. ``dictionaries``: whether ``"hive"`` makes dictionaries. ``root``: the folder of
+    files that are named one by one."""
+    above = isinstance(place, (list, tuple))  # of files that are named, pyarrow looks at the whole path
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return ArrowFolders("hive", {}, dictionaries, above, root) if given == "hive" else given
+    if isinstance(given, list):
+        return ArrowFolders("directory", dict.fromkeys(given), False, above, root)
+    kind = {"DirectoryPartitioning": "directory", "FilenamePartitioning": "filename"}.get(type(given).__name__, "hive")
+    schema = getattr(given, "schema", None)
+    if schema is None:
+        kind = str(getattr(given, "type_name", kind))
+        schema = _found_by(given, place)
+    return ArrowFolders(
+        kind, {field.name: field.type for field in schema_from_arrow(schema).fields}, False, above, root
+    )
+
+
+def _found_by(factory: Any, place: Any) -> Any:
+    """The partition columns that a factory of pyarrow's finds in the folders."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    own = set(Dataset(place, partitioning=None).schema.names)
+    whole = ds.dataset(place, format="parquet", partitioning=factory).schema
+    return pa.schema([field for field in whole if field.name not in own])

@@ -7,11 +7,11 @@ import functools
 import importlib.util
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
-from pyparq.errors import OptionError, ParquetError, UnsupportedError
+from pyparq.errors import EncryptionError, OptionError, ParquetError, UnsupportedError
 
 
 @functools.cache
@@ -67,18 +67,38 @@ def _named(kind: type[ParquetError]) -> type[ParquetError]:
     return made
 
 
+_THEIR_WORDS = (
+    (r"no column '(.*?)'", r"No match for FieldRef.Name(\1)"),
+    (r"it has only (\d+) bytes", r"size is \1 bytes"),
+    (r"the schema nests too deeply", "Parquet schema too deeply nested"),
+    (r"unknown encoding '(.*?)'", r"Unsupported column encoding: '\1'"),
+    (r"encoding (RLE_DICTIONARY) cannot hold", r"'\1' is already used by default"),
+    (r"encoding (DELTA_\w+) cannot hold", r"\1 encoder only supports others"),
+    (r"encoding (\w+) cannot hold", r"\1 only supports others"),
+    (r"Protocol not known", "Unrecognized filesystem type in URI"),
+    (r"the footer is encrypted and its key is not known", "encrypted metadata, and no decryption"),
+)
+"""Our messages, and words of pyarrow's that programs look for."""
+
+
 @contextmanager
 def arrow_errors() -> Iterator[None]:
     """Errors of pyparq that ``except pyarrow.ArrowInvalid`` (or ``ArrowNotImplementedError``) catches. A context, and a
-    decorator."""
+    decorator. What a KMS client raised is raised itself."""
     try:
         yield
     except ParquetError as error:
+        cause = error.__cause__
+        if isinstance(error, EncryptionError) and cause is not None and not isinstance(cause, ParquetError):
+            cause.add_note(str(error))
+            raise cause from None
         if not has_pyarrow() or not isinstance(error, (ValueError, NotImplementedError)):
             raise
         kind: Any = type(error)
-        made = _named(kind)(error.message)
-        made.__dict__.update(error.__dict__)
+        words = [found.expand(theirs) for ours, theirs in _THEIR_WORDS if (found := re.search(ours, error.message))]
+        said = error.message if not words or words[0] in error.message else f"{error.message} ({words[0]})"
+        made = _named(kind)(said)
+        made.__dict__.update({**error.__dict__, "message": said})
         raise made from error
 
 
@@ -95,32 +115,42 @@ def index_columns(metadata: Mapping[bytes, bytes] | None) -> list[str]:
 # ---- the types that are asked for
 
 
-def types_for(metadata: Any, binary_type: Any, list_type: Any, extensions: bool) -> tuple[Any, Any, bool]:
-    """The types to ask a file for: none where its ``ARROW:schema`` says which types its columns have."""
-    return (None, None, extensions) if b"ARROW:schema" in (metadata or {}) else (binary_type, list_type, extensions)
-
-
-def with_types(table: Any, binary_type: Any, list_type: Any, extensions: bool = True) -> Any:
-    """A table or batch of pyarrow's with other types: see :func:`schema_with_types`."""
-    if binary_type is None and list_type is None and extensions:
-        return table
-    schema = table.schema
-    wanted = schema_with_types(schema, binary_type, list_type, extensions)
-    return table if wanted is schema else table.cast(wanted)
-
-
-def schema_with_types(schema: Any, binary_type: Any, list_type: Any, extensions: bool = True) -> Any:
-    """pyarrow's schema with other types for text, binary and lists; the same schema where nothing changes.
-
-    ``binary_type``: pyarrow's type for binary columns without annotation, and the like of it for text.
+class Asked(NamedTuple):
+    """``binary_type``: pyarrow's type for binary columns without annotation, and the like of it for text.
     ``list_type``: pyarrow's class of list types, such as ``pyarrow.LargeListType``. ``extensions``: whether extension
-    types stay, or become their storage types.
-    """
-    if binary_type is None and list_type is None and extensions:
+    types stay, or become their storage types. ``seconds``: whether instants in seconds stay. ``kept``: columns whose
+    types the caller has given, or that folders have."""
+
+    binary_type: Any = None
+    list_type: Any = None
+    extensions: bool = True
+    seconds: bool = False
+    kept: Collection[str] = ()
+
+    def of(self, metadata: Any) -> Asked:
+        """For a file: its ``ARROW:schema``, if it has one, says which types its columns have."""
+        return self._replace(binary_type=None, list_type=None) if b"ARROW:schema" in (metadata or {}) else self
+
+
+def with_types(table: Any, asked: Asked) -> Any:
+    """A table or batch of pyarrow's with other types: see :func:`schema_with_types`."""
+    if not has_pyarrow():
+        return table
+    wanted = schema_with_types(table.schema, asked)
+    return table if wanted is table.schema or wanted.equals(table.schema) else table.cast(wanted)
+
+
+def schema_with_types(schema: Any, asked: Asked) -> Any:
+    """pyarrow's schema with the types that pyarrow's reader gives; the same schema where nothing changes. Parquet has
+    no seconds, no dates in milliseconds, and pyarrow reads only text and bytes as dictionaries."""
+    if not has_pyarrow():
         return schema
     import pyarrow as pa
 
-    fields = [field.with_type(_changed(_storage(field.type, extensions), binary_type, list_type)) for field in schema]
+    fields = [
+        field if field.name in asked.kept else field.with_type(_changed(_storage(field.type, asked.extensions), asked))
+        for field in schema
+    ]
     made = pa.schema(fields, schema.metadata)
     return schema if made.equals(schema) else made
 
@@ -131,21 +161,33 @@ def _storage(type_: Any, extensions: bool) -> Any:
     return type_.storage_type if not extensions and isinstance(type_, pa.BaseExtensionType) else type_
 
 
-def _changed(type_: Any, binary_type: Any, list_type: Any) -> Any:
+def _changed(type_: Any, asked: Asked) -> Any:
     import pyarrow as pa
 
+    binary_type, list_type = asked.binary_type, asked.list_type
     if pa.types.is_binary(type_) and binary_type is not None:
         return binary_type
     if pa.types.is_string(type_) and binary_type is not None:
         texts = {pa.large_binary(): pa.large_string(), pa.binary_view(): pa.string_view()}
         return texts.get(binary_type, type_)
+    if pa.types.is_dictionary(type_) and not pa.types.is_null(type_.value_type):
+        values = _changed(type_.value_type, asked)
+        is_text = pa.types.is_string(values) or pa.types.is_binary(values) or pa.types.is_large_string(values)
+        return type_ if is_text or pa.types.is_large_binary(values) else values
     if pa.types.is_struct(type_):
-        return pa.struct([f.with_type(_changed(f.type, binary_type, list_type)) for f in type_])
-    if pa.types.is_list(type_):
-        inner = type_.value_field.with_type(_changed(type_.value_type, binary_type, list_type))
-        makers = {pa.LargeListType: pa.large_list}
-        return makers.get(list_type, pa.list_)(inner)
-    return type_
+        return pa.struct([f.with_type(_changed(f.type, asked)) for f in type_])
+    if pa.types.is_map(type_):
+        fields = (f.with_type(_changed(f.type, asked)) for f in (type_.key_field, type_.item_field))
+        return pa.map_(*fields, type_.keys_sorted)
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_):
+        inner = type_.value_field.with_type(_changed(type_.value_type, asked))
+        if pa.types.is_fixed_size_list(type_):
+            return pa.list_(inner, type_.list_size)
+        is_large = list_type is pa.LargeListType or pa.types.is_large_list(type_)
+        return pa.large_list(inner) if is_large else pa.list_(inner)
+    if pa.types.is_timestamp(type_) and type_.unit == "s" and not asked.seconds:
+        return pa.timestamp("ms", type_.tz)
+    return {pa.date64(): pa.date32(), pa.time32("s"): pa.time32("ms")}.get(type_, type_)
 
 
 def without_dictionaries(schema: Any) -> Any:

@@ -12,27 +12,28 @@ from pyparq.errors import FilterError
 from pyparq.parquet.arguments import (
     check_source,
     check_tuning,
+    check_values,
     files_in,
     filters_to_expression,
+    folder_rules,
     given_filters,
     is_folder,
     located,
     read_options,
 )
 from pyparq.parquet.arrow import (
+    Asked,
     arrow_errors,
     has_pyarrow,
     index_columns,
     schema_of,
     schema_with_types,
     table_of,
-    types_for,
     with_dictionaries,
     with_types,
     without_dictionaries,
 )
 from pyparq.parquet.file import ParquetFile, known_columns, text_columns
-from pyparq.parquet.partitioning import folder_rules
 from pyparq.read.file import ParquetFile as OwnFile
 
 
@@ -83,7 +84,7 @@ class ParquetDataset:
         self._given_schema, self._ignored = schema, ignore_prefixes
         self._filesystem = filesystem
         check_source(path_or_paths, buffer_size)
-        self._types = binary_type, list_type, arrow_extensions_enabled
+        self._types = Asked(binary_type, list_type, arrow_extensions_enabled, coerce_int96_timestamp_unit == "s")
         self._depth = schema_depth_limit
         self._dictionaries = list(read_dictionary or ())
         self._place, self._storage = located(path_or_paths, filesystem)
@@ -94,6 +95,8 @@ class ParquetDataset:
         with arrow_errors():
             self._one = self._single_file()
             self._folder: Any = None if self._one is not None else self._many_files()
+        if self._folder is not None:
+            self._types = self._types._replace(kept=getattr(schema, "names", self._folder.partitions.names))
 
     def _single_file(self) -> ParquetFile | None:
         if isinstance(self._place, (list, tuple)) or is_folder(self._place) or self._given_schema is not None:
@@ -128,7 +131,7 @@ class ParquetDataset:
         """pyarrow's schema of the table that :meth:`read` returns."""
         if self._one is not None:
             return self._one.schema_arrow
-        return schema_with_types(schema_of(self._folder.schema), *types_for(self._metadata(), *self._types))
+        return schema_with_types(schema_of(self._folder.schema), self._types.of(self._metadata()))
 
     @property
     def files(self) -> list[str]:
@@ -175,6 +178,7 @@ class ParquetDataset:
 
         Raises pyarrow's ``ArrowInvalid`` for columns that do not exist.
         """
+        check_values(self._filters)
         with arrow_errors():
             wanted = None if columns is None else list(columns)
             if wanted is not None and use_pandas_metadata:
@@ -235,7 +239,7 @@ class ParquetDataset:
             return table
         if without_dictionaries(self._given_schema) is not self._given_schema:
             table = with_dictionaries(table, self._given_schema)
-        return with_types(table, *types_for(self._metadata(), *self._types))
+        return with_types(table, self._types.of(self._metadata()))
 
 
 def _selected(table: Any, wanted: Sequence[str]) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Self
 from pyparq.column_names import ColumnName
 from pyparq.parquet.arguments import check_source, check_tuning, is_folder, located, read_options
 from pyparq.parquet.arrow import (
+    Asked,
     arrow_errors,
     even_batches,
     has_pyarrow,
@@ -16,7 +17,6 @@ from pyparq.parquet.arrow import (
     schema_of,
     schema_with_types,
     table_of,
-    types_for,
     with_types,
 )
 from pyparq.parquet.metadata import FileMetaData
@@ -57,7 +57,7 @@ class ParquetFile:
         **tuning: Any,
     ) -> None:
         check_tuning("ParquetFile", tuning)
-        self._types = binary_type, list_type, arrow_extensions_enabled
+        asked = Asked(binary_type, list_type, arrow_extensions_enabled, coerce_int96_timestamp_unit == "s")
         check_source(source, buffer_size)
         place, storage = located(source, filesystem)
         options = read_options(coerce_int96_timestamp_unit, decryption_properties, schema_depth_limit)
@@ -71,7 +71,7 @@ class ParquetFile:
             known = text_columns(self._own.schema, read_dictionary or ())
             if known:
                 self._own = OwnFile(place, storage_options=storage, read_dictionary=known, **options)
-        self._types = types_for(self._own.key_value_metadata, *self._types)
+        self._types = asked.of(self._own.key_value_metadata)
         self._handle = place if hasattr(place, "closed") else None
 
     def __enter__(self) -> Self:
@@ -108,10 +108,10 @@ class ParquetFile:
     @property
     def schema_arrow(self) -> Any:
         """pyarrow's schema of the table that :meth:`read` returns."""
-        return schema_with_types(schema_of(self._own.schema_arrow), *self._types)
+        return schema_with_types(schema_of(self._own.schema_arrow), self._types)
 
     def _table(self, table: Any) -> Any:
-        return with_types(table_of(table), *self._types)
+        return with_types(table_of(table), self._types)
 
     def _names(self, columns: Sequence[str] | None, use_pandas_metadata: bool) -> list[ColumnName] | None:
         """The columns that the file has of these. Other names are passed over, as pyarrow does."""
@@ -167,7 +167,13 @@ class ParquetFile:
         with arrow_errors():
             pieces = (table_of(batch) for batch in self._own.iter_batches(size, row_groups, names))
             for batch in even_batches(pieces, size) if has_pyarrow() else pieces:
-                yield with_types(batch, *self._types)
+                yield with_types(batch, self._types)
+
+    def read_column(self, i: int) -> Any:
+        """The leaf column number ``i``."""
+        if not 0 <= i < self.metadata.num_columns:
+            raise IndexError(f"there is no column {i}: the file has {self.metadata.num_columns}")
+        return self.read(columns=[self.schema.column(i).path]).column(0)
 
     def scan_contents(self, columns: Sequence[str] | None = None, batch_size: int = 65536) -> int:
         """Read all values of the columns, and return the number of rows."""

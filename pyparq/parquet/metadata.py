@@ -15,14 +15,14 @@ from pyparq.format.thrift_codec import deserialize, serialize
 from pyparq.io.sink import open_sink
 from pyparq.options import ReadOptions
 from pyparq.parquet.arguments import located
-from pyparq.parquet.schema import ColumnSchema, ParquetSchema
+from pyparq.parquet.schema import ColumnSchema, Made, ParquetSchema
 from pyparq.read.footers.chunk_statistics import ChunkStatistics
 from pyparq.read.footers.footer_read import MAGIC
 from pyparq.read.footers.schemas import FileFields, to_bytes
 from pyparq.runtime.text import printable
 
 
-class _Part:
+class _Part(Made):
     """A part of the metadata that is equal to another one of equal contents."""
 
     _shown: ClassVar[tuple[str, ...]]

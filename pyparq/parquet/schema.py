@@ -14,7 +14,16 @@ from pyparq.parquet.arrow import schema_of
 from pyparq.runtime.text import printable
 
 
-class ParquetLogicalType:
+class Made:
+    """What the metadata of a file makes, and nobody else."""
+
+    def __new__(cls, *parts: Any, **more: Any) -> Any:
+        if not parts:
+            raise TypeError(f"Do not call {cls.__name__}'s constructor directly: read the metadata of a file")
+        return super().__new__(cls)
+
+
+class ParquetLogicalType(Made):
     """The logical type of a column, with its parameters."""
 
     def __init__(self, type: str, parameters: dict[str, Any]) -> None:

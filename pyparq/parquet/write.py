@@ -11,11 +11,10 @@ from pyparq.datasets.write.rolling_files import FileLimits
 from pyparq.datasets.write.write_dataset import write_folder
 from pyparq.errors import OptionError
 from pyparq.format.thrift_codec import serialize
-from pyparq.parquet.arguments import located, write_options
+from pyparq.parquet.arguments import ArrowNames, located, names_of, write_options
 from pyparq.parquet.arrow import arrow_errors, converted, has_pyarrow, written_schema
 from pyparq.parquet.file import read_metadata
 from pyparq.parquet.metadata import FileMetaData
-from pyparq.parquet.partitioning import ArrowNames, names_of
 from pyparq.write.file import ParquetWriter as OwnWriter
 
 if TYPE_CHECKING:
@@ -76,7 +75,9 @@ class ParquetWriter:
             if has_pyarrow() and hasattr(schema, "field"):
                 self.schema = written_schema(_as_pyarrow(schema), version, flavor, coerce_timestamps, int96)
             streams = options.pop("use_byte_stream_split", False)
-            given = write_options({**options, "use_deprecated_int96_timestamps": int96}, self.schema.names)
+            given = write_options(
+                {**options, "version": version, "use_deprecated_int96_timestamps": int96}, self.schema.names
+            )
             if streams:
                 given["column_encoding"] = _streams(streams, self.schema, given)
             self._own = OwnWriter(place, self.schema, storage_options=storage, force=force, **given)
@@ -198,7 +199,7 @@ def _streams(given: Any, schema: Any, options: dict[str, Any]) -> dict[str, str]
     """``use_byte_stream_split`` as encodings: for all columns without a dictionary, or for the named columns."""
     encodings = dict(options.get("column_encoding") or {})
     if given is True:
-        names = [f.name for f in schema if str(f.type) in ("float", "double")]
+        names = [f.name for f in schema if getattr(f.type, "num_fields", 0) == 0]
         plain = options.get("use_dictionary", True)
         names = [name for name in names if plain is not True and (plain is False or name not in plain)]
     else:
@@ -305,7 +306,7 @@ def _converted(table: Any, schema: Any, options: dict[str, Any]) -> Any:
     if schema is not None:
         table = table.cast(schema)
     wanted = written_schema(
-        table.schema, options.pop("version", "2.6"), options.pop("flavor", None),
+        table.schema, options.get("version", "2.6"), options.pop("flavor", None),
         options.get("coerce_timestamps"), int96,
     )  # fmt: skip
     return converted(table, wanted, bool(options.get("allow_truncated_timestamps")))

@@ -365,7 +365,7 @@ class ParquetWriter:
         encryption = file_encryption(self.options.encryption, plan.tree, base_name(sink.name))
         if encryption.material is not None:
             sibling_of(sink, "key material")  # raises an error if the target cannot store it
-        layout = FileLayout(sink, plan, encryption)
+        layout = FileLayout(sink, plan, encryption, self.options.format_version)
         with _Guard(self):
             layout.start()
         self._schema = schema

@@ -77,8 +77,8 @@ class _EncodedGroup:
 class FileLayout:
     """Appends to a sink in the order of the format. Call :meth:`start`, :meth:`add_row_group` …, :meth:`finish`."""
 
-    def __init__(self, sink: Sink, plan: WritePlan, encryption: FileEncryption) -> None:
-        self.sink = sink
+    def __init__(self, sink: Sink, plan: WritePlan, encryption: FileEncryption, version: int) -> None:
+        self.sink, self._version = sink, version
         self._plan = plan
         self._encryption = encryption
         self._groups: list[StoredGroup] = []
@@ -140,7 +140,7 @@ class FileLayout:
     def _footer(self, key_values: Mapping[str, str | bytes | None]) -> tt.FileMetaData:
         """The footer without its row groups."""
         return tt.FileMetaData(
-            version=1,  # parquet.thrift: version 1 is what every reader takes
+            version=self._version,
             schema=self._plan.elements,
             num_rows=self.num_rows,
             row_groups=[],

@@ -187,6 +187,122 @@ def test_a_schema_with_types_of_the_caller(module: Any, tmp_path: Path) -> None:
     assert table.to_pydict() == {"y": ["a", None, "a"], "x": [1, 2, 1], "d": [1, 2, 3]}
 
 
+TYPES = [
+    pa.timestamp("s"), pa.timestamp("s", "America/St_Johns"), pa.time32("s"), pa.date64(), pa.duration("s"),
+    pa.list_(pa.timestamp("s")), pa.struct({"x": pa.date64(), "y": pa.time32("s")}), pa.large_list(pa.date64()),
+    pa.list_(pa.date64(), 2), pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int8(), pa.int64()),
+    pa.dictionary(pa.int8(), pa.timestamp("s")), pa.dictionary(pa.int8(), pa.bool_()),
+    pa.dictionary(pa.uint8(), pa.binary()),
+    pa.dictionary(pa.int8(), pa.decimal128(5, 2)), pa.list_(pa.dictionary(pa.int8(), pa.int32())),
+    pa.struct({"d": pa.dictionary(pa.int8(), pa.string()), "e": pa.dictionary(pa.int16(), pa.int16())}), pa.null(),
+    pa.dictionary(pa.int8(), pa.string(), ordered=True), pa.string_view(), pa.large_binary(), pa.float16(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+def test_types_come_back_as_in_pyarrow(kind: pa.DataType, tmp_path: Path) -> None:
+    """Of files of both, whole, by row group and in batches."""
+    for writer in (pq, pyparq.parquet):
+        writer.write_table(pa.table({"c": pa.nulls(3, kind)}), tmp_path / "f")
+        right = pq.read_table(tmp_path / "f").schema.types
+        file = pyparq.parquet.ParquetFile(tmp_path / "f")
+        for found in (
+            file.read(),
+            file.read_row_group(0),
+            next(file.iter_batches()),
+            pyparq.parquet.read_table(tmp_path / "f"),
+        ):
+            assert found.schema.types == right
+        assert file.schema_arrow.types == pyparq.parquet.ParquetDataset(tmp_path).schema.types == right
+
+
+def test_values_of_types_that_change(tmp_path: Path) -> None:
+    when = [dt.datetime(1960, 1, 1, 1, 2, 3), None, dt.datetime(2026, 7, 1)]
+    table = pa.table({
+        "t": pa.array(when, pa.timestamp("s", "America/St_Johns")),
+        "d": pa.array([one and one.date() for one in when], pa.date64()),
+        "n": pa.array([7, None, 7]).dictionary_encode(), "c": pa.array(["x", None, "x"]).dictionary_encode(),
+    })  # fmt: skip
+    pyparq.parquet.write_table(table, tmp_path / "f")
+    assert pyparq.parquet.read_table(tmp_path / "f").equals(pq.read_table(tmp_path / "f"))
+    given = pa.schema([("t", table.schema.field("t").type), ("n", table.schema.field("n").type)])
+    assert pyparq.parquet.read_table(tmp_path / "f", schema=given).schema.equals(given)
+    pyparq.parquet.write_to_dataset(table, tmp_path / "d", partition_cols=["n"])
+    one, other = (m.read_table(tmp_path / "d").schema.remove_metadata() for m in (pq, pyparq.parquet))
+    assert one == other
+    assert pa.types.is_dictionary(other.field("n").type)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.4", "2.6"])
+def test_the_version_is_written(version: str, tmp_path: Path) -> None:
+    for module in (pq, pyparq.parquet):
+        module.write_table(pa.table({"a": [1]}), tmp_path / "f", version=version)
+        module.write_to_dataset(pa.table({"a": [1]}), tmp_path / module.__name__, version=version)
+        for path in (tmp_path / "f", next((tmp_path / module.__name__).iterdir())):
+            right = "1.0" if version == "1.0" else "2.6"
+            assert pq.read_metadata(path).format_version == pyparq.parquet.read_metadata(path).format_version == right
+
+
+def test_the_same_names() -> None:
+    """But for pyarrow's reader of C++ and its module."""
+    theirs = {name for name in dir(pq) if not name.startswith("_")}
+    assert theirs - set(dir(pyparq.parquet)) == {"ParquetReader", "core"}
+    assert set(dir(pyparq.parquet)) <= theirs
+
+
+def test_words_that_programs_look_for(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"s": [{"x": [1]}], "b": [True]}), tmp_path / "f")
+    (tmp_path / "empty").touch()
+    for call, words in (
+        (lambda m: m.read_table(tmp_path / "f", filters=[("q", "=", 1)]), r"No match for FieldRef.Name\(q\)"),
+        (lambda m: m.read_table(tmp_path / "empty"), "size is 0 bytes"),
+        (lambda m: m.read_table("nowhere://f"), "Unrecognized filesystem type in URI"),
+        (lambda m: m.read_table(tmp_path / "f", schema_depth_limit=4), "Parquet schema too deeply nested"),
+        (lambda m: m.write_table(pa.table({"b": [True]}), tmp_path / "g", use_dictionary=False,
+                                 use_byte_stream_split=True), "BYTE_STREAM_SPLIT only supports"),
+        (lambda m: m.write_table(pa.table({"b": [1.5]}), tmp_path / "g", use_dictionary=False,
+                                 column_encoding={"b": "DELTA_BINARY_PACKED"}), "PACKED encoder only supports"),
+    ):  # fmt: skip
+        for module in (pq, pyparq.parquet):
+            with pytest.raises((OSError, pa.ArrowInvalid), match=words):
+                call(module)
+    assert pyparq.parquet.read_table(tmp_path / "f", schema_depth_limit=5).num_rows == 1
+
+
+def test_every_column_is_a_partition_column(tmp_path: Path) -> None:
+    """pyarrow loses the rows when it writes such files. It reads ours."""
+    pyparq.parquet.write_to_dataset(
+        pa.table({"a": [1, 2, 1], "b": ["x", "y", "x"]}), tmp_path, partition_cols=["a", "b"]
+    )
+    for reader in (pq, pyparq.parquet):
+        assert sorted(reader.read_table(tmp_path)["a"].to_pylist()) == [1, 1, 2]
+
+
+@BOTH
+def test_wrong_options(module: Any, tmp_path: Path) -> None:
+    table = pa.table({"a": [1]})
+    for wrong, options in (
+        (TypeError, {"use_content_defined_chunking": None}), (TypeError, {"use_content_defined_chunking": 5}),
+        (ValueError, {"use_content_defined_chunking": {"min_chunk_size": 5}}),
+        (ValueError, {"use_content_defined_chunking": {"min_chunk_size": 5, "max_chunk_size": 9, "more": 1}}),
+        (OSError, {"use_content_defined_chunking": {"min_chunk_size": 9, "max_chunk_size": 5}}),
+        (TypeError, {"bloom_filter_options": True}), (TypeError, {"bloom_filter_options": {"a": {"ndv": "9"}}}),
+        (ValueError, {"bloom_filter_options": {"a": {"ndv": -1}}}),
+        (ValueError, {"bloom_filter_options": {"a": {"fpp": 2.0}}}),
+    ):  # fmt: skip
+        with pytest.raises(wrong):
+            module.write_table(table, tmp_path / "f", **options)
+    for name in ("Statistics", "FileMetaData", "RowGroupMetaData", "ColumnChunkMetaData", "ParquetLogicalType"):
+        with pytest.raises(TypeError, match=f"Do not call {name}'s constructor directly"):
+            getattr(module, name)()
+    module.write_table(
+        table, tmp_path / "f", use_content_defined_chunking={"min_chunk_size": 2048, "max_chunk_size": 9999}
+    )
+    assert module.ParquetFile(tmp_path / "f").reader.read_column(0).to_pylist() == [1]
+    with pytest.raises((IndexError, ValueError)):
+        module.ParquetFile(tmp_path / "f").reader.read_column(1)
+
+
 @BOTH
 def test_prefixes_that_are_ignored(module: Any, tmp_path: Path) -> None:
     for name in ("p=1/a.parquet", "p=2/tmp_b.parquet", "tmp_c/p=1/d.parquet"):

@@ -11,7 +11,9 @@ import pyarrow
 import pyarrow.parquet
 
 import pyparq.parquet
+import pyparq.parquet.encryption
 
 THEIRS = pyarrow.parquet
 pyarrow.parquet = pyparq.parquet  # type: ignore[misc]
 sys.modules["pyarrow.parquet"] = pyparq.parquet
+sys.modules["pyarrow.parquet.encryption"] = pyparq.parquet.encryption

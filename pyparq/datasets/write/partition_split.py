@@ -157,7 +157,7 @@ class Splitter:
         self._kept = [k for k in range(len(schema.fields)) if k not in self._places]
         for name, place in zip(names, self._places, strict=True):
             called.check(name, schema.fields[place].type)
-        if names and not self._kept:
+        if names and not self._kept and not called.in_each_folder:
             raise DataError("every column is a partition column, so nothing is left to write to the files")
         self.schema = replace(schema, fields=tuple(schema.fields[k] for k in self._kept))
         """Of the files: without the partition columns."""

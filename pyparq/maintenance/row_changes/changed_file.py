@@ -287,7 +287,7 @@ class _ChangedLayout(FileLayout):
     """The layout of a file whose footer is like that of another."""
 
     def __init__(self, sink: Sink, plan: WritePlan, encryption: FileEncryption, footer: tt.FileMetaData) -> None:
-        super().__init__(sink, plan, encryption)
+        super().__init__(sink, plan, encryption, footer.version)
         self._like = footer
 
     def _footer(self, key_values: Any) -> tt.FileMetaData:
