@@ -163,7 +163,7 @@ class Batch(_FromOtherData):
 
     def to_arrow(self) -> pyarrow.RecordBatch:
         """A ``pyarrow.RecordBatch`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
-        return _pyarrow().record_batch(_BatchAsItIs(self))
+        return _in_pyarrow("record_batch", _BatchAsItIs(self))
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """A pandas DataFrame; see :meth:`Table.to_pandas`."""
@@ -277,7 +277,7 @@ class Table(_FromOtherData):
 
     def to_arrow(self) -> pyarrow.Table:
         """A ``pyarrow.Table`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
-        return _pyarrow().table(_AsItIs(self))
+        return _in_pyarrow("table", _AsItIs(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Table, (self.schema, self.batches)
@@ -332,12 +332,15 @@ class Table(_FromOtherData):
             raise UnsupportedError(f"polars does not take the table: {error}") from None
 
 
-def _pyarrow() -> Any:
+def _in_pyarrow(kind: str, data: Any) -> Any:
     try:
         import pyarrow
     except ImportError:
         raise UnsupportedError(f"to_arrow() needs pyarrow: pip install {requirement('pyarrow')}") from None
-    return pyarrow
+    try:
+        return getattr(pyarrow, kind)(data)
+    except pyarrow.ArrowInvalid as error:  # 128-bit integers of polars; storage that an extension type refuses
+        raise UnsupportedError(f"pyarrow does not take the {kind}: {error}") from None
 
 
 class _AsItIs:

@@ -115,6 +115,11 @@ def _fixed(column: Column) -> list[Any]:
     return _with_nulls(values, column.valid_mask())
 
 
+def _wide_integers(column: Column) -> list[Any]:
+    signed = column.type.format == "_pli128"
+    return [None if v is None else int.from_bytes(v, "little", signed=signed) for v in _fixed(column)]
+
+
 def _decimals(column: Column) -> list[Any]:
     scale = column.type.decimal[1]
     numbers = unscaled(column)
@@ -294,6 +299,7 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
     "string": _strings,
     "binary": _binary,
     "fixed": _fixed,
+    "int128": _wide_integers,
     "decimal": _decimals,
     "date": _dates,
     "timestamp": _timestamps,

@@ -395,7 +395,7 @@ _CONVERSIONS: list[tuple[_Fits, _Convert]] = [
     (lambda a, b: (a, b) == ("tdD", "tdm"), _by(hinted_layouts.days_in_ms)),
     (lambda a, b: a.startswith("d:") and b.startswith("d:"), _by(in_width)),
     (lambda a, b: a == "w:12" and b.startswith("ti"), _by(hinted_layouts.intervals)),
-    (lambda a, b: a == "l" and b.startswith("tD"), _same_buffers),
+    (lambda a, b: (a, b[:2]) in (("l", "tD"), ("w:16", "_p")), _same_buffers),
     (lambda a, b: a == b and a in ("+s", "+m", "+l", "+L"), _children),
     (lambda a, b: a == "+l" and b == "+L", _large_list),
     (lambda a, b: a == "+L" and b == "+l", _kept_large_list),

@@ -96,7 +96,7 @@ def ingest(
     if hasattr(data, "__pyparq_stream__"):  # a Scan or a ParquetFile
         found, batches = data.__pyparq_stream__()
         return _conformed(found, batches, schema, source, use_threads)
-    if _is_pandas(data):
+    if is_pandas(data):
         return _from_pandas(data, schema, source, use_threads)
     if speaks_arrow(data):
         return _from_arrow(data, schema, source, use_threads)
@@ -136,8 +136,9 @@ def _frames(lazy: Any) -> Iterator[Any]:
         yield lazy.collect(engine="streaming")
 
 
-def _is_pandas(data: Any) -> bool:
-    return type(data).__module__.split(".")[0] == "pandas" and type(data).__name__ == "DataFrame"
+def is_pandas(data: Any) -> bool:
+    """Whether this is a DataFrame of pandas, or of a subclass."""
+    return any(k.__name__ == "DataFrame" and k.__module__.split(".")[0] == "pandas" for k in type(data).__mro__)
 
 
 def speaks_arrow(data: Any) -> bool:
@@ -147,7 +148,7 @@ def speaks_arrow(data: Any) -> bool:
 
 def _is_table(data: Any) -> bool:
     """Whether the object is one table, and not an iterable of tables."""
-    if isinstance(data, Tabular | Mapping) or _is_pandas(data) or speaks_arrow(data) or are_rows(data):
+    if isinstance(data, Tabular | Mapping) or is_pandas(data) or speaks_arrow(data) or are_rows(data):
         return True
     return isinstance(data, np.ndarray) and bool(data.dtype.names)
 
@@ -163,7 +164,7 @@ def in_pieces(data: Any) -> Iterator[Any] | None:
 def stays_the_same(data: Any) -> bool:
     """Whether the memory that was taken from ``data`` cannot change any more: Arrow data, and columns that were made
     here."""
-    return isinstance(data, Rows) or (speaks_arrow(data) and not _is_pandas(data))
+    return isinstance(data, Rows) or (speaks_arrow(data) and not is_pandas(data))
 
 
 def _from_tabular(
