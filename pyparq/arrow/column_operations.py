@@ -190,6 +190,11 @@ def take(column: Column, rows: Int64Array) -> Column:
     if type_.format == "+s":
         children = [take(struct_child(column, i), rows) for i in range(len(column.children))]
         return struct_column(holding(type_, children), children, len(rows), mask)
+    if type_.format == "+r":  # a run for each row
+        ends, values = column.children
+        runs = np.searchsorted(ends.values(), rows + column.offset, "right")
+        numbers = fixed_column(ends.type, np.arange(1, len(rows) + 1, dtype=ends.type.numpy_dtype))
+        return Column(type_, len(rows), None, (), 0, (numbers, take(values, runs)))
     if type_.is_nested:
         return _take_list(column, rows, mask)
     if type_.is_binary_like:

@@ -100,7 +100,7 @@ def field_from_nanoarrow(schema: Any) -> Field:
 
 
 def _as_integers(array: Any, type_: DataType) -> Any:
-    """nanoarrow cannot show the buffers of decimals of 32 and 64 bits, nor integers of 128: take these as what they are."""
+    """nanoarrow shows no buffers of decimals of 32 and 64 bits, nor integers of 128: take their numbers or bytes."""
     is_small = type_.kind == "decimal" and type_.decimal[2] <= 64
     if type_.dictionary is not None or not (is_small or type_.kind == "int128"):
         return array

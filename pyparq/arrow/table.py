@@ -45,7 +45,7 @@ class _FromOtherData(Tabular):
     def from_arrow(cls, data: Any, schema: Any = None) -> Self:
         """Make one from Arrow data (pyarrow, polars, DuckDB, nanoarrow, ...), sharing its buffers.
 
-        ``schema``, as in :func:`pyparq.write_table`, matches columns by name and casts them where no value changes.
+        ``schema``, as in :func:`pyparq.write_table`, matches columns by name and casts them as :meth:`cast` does.
         Types without a plain layout, such as dictionaries, are then decoded. Raises :class:`DataError` for data that
         cannot be read.
         """
@@ -72,6 +72,28 @@ class _FromOtherData(Tabular):
         """Make one from a list of dicts, one per row. A missing key is a null. Without ``schema``, types are
         inferred."""
         return cls._of(*from_any.from_rows(rows, schema))
+
+    def cast(self, types: Any) -> Self:
+        """The same rows with some columns in other types: a dict of names to types, or whatever else
+        :func:`pyparq.schema` takes. The other columns stay as they are, and whether a column may have nulls too.
+
+        float64 is rounded to float32 and float16. No other value changes: raises :class:`DataError`, which names the
+        column and the row, for one that does not fit, and for text that would have to be parsed.
+
+        Example::
+
+            table = pyparq.Table.from_pydict({"id": [1, 2], "price": [0.5, 2.5]})
+            print(table.cast({"id": "int16", "price": "float32"}).schema)
+        """
+        wanted = {self._place(field.name): field for field in from_any.as_schema(types)}
+        nullable = (replace(f, nullable=self.schema.fields[k].nullable) for k, f in wanted.items())
+        made, cast = from_any.from_arrow(self.select(list(wanted)), Schema(tuple(nullable)))
+        fields, parts = list(self.schema.fields), [(list(columns), rows) for columns, rows in self._parts()]
+        for n, k in enumerate(wanted):
+            fields[k] = made.fields[n]
+            for (columns, _), (found, _) in zip(parts, cast, strict=True):
+                columns[k] = found[n]
+        return self._of(replace(self.schema, fields=tuple(fields)), parts)
 
 
 class Batch(_FromOtherData):

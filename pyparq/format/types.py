@@ -153,7 +153,7 @@ class DataType:
             zone = f", tz={self.timezone}" if self.timezone else ""
             return f"timestamp[{self.unit}{zone}]"
         name = _NAMES.get(f) or f"fixed_size_list[{f[3:]}]" if f.startswith("+w") else _NAMES.get(f, f)
-        inner = ", ".join(f"{c.name}: {c.type}" for c in self.children)
+        inner = ", ".join(f"{c.name}: {c.type}{_logical(c)}" for c in self.children)
         return f"{name}<{inner}>" if self.children else str(name)
 
 
@@ -181,7 +181,13 @@ class Field:
     metadata: Mapping[bytes, bytes] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.type}{'' if self.nullable else ' not null'}"
+        return f"{self.name}: {self.type}{_logical(self)}{'' if self.nullable else ' not null'}"
+
+
+def _logical(field: Field) -> str:
+    """What the metadata of a field say of its type: ``" (uuid)"``. Empty where they say nothing."""
+    name = field.metadata.get(b"ARROW:extension:name") or field.metadata.get(b"PARQUET:logical_type", b"").lower()
+    return f" ({name.decode('utf-8', 'replace').removeprefix('arrow.').removeprefix('parquet.')[:60]})" if name else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,5 +343,5 @@ def arrow_type(leaf: LeafType) -> DataType:
 
 def schema_view(schema: Schema) -> tuple[list[str], list[list[Cell]]]:
     """Headings and rows of a schema for a notebook."""
-    rows: list[list[Cell]] = [[f.name, str(f.type), "" if f.nullable else "not null"] for f in schema]
+    rows: list[list[Cell]] = [[f.name, f"{f.type}{_logical(f)}", "" if f.nullable else "not null"] for f in schema]
     return ["column", "type", ""], rows

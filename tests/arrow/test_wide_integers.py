@@ -36,8 +36,10 @@ def test_both_ways(tmp_path: Path, kind: Any, rows: int) -> None:
     pyparq.write_table(wide, ours, row_group_size=100)
     for path in (theirs, ours):
         table = pyparq.read_table(path)
-        assert table.to_polars().equals(wide) and table.to_pylist() == wide.to_dicts()
-        assert pl.DataFrame(table).equals(wide) and pyparq.Table.from_polars(wide).equals(table)
+        assert table.to_polars().equals(wide)
+        assert table.to_pylist() == wide.to_dicts()
+        assert pl.DataFrame(table).equals(wide)
+        assert pyparq.Table.from_polars(wide).equals(table)
         assert pl.read_parquet(path).equals(wide)
         assert table.to_pandas()["n"].tolist() == wide["n"].to_list()
     assert pyparq.verify(ours).ok  # the bounds that polars writes for UInt128 are wrong, and found
@@ -66,7 +68,7 @@ def test_no_bounds_that_lead_astray(tmp_path: Path, kind: Any) -> None:
 def test_what_pyarrow_does_not_take(tmp_path: Path) -> None:
     table = pyparq.Table.from_polars(pl.DataFrame({"n": pl.Series([1], dtype=pl.Int128)}))
     for part in (table, table.batches[0]):
-        with pytest.raises(UnsupportedError, match="pyarrow does not take the .*_pli128"):
+        with pytest.raises(UnsupportedError, match=r"pyarrow does not take the .*_pli128"):
             part.to_arrow()
     pyparq.write_table({"n": pl.Series([2**100, None], dtype=pl.Int128)}, tmp_path / "a.parquet")
     assert pyparq.read_table(tmp_path / "a.parquet").to_pydict() == {"n": [2**100, None]}

@@ -219,14 +219,14 @@ def test_arguments_as_pandas_has_them(tmp_path: Path) -> None:
     ]  # fmt: skip
     for target, options in mistakes:
         for call in (pd.read_parquet, pyparq.pandas.read_parquet):
-            with pytest.raises(ValueError, match="URL|engine"):
+            with pytest.raises(ValueError, match=r"URL|engine"):
                 call(target, **options)
         for write in (frame.to_parquet, partial(pyparq.pandas.to_parquet, frame)):
-            with pytest.raises(ValueError, match="URL|engine"):
+            with pytest.raises(ValueError, match=r"URL|engine"):
                 write(target, **options)
     system = pyarrow.fs.LocalFileSystem()
     for call in (pd.read_parquet, pyparq.pandas.read_parquet):
-        with pytest.raises((ValueError, NotImplementedError), match="filesystem|FileSystem"):
+        with pytest.raises((ValueError, NotImplementedError), match=r"filesystem|FileSystem"):
             call(str(path), filesystem=system, storage_options={"anon": True})
 
 

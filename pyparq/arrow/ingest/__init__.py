@@ -5,6 +5,7 @@ See :func:`ingest` for the kinds of data and the rules.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -76,7 +77,8 @@ def ingest(
     arrays are inferred: bool < int < float, str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone:
     ``timestamp[us, UTC]``), timedelta, time, UUID, list, dict (struct); ``None`` is null.
 
-    With ``schema`` the columns are matched by name and cast where that is exact; the batches then have exactly its
+    With ``schema`` the columns are matched by name and cast where no value changes, but for float64, which
+    is rounded to float32 and float16; the batches then have exactly its
     types, except that a string column beyond 2 GiB comes as the large type. To ``source`` is added the schema of the
     data as they came, with their dictionaries, views and the like. ``use_threads``: lay out several large columns at a
     time.
@@ -138,7 +140,7 @@ def _frames(lazy: Any) -> Iterator[Any]:
 
 def is_pandas(data: Any) -> bool:
     """Whether this is a DataFrame of pandas, or of a subclass."""
-    return any(k.__name__ == "DataFrame" and k.__module__.split(".")[0] == "pandas" for k in type(data).__mro__)
+    return isinstance(data, getattr(sys.modules.get("pandas"), "DataFrame", ()))
 
 
 def speaks_arrow(data: Any) -> bool:
