@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyparq.datasets.patterns import names_many
-from pyparq.errors import OptionError, ParquetError
+from pyparq.errors import OptionError, ParquetError, located
 from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
 from pyparq.options import ReadOptions, with_options
@@ -152,6 +153,11 @@ def count(
         from pyparq.datasets.dataset import Dataset
 
         return Dataset(source, storage_options=storage_options, **options).count(filters)
+    if filters is None:
+        from pyparq.read.footers.open_file import open_file
+
+        with closing(open_file(source, ReadOptions.make(options), storage_options)) as opened, located(file=opened.name):
+            return sum(map(opened.num_rows_of, range(opened.num_row_groups)))
     with reader.ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.scan(filters=filters).count()
 

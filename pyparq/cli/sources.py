@@ -76,9 +76,9 @@ def dataset_of(*sources: str) -> Any:
 
 def is_dataset(parquet: Any) -> bool:
     """Whether :func:`opened_any` gave a dataset."""
-    from pyparq.datasets.dataset import Dataset
+    from pyparq.read.file import ParquetFile
 
-    return isinstance(parquet, Dataset)
+    return not isinstance(parquet, ParquetFile)
 
 
 def tree_of(parquet: Any) -> Any:
@@ -89,6 +89,19 @@ def tree_of(parquet: Any) -> Any:
 def rows_in(parquet: Any) -> int:
     """Number of rows of a file or a dataset, from footers."""
     return int(parquet.count() if is_dataset(parquet) else parquet.metadata.num_rows)
+
+
+def rows_where(sources: Sequence[str], where: str | None) -> int:
+    """Number of rows for which a condition is true. Without one, no more is loaded than footers take."""
+    from pyparq.datasets.patterns import names_many
+
+    if where is not None or len(sources) > 1 or (sources[0] != PIPE and names_many(sources[0])):
+        with opened_any(*sources) as parquet:
+            return int(make_scan(parquet, where).count())
+    from pyparq.api import count
+
+    with plain_errors_of(sources[0]):
+        return count(source_of(sources[0]), storage_options=storage_for(sources[0]), **opening())
 
 
 def file_of(parquet: Any) -> Any:
