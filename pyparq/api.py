@@ -156,10 +156,10 @@ def count(
     if filters is None:
         from pyparq.read.footers.open_file import open_file
 
-        with closing(open_file(source, ReadOptions.make(options), storage_options)) as opened, located(file=opened.name):
-            return sum(map(opened.num_rows_of, range(opened.num_row_groups)))
-    with reader.ParquetFile(source, storage_options=storage_options, **options) as file:
-        return file.scan(filters=filters).count()
+        with closing(open_file(source, ReadOptions.make(options), storage_options)) as file, located(file=file.name):
+            return sum(map(file.num_rows_of, range(file.num_row_groups)))
+    with reader.ParquetFile(source, storage_options=storage_options, **options) as opened:
+        return opened.scan(filters=filters).count()
 
 
 def rows_that_pass(table: Table, filters: Any) -> Any:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -185,6 +183,9 @@ def standard_input() -> Any:
     given = sys.stdin.buffer
     if _is_whole_file(given):
         return _named(os.fdopen(os.dup(given.fileno()), "rb"))
+    import shutil
+    import tempfile
+
     spooled = tempfile.TemporaryFile(prefix="pyparq-")  # noqa: SIM115  (the reader keeps it open)
     shutil.copyfileobj(given, spooled, CHUNK)
     spooled.seek(0)
@@ -212,6 +213,9 @@ def complete_output(path: str) -> Iterator[Any]:
         yield path
         return
     check_no_terminal()
+    import shutil
+    import tempfile
+
     with tempfile.TemporaryFile(prefix="pyparq-") as made:
         yield made
         made.seek(0)
