@@ -163,8 +163,7 @@ def count(
 
 
 def rows_that_pass(table: Table, filters: Any) -> Any:
-    """The numbers of the rows of a table for which a filter is true: those of a file in memory, of the tested
-    columns."""
+    """The numbers of the rows of a table that pass, found in a file in memory of the tested columns."""
     from pyparq.filters.expression import top_names
     from pyparq.write.file import write_table
 

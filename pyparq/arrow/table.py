@@ -185,7 +185,7 @@ class Batch(_FromOtherData):
 
     def to_arrow(self) -> pyarrow.RecordBatch:
         """A ``pyarrow.RecordBatch`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
-        return _in_pyarrow("record_batch", _BatchAsItIs(self))
+        return _in_pyarrow("record_batch", self)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """A pandas DataFrame; see :meth:`Table.to_pandas`."""
@@ -299,7 +299,7 @@ class Table(_FromOtherData):
 
     def to_arrow(self) -> pyarrow.Table:
         """A ``pyarrow.Table`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
-        return _in_pyarrow("table", _AsItIs(self))
+        return _in_pyarrow("table", self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Table, (self.schema, self.batches)
@@ -354,35 +354,29 @@ class Table(_FromOtherData):
             raise UnsupportedError(f"polars does not take the table: {error}") from None
 
 
-def _in_pyarrow(kind: str, data: Any) -> Any:
+def _in_pyarrow(kind: str, data: Tabular) -> Any:
     try:
         import pyarrow
     except ImportError:
         raise UnsupportedError(f"to_arrow() needs pyarrow: pip install {requirement('pyarrow')}") from None
     try:
-        return getattr(pyarrow, kind)(data)
+        return getattr(pyarrow, kind)(_AsItIs(data))
     except pyarrow.ArrowInvalid as error:  # 128-bit integers of polars; storage that an extension type refuses
         raise UnsupportedError(f"pyarrow does not take the {kind}: {error}") from None
 
 
 class _AsItIs:
-    """A table for those that know every type of Arrow's."""
+    """A table or batch for those that know every type of Arrow's."""
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
+    def __init__(self, data: Tabular) -> None:
+        self._of = data.schema, data._parts()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return batches_to_stream(self._table.schema, self._table._parts())
-
-
-class _BatchAsItIs:
-    """The same for a batch."""
-
-    def __init__(self, batch: Batch) -> None:
-        self._batch = batch
+        return batches_to_stream(*self._of)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> object:
-        return _array_capsules(self._batch.schema, self._batch.columns, self._batch.num_rows)
+        schema, ((columns, num_rows),) = self._of
+        return _array_capsules(schema, columns, num_rows)
 
 
 def _array_capsules(schema: Schema, columns: list[Column], num_rows: int) -> tuple[object, object]:

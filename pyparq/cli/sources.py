@@ -96,10 +96,10 @@ def rows_where(sources: Sequence[str], where: str | None) -> int:
     if where is not None or len(sources) > 1 or (sources[0] != PIPE and names_many(sources[0])):
         with opened_any(*sources) as parquet:
             return int(make_scan(parquet, where).count())
-    from pyparq.api import count
+    import pyparq
 
     with plain_errors_of(sources[0]):
-        return count(source_of(sources[0]), storage_options=storage_for(sources[0]), **opening())
+        return pyparq.count(source_of(sources[0]), storage_options=storage_for(sources[0]), **opening())
 
 
 def file_of(parquet: Any) -> Any:

@@ -95,8 +95,7 @@ def computed_value(value: Value, tree: SchemaTree, shown: Shown | None = None) -
 
 
 _NO_ITEMS: Mapping[Any, Node] = {}
-_numbers = count()
-"""Of columns that stand for items: below 0, where the file has none."""
+_numbers = count()  # of columns that stand for items: below 0, where the file has none
 
 
 def _field_of(shape: Shape, name: Any) -> Shape:
@@ -256,9 +255,8 @@ class _Binder:
         assert isinstance(at, ColumnRef)
         place = self._place(at.path)
         if isinstance(place, VariantPath) or place.is_variant:
-            return ColumnRef(
-                (*(place.variant.path + place.names if isinstance(place, VariantPath) else place.path), *keys)
-            )
+            names = place.variant.path + place.names if isinstance(place, VariantPath) else place.path
+            return ColumnRef((*names, *keys))
         shape = shape_of(place)
         while keys and shape.kind == "struct":
             shape = _field_of(shape, keys.pop(0))

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import cut, visible
-
-if TYPE_CHECKING:
-    import html
-else:
-    html = LazyModule("html")
 
 MOST_ROWS = 60
 """Rows that a table shows. The line below it says how many there are."""
