@@ -11,6 +11,7 @@ from cli_files import as_json, ok, run, write_sample
 from encryption_tools import FOOTER, table, written
 from forged import Forged, sound
 
+import pyparq
 from pyparq.encryption import EncryptionProperties
 
 
