@@ -10,6 +10,9 @@ from pyparq import kernels as _kernels  # noqa: F401  a build without kernels sa
 from pyparq._version import __version__
 from pyparq.errors import near
 from pyparq.runtime.lazy_import import load as _load
+from pyparq.runtime.lazy_import import provide as _provide
+
+_provide("filters of tables", "pyparq.api")
 
 _PUBLIC = {
     "api": "count read_metadata read_schema read_table read_table_async",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pyparq.datasets.patterns import names_many
-from pyparq.errors import OptionError
+from pyparq.errors import OptionError, ParquetError, located
 from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
 from pyparq.options import ReadOptions, with_options
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from pyparq.format.types import Schema
     from pyparq.read import file as reader
     from pyparq.read.footers.metadata import FileMetaData
+    from pyparq.read.scan import Scan
 else:  # it loads while the first request to a store is under way
     reader = LazyModule("pyparq.read.file")
 
@@ -148,8 +153,37 @@ def count(
         from pyparq.datasets.dataset import Dataset
 
         return Dataset(source, storage_options=storage_options, **options).count(filters)
-    with reader.ParquetFile(source, storage_options=storage_options, **options) as file:
-        return file.scan(filters=filters).count()
+    if filters is None:
+        from pyparq.read.footers.open_file import open_file
+
+        with closing(open_file(source, ReadOptions.make(options), storage_options)) as file, located(file=file.name):
+            return sum(map(file.num_rows_of, range(file.num_row_groups)))
+    with reader.ParquetFile(source, storage_options=storage_options, **options) as opened:
+        return opened.scan(filters=filters).count()
+
+
+def rows_that_pass(table: Table, filters: Any) -> Any:
+    """The numbers of the rows of a table that pass, found in a file in memory of the tested columns."""
+    from pyparq.filters.expression import top_names
+    from pyparq.write.file import write_table
+
+    def scan(given: Table, filters: Any) -> Scan:
+        stored = io.BytesIO()
+        write_table(given, stored, compression="none", use_dictionary=False, write_statistics=False, store_schema=True)
+        return reader.ParquetFile(stored.getvalue()).scan(filters=filters)
+
+    try:
+        asked = scan(table.slice(0, 0), filters).filters
+        if asked is None:
+            return np.arange(table.num_rows)
+        tested = top_names(asked)
+        found = scan(table.select([k for k, name in enumerate(table.column_names) if name in tested]), asked)
+        starts = np.cumsum([0, *(found.file.num_rows_of(k) for k in range(found.file.num_row_groups))])
+        passing = [rows.rows() + starts[row_group] for row_group, rows in found.matching_rows()]
+    except ParquetError as error:
+        error.file = None
+        raise
+    return np.concatenate([np.empty(0, np.int64), *passing])
 
 
 def read_schema(

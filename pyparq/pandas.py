@@ -15,19 +15,20 @@ from pyparq.parquet import read_table, write_table, write_to_dataset
 
 def read_parquet(
     path: Any,
+    engine: str | None = None,
     columns: Sequence[str] | None = None,
-    filters: Any = None,
-    *,
     storage_options: Mapping[str, Any] | None = None,
     dtype_backend: str | None = None,
     filesystem: Any = None,
+    filters: Any = None,
     to_pandas_kwargs: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Any:
     """A DataFrame of a file, a folder, a URL or a file object, as ``pandas.read_parquet`` returns it.
 
     ``columns``: names; the index of pandas comes too. ``filters``: tuples as in pandas; rows that do not match
-    are not read. ``storage_options``: for the file system of a URL. ``dtype_backend``: ``"numpy_nullable"``
+    are not read. ``engine``: as pandas has it; pyparq reads in any case. ``storage_options``: for the file system of a
+    URL; headers for one of HTTP, as in pandas. ``dtype_backend``: ``"numpy_nullable"``
     or ``"pyarrow"``; numpy's types by default. ``options``: those of :func:`pyparq.parquet.read_table`.
 
     Raises :class:`pyparq.UnsupportedError` without pandas or pyarrow, which makes pandas' frames.
@@ -39,7 +40,7 @@ def read_parquet(
         frame = pyparq.pandas.read_parquet("flights.parquet", columns=["flight"], filters=[("dest", "==", "LAX")])
     """
     pandas = _pandas()
-    options.pop("engine", None)
+    _check_engine(engine)
     if dtype_backend not in (None, "numpy_nullable", "pyarrow"):
         raise OptionError(f"dtype_backend must be 'numpy_nullable' or 'pyarrow', not {dtype_backend!r}")
     source, system = _place(path, storage_options, filesystem)
@@ -61,8 +62,9 @@ def read_parquet(
 def to_parquet(
     df: Any,
     path: Any = None,
-    compression: str | None = "snappy",
     *,
+    engine: str | None = None,
+    compression: str | Mapping[str, str] | None = "snappy",
     index: bool | None = None,
     partition_cols: Sequence[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -83,11 +85,11 @@ def to_parquet(
         pyparq.pandas.to_parquet(frame, "prices.parquet", compression="zstd")
     """
     _pandas()
+    _check_engine(engine)
     import json
 
     import pyarrow as pa
 
-    options.pop("engine", None)
     given = {} if index is None else {"preserve_index": index}
     table = pa.Table.from_pandas(df, schema=options.pop("schema", None), **given)
     if df.attrs:
@@ -119,6 +121,11 @@ def _pandas() -> Any:
     return pandas
 
 
+def _check_engine(engine: str | None) -> None:
+    if engine not in (None, "auto", "pyarrow", "fastparquet"):
+        raise OptionError(f"engine must be 'auto', 'pyarrow' or 'fastparquet', as in pandas, not {engine!r}")
+
+
 def _types(pandas: Any, backend: str | None) -> Any:
     """pandas' types for Arrow's."""
     if backend is None:
@@ -138,10 +145,13 @@ def _types(pandas: Any, backend: str | None) -> Any:
 
 
 def _place(path: Any, storage_options: Mapping[str, Any] | None, filesystem: Any) -> tuple[Any, Any]:
-    """A source or target and its file system. Options on a local path change nothing."""
-    if not storage_options or filesystem is not None:
+    """A source or target and its file system. Raises :class:`pyparq.OptionError` for options of no URL, as pandas."""
+    if not storage_options:
         return path, filesystem
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else ""
-    if not isinstance(text, str) or "://" not in text:
-        return path, None
+    if filesystem is not None or not isinstance(text, str) or "://" not in text:
+        where = "beside filesystem=" if filesystem is not None else f"with {path!r}, which is no URL"
+        raise OptionError(f"storage_options are for the file system of a URL: they have no use {where}")
+    if text.startswith(("http://", "https://")) and all(isinstance(value, str) for value in storage_options.values()):
+        storage_options = {"headers": dict(storage_options)}
     return text, StorageOptions(storage_options)

@@ -126,6 +126,8 @@ class ChunkedArray(OtherNames):
 
     def to_numpy(self) -> npt.NDArray[Any]:
         """The values as a numpy array of shape ``(len(c),)``: see :meth:`pyparq.Table.to_numpy`."""
+        if to_python.is_variant(self.field):
+            return to_python.object_array(self.to_pylist())
         return to_python.chunks_to_numpy(self.type, self.chunks)
 
     def equals(self, other: ChunkedArray) -> bool:

@@ -92,7 +92,7 @@ class Column:
             return unpacked(self.buffers[0], self.offset, self.length)
         width = self.type.byte_width
         raw = self.buffers[0].view(np.uint8)[self.offset * width : (self.offset + self.length) * width]
-        if self.type.format[0] in "wd" or self.type.kind == "interval":
+        if self.type.format[0] in "wd_" or self.type.kind == "interval":
             return raw.reshape(self.length, width)
         return raw.view(self.type.numpy_dtype)
 
@@ -143,8 +143,8 @@ class NativeColumn(Column):
         return Column, (self.type, self.length, self.validity, self.buffers, self.null_count)
 
 
-_AS_BYTES = "bdwe"
-"""Formats whose buffer is an array of bytes: booleans, decimals, bytes of a fixed size, halves."""
+_AS_BYTES = "bdwe_"
+"""Formats whose buffer is an array of bytes: booleans, decimals, bytes of a fixed size, halves, 128-bit integers."""
 
 
 def unpacked(bitmap: Buffer, offset: int, length: int) -> npt.NDArray[np.bool_]:

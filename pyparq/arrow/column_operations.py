@@ -190,6 +190,11 @@ def take(column: Column, rows: Int64Array) -> Column:
     if type_.format == "+s":
         children = [take(struct_child(column, i), rows) for i in range(len(column.children))]
         return struct_column(holding(type_, children), children, len(rows), mask)
+    if type_.format == "+r":  # a run for each row
+        ends, values = column.children
+        runs = np.searchsorted(ends.values(), rows + column.offset, "right")
+        numbers = fixed_column(ends.type, np.arange(1, len(rows) + 1, dtype=ends.type.numpy_dtype))
+        return Column(type_, len(rows), None, (), 0, (numbers, take(values, runs)))
     if type_.is_nested:
         return _take_list(column, rows, mask)
     if type_.is_binary_like:
@@ -302,10 +307,10 @@ def concat(columns: Sequence[Column]) -> Column:
         return struct_column(holding(type_, parts), parts, length, mask)
     if type_.format.startswith("+w:"):
         validity, nulls = pack_mask(mask)
-        items = concat([_used_items(c)[1] for c in columns])
+        items = concat([used_items(c)[1] for c in columns])
         return Column(holding(type_, [items]), length, validity, (), nulls, (items,))
     if type_.is_nested:
-        used = [_used_items(c) for c in columns]
+        used = [used_items(c) for c in columns]
         items = concat([i for _, i in used])
         return list_column(holding(type_, [items]), _join_offsets([o for o, _ in used]), items, mask)
     if type_.is_binary_like:
@@ -459,7 +464,8 @@ def trimmed(column: Column) -> Column:
     return Column(type_, length, validity, buffers, nulls, children, column.dictionary)
 
 
-def _used_items(column: Column) -> tuple[npt.NDArray[Any], Column]:
+def used_items(column: Column) -> tuple[npt.NDArray[Any], Column]:
+    """The offsets of a list or map, and the items from the first one to the last."""
     offsets, items = list_items(column)
     return offsets, slice_column(items, int(offsets[0]), int(offsets[-1]))
 

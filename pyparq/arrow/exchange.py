@@ -100,12 +100,13 @@ def field_from_nanoarrow(schema: Any) -> Field:
 
 
 def _as_integers(array: Any, type_: DataType) -> Any:
-    """nanoarrow cannot show the buffers of decimals of 32 and 64 bits: take these as the integers they are."""
-    if type_.dictionary is not None or type_.kind != "decimal" or type_.decimal[2] > 64:
+    """nanoarrow shows no buffers of decimals of 32 and 64 bits, nor integers of 128: take their numbers or bytes."""
+    is_small = type_.kind == "decimal" and type_.decimal[2] <= 64
+    if type_.dictionary is not None or not (is_small or type_.kind == "int128"):
         return array
     nanoarrow = load("nanoarrow")
-    integers = nanoarrow.int32() if type_.decimal[2] == 32 else nanoarrow.int64()
-    return load("nanoarrow._array").CArray(array, array._addr(), nanoarrow.c_schema(integers))
+    plain = {4: nanoarrow.int32(), 8: nanoarrow.int64()}.get(type_.byte_width) or nanoarrow.fixed_size_binary(16)
+    return load("nanoarrow._array").CArray(array, array._addr(), nanoarrow.c_schema(plain))
 
 
 def column_from_nanoarrow(array: Any, type_: DataType) -> Column:

@@ -45,7 +45,7 @@ class _FromOtherData(Tabular):
     def from_arrow(cls, data: Any, schema: Any = None) -> Self:
         """Make one from Arrow data (pyarrow, polars, DuckDB, nanoarrow, ...), sharing its buffers.
 
-        ``schema``, as in :func:`pyparq.write_table`, matches columns by name and casts them where no value changes.
+        ``schema``, as in :func:`pyparq.write_table`, matches columns by name and casts them as :meth:`cast` does.
         Types without a plain layout, such as dictionaries, are then decoded. Raises :class:`DataError` for data that
         cannot be read.
         """
@@ -72,6 +72,28 @@ class _FromOtherData(Tabular):
         """Make one from a list of dicts, one per row. A missing key is a null. Without ``schema``, types are
         inferred."""
         return cls._of(*from_any.from_rows(rows, schema))
+
+    def cast(self, types: Any) -> Self:
+        """The same rows with some columns in other types: a dict of names to types, or whatever else
+        :func:`pyparq.schema` takes. The other columns stay as they are, and whether a column may have nulls too.
+
+        float64 is rounded to float32 and float16. No other value changes: raises :class:`DataError`, which names the
+        column and the row, for one that does not fit, and for text that would have to be parsed.
+
+        Example::
+
+            table = pyparq.Table.from_pydict({"id": [1, 2], "price": [0.5, 2.5]})
+            print(table.cast({"id": "int16", "price": "float32"}).schema)
+        """
+        wanted = {self._place(field.name): field for field in from_any.as_schema(types)}
+        nullable = (replace(f, nullable=self.schema.fields[k].nullable) for k, f in wanted.items())
+        made, cast = from_any.from_arrow(self.select(list(wanted)), Schema(tuple(nullable)))
+        fields, parts = list(self.schema.fields), [(list(columns), rows) for columns, rows in self._parts()]
+        for n, k in enumerate(wanted):
+            fields[k] = made.fields[n]
+            for (columns, _), (found, _) in zip(parts, cast, strict=True):
+                columns[k] = found[n]
+        return self._of(replace(self.schema, fields=tuple(fields)), parts)
 
 
 class Batch(_FromOtherData):
@@ -163,7 +185,7 @@ class Batch(_FromOtherData):
 
     def to_arrow(self) -> pyarrow.RecordBatch:
         """A ``pyarrow.RecordBatch`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
-        return _pyarrow().record_batch(_BatchAsItIs(self))
+        return _in_pyarrow("record_batch", self)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """A pandas DataFrame; see :meth:`Table.to_pandas`."""
@@ -277,7 +299,7 @@ class Table(_FromOtherData):
 
     def to_arrow(self) -> pyarrow.Table:
         """A ``pyarrow.Table`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
-        return _pyarrow().table(_AsItIs(self))
+        return _in_pyarrow("table", self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Table, (self.schema, self.batches)
@@ -332,32 +354,29 @@ class Table(_FromOtherData):
             raise UnsupportedError(f"polars does not take the table: {error}") from None
 
 
-def _pyarrow() -> Any:
+def _in_pyarrow(kind: str, data: Tabular) -> Any:
     try:
         import pyarrow
     except ImportError:
         raise UnsupportedError(f"to_arrow() needs pyarrow: pip install {requirement('pyarrow')}") from None
-    return pyarrow
+    try:
+        return getattr(pyarrow, kind)(_AsItIs(data))
+    except pyarrow.ArrowInvalid as error:  # 128-bit integers of polars; storage that an extension type refuses
+        raise UnsupportedError(f"pyarrow does not take the {kind}: {error}") from None
 
 
 class _AsItIs:
-    """A table for those that know every type of Arrow's."""
+    """A table or batch for those that know every type of Arrow's."""
 
-    def __init__(self, table: Table) -> None:
-        self._table = table
+    def __init__(self, data: Tabular) -> None:
+        self._of = data.schema, data._parts()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return batches_to_stream(self._table.schema, self._table._parts())
-
-
-class _BatchAsItIs:
-    """The same for a batch."""
-
-    def __init__(self, batch: Batch) -> None:
-        self._batch = batch
+        return batches_to_stream(*self._of)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> object:
-        return _array_capsules(self._batch.schema, self._batch.columns, self._batch.num_rows)
+        schema, ((columns, num_rows),) = self._of
+        return _array_capsules(schema, columns, num_rows)
 
 
 def _array_capsules(schema: Schema, columns: list[Column], num_rows: int) -> tuple[object, object]:

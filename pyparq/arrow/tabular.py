@@ -15,10 +15,11 @@ from pyparq import kernels
 from pyparq.arrow.c_export import batches_to_stream, schema_capsule
 from pyparq.arrow.chunked_array import ChunkedArray, parts_of, whole_rows
 from pyparq.arrow.column import Column, bytes_held, shifted
+from pyparq.arrow.column_operations import take
 from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.errors import ColumnNotFoundError, OptionError, OtherNames, SchemaError, UnsupportedError, by_each
 from pyparq.format.types import DataType, Schema
-from pyparq.runtime.lazy_import import LazyModule
+from pyparq.runtime.lazy_import import LazyModule, provided
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -68,8 +69,7 @@ class Tabular(OtherNames):
     has_schema = True
     """Whether the columns have names: those of a :class:`pyparq.Batch` may have none."""
     _elsewhere = by_each({
-        "filter query where": "filters= where the rows are read, or to_arrow().filter(...)",
-        "cast astype": "schema= where the data is written or pyparq.dataset(path, schema=...) where it is read",
+        "query where": "filter(...)", "astype": "cast({name: type})",
         "write_parquet to_parquet sink_parquet": "pyparq.write_table(table, path)",
         "write_csv to_csv write_json to_json": "to_pandas() or to_polars(), or the command pyparq convert",
         "tail": "table[-5:]", "iloc loc row": "table[start:stop], and to_pylist() of it for Python values",
@@ -219,6 +219,23 @@ class Tabular(OtherNames):
     def head(self, num_rows: int = 5) -> Self:
         """The first rows, sharing all buffers."""
         return self.slice(0, num_rows)
+
+    def filter(self, filters: Any) -> Self:
+        """The rows for which a filter is true, in their order; ``filters`` are those of :func:`pyparq.read_table`.
+
+        Raises :class:`FilterError` and :class:`ColumnNotFoundError` as a read does.
+
+        Example::
+
+            table = pyparq.Table.from_pydict({"city": ["Lima", "Kyoto"], "price": [0.5, 2.5]})
+            print(table.filter(pyparq.col("price") > 1).to_pydict(), table.filter("city like 'L%'").num_rows)
+        """
+        kept, parts, start = provided("filters of tables").rows_that_pass(self, filters), [], 0
+        for columns, rows in self._parts():
+            first, end = kept.searchsorted([start, start + rows])
+            parts.append(([take(column, kept[first:end] - start) for column in columns], int(end - first)))
+            start += rows
+        return self._of(self.schema, parts)
 
     # ---- comparison
 

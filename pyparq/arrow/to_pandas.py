@@ -14,7 +14,7 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.layouts import normal_type, normalize
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME
 from pyparq.arrow.tabular import Tabular
-from pyparq.arrow.to_python import chunks_to_numpy, column_to_pylist, without_mask
+from pyparq.arrow.to_python import chunks_to_numpy, column_to_pylist, object_array, without_mask
 from pyparq.format.types import DataType, Field, Schema
 
 if TYPE_CHECKING:
@@ -232,8 +232,8 @@ def _series(field: Field, chunks: list[Column], dtype: str) -> Any:
         if found is not None:
             return found
         if type_.kind == "string" and dtype == "string":
-            return pd.Series(_objects(values), dtype="string")
-        return pd.Series(_objects(values)) if type_.kind != "string" else _strings(values)
+            return pd.Series(object_array(values), dtype="string")
+        return pd.Series(object_array(values)) if type_.kind != "string" else _strings(values)
     array = chunks_to_numpy(type_, chunks)
     found = of_extension(field, array)
     if found is None:
@@ -254,7 +254,7 @@ def _categories(type_: DataType, ordered: bool, chunks: list[Column]) -> Any:
     if type_.kind == "string":
         categories = _strings(known)
     elif type_.kind in _AS_OBJECTS:
-        categories = pd.Index(_objects(known))
+        categories = pd.Index(object_array(known))
     else:  # with the type that the values would have
         plain = [chunk.dictionary for chunk in chunks if chunk.dictionary is not None]
         categories = pd.Index(_flat(type_, chunks_to_numpy(type_, plain)).drop_duplicates().dropna())
@@ -268,14 +268,7 @@ def _strings(values: list[Any]) -> Any:
     """Of the type that this pandas gives strings."""
     import pandas as pd
 
-    return pd.Series(_objects(values), dtype=pd.Series(["x"]).dtype)
-
-
-def _objects(values: list[Any]) -> Any:
-    array = np.empty(len(values), object)
-    for k, value in enumerate(values):  # lists of one length would make two dimensions
-        array[k] = value
-    return array
+    return pd.Series(object_array(values), dtype=pd.Series(["x"]).dtype)
 
 
 def _flat(type_: DataType, values: Any) -> Any:

@@ -115,6 +115,11 @@ def _fixed(column: Column) -> list[Any]:
     return _with_nulls(values, column.valid_mask())
 
 
+def _wide_integers(column: Column) -> list[Any]:
+    signed = column.type.format == "_pli128"
+    return [None if v is None else int.from_bytes(v, "little", signed=signed) for v in _fixed(column)]
+
+
 def _decimals(column: Column) -> list[Any]:
     scale = column.type.decimal[1]
     numbers = unscaled(column)
@@ -294,6 +299,7 @@ _CONVERTERS: dict[str, Callable[[Column], list[Any]]] = {
     "string": _strings,
     "binary": _binary,
     "fixed": _fixed,
+    "int128": _wide_integers,
     "decimal": _decimals,
     "date": _dates,
     "timestamp": _timestamps,
@@ -323,7 +329,7 @@ def chunks_to_numpy(type_: DataType, chunks: Sequence[Column]) -> npt.NDArray[An
     if dtype is None and (type_.kind not in ("bool", "int", "uint", "float") or type_.dictionary is not None):
         if type_.kind == "list" and type_.dictionary is None and (made := _rows_of_lists(type_, chunks)) is not None:
             return made
-        return _object_array([value for chunk in chunks for value in column_to_pylist(chunk)])
+        return object_array([value for chunk in chunks for value in column_to_pylist(chunk)])
     parts = [chunk.values() for chunk in chunks]
     plain = np.dtype(np.bool_) if type_.format == "b" else type_.numpy_dtype
     values = parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, plain), *parts])
@@ -394,8 +400,6 @@ def _time_dtype(type_: DataType) -> str | None:
     return f"m8[{type_.unit}]" if type_.kind in ("time", "duration") else None
 
 
-def _object_array(values: list[Any]) -> npt.NDArray[Any]:
-    out = np.empty(len(values), object)
-    for i, value in enumerate(values):  # assigning a list of lists at once would make two dimensions
-        out[i] = value
-    return out
+def object_array(values: list[Any]) -> npt.NDArray[Any]:
+    """An array of Python objects; lists of one length do not make two dimensions."""
+    return np.fromiter(values, object, len(values))

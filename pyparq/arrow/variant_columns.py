@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import fixed_column, holding, list_items, pack_mask, slice_column, struct_child
+from pyparq.arrow.column_operations import fixed_column, holding, pack_mask, struct_child, used_items
 from pyparq.arrow.layouts import normalize
 from pyparq.arrow.schema.extensions import EXTENSION_NAME, LOGICAL_TYPE, UUID, VARIANT
 from pyparq.errors import DataError, UnsupportedError
@@ -104,7 +104,7 @@ def column_at(columns: Sequence[Column], place: Place) -> Column:
     """The values at ``place``, those in null structs and lists too."""
     column = columns[place[0]]
     for k in place[1:]:
-        column = struct_child(column, k) if column.type.format == "+s" else _items(column)[1]
+        column = struct_child(column, k) if column.type.format == "+s" else used_items(column)[1]
     return column
 
 
@@ -125,18 +125,12 @@ def with_column(
         children[place[0]] = with_column(children[place[0]], below, place[1:], make, mask)
         validity, nulls = pack_mask(own)
         return Column(holding(type_, children), column.length, validity, (), nulls, tuple(children))
-    offsets, items = _items(column)
+    offsets, items = used_items(column)
     within = None if mask is None else np.repeat(mask, np.diff(offsets))
     items = with_column(items, below, place[1:], make, within)
     validity, nulls = pack_mask(own)
     buffers = () if type_.format.startswith("+w:") else (offsets - offsets[0],)
     return Column(holding(type_, [items]), column.length, validity, buffers, nulls, (items,))
-
-
-def _items(column: Column) -> tuple[Any, Column]:
-    """The offsets of a list or map, and the items from the first one to the last."""
-    offsets, items = list_items(column)
-    return offsets, slice_column(items, int(offsets[0]), int(offsets[-1]))
 
 
 Terms = tuple[Any, ...] | None

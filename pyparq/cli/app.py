@@ -56,6 +56,8 @@ _COMMANDS = {
 class LazyGroup(click.Group):
     """Imports the module of a command when the command runs; listing them imports nothing."""
 
+    left = 0  # the exit code where the reader of stdout leaves early
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
@@ -108,7 +110,7 @@ class LazyGroup(click.Group):
                 raise
             if isinstance(error, ReaderLeft):
                 sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (Python writes what is left to it at exit)
-                sys.exit(0)
+                sys.exit(self.left)
             if wanted:
                 raise
             sys.exit(_report(error))

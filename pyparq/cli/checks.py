@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -38,6 +38,7 @@ def verify_command(file: str, columns: list[Any], as_json: bool, on_spark: bool,
             source_of(file), columns or None, decryption=decryption(), storage_options=storage_for(file),
             progress=busy.show_share,
         )  # fmt: skip
+    cast(Any, click.get_current_context().find_root().command).left = 0 if report.ok else 1
     if not report.files:
         raise click.ClickException(f"the folder has no data files: {file}")
     if as_json:

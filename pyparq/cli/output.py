@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -83,6 +82,8 @@ def on_terminal(out: IO[str] | None = None) -> bool:
 
 
 def terminal_width() -> int:
+    import shutil  # with tempfile in other places: it takes a while to load
+
     return max(shutil.get_terminal_size().columns, 40)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -34,9 +34,14 @@ from pyparq.cli.output import (
     width,
 )
 from pyparq.cli.progress import Busy
-from pyparq.cli.saving import save, save_and_say
-from pyparq.cli.sources import PIPE, dataset_of, make_scan, opened_any, rows_in
+from pyparq.cli.sources import PIPE, dataset_of, make_scan, opened_any, rows_in, rows_where
+from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import visible
+
+if TYPE_CHECKING:
+    from pyparq.cli import saving
+else:  # counting needs it not
+    saving = LazyModule("pyparq.cli.saving")
 
 LIMIT = 20
 """Rows of a table when --limit is not given."""
@@ -109,7 +114,7 @@ def sample_command(
         with Busy("reading"):
             table = parquet.sample(rows, columns or None, seed=seed)
         if output is not None:
-            save_and_say(output, table.schema, table.to_batches())
+            saving.save_and_say(output, table.schema, table.to_batches())
         else:
             _show(table.schema, table.batches, form, lambda: rows_in(parquet))
 
@@ -133,9 +138,9 @@ def cat_command(sources: tuple[str, ...], columns: list[str], as_json: bool, as_
     with opened_any(*sources) as parquet:
         scan = parquet.scan(columns or None)
         if output is not None:
-            save_and_say(output, scan.schema, _limited(scan, None))
+            saving.save_and_say(output, scan.schema, _limited(scan, None))
         else:
-            save(PIPE, scan.schema, _limited(scan, None), form)
+            saving.save(PIPE, scan.schema, _limited(scan, None), form)
 
 
 def _form(as_json: bool, as_csv: bool, output: str | None = None) -> str | None:
@@ -197,9 +202,9 @@ def query_command(
         scan = make_scan(parquet, where, columns, row_groups, limit)
         batches = _limited(scan, limit)
         if output is not None:
-            save_and_say(output, scan.schema, batches)
+            saving.save_and_say(output, scan.schema, batches)
         elif form is not None:
-            save(PIPE, scan.schema, batches, form)
+            saving.save(PIPE, scan.schema, batches, form)
         else:
             _show_matches(parquet, scan, list(batches), where, row_groups, limit)
         if explain:
@@ -293,8 +298,7 @@ def count_command(sources: tuple[str, ...], where: str | None, each: bool, as_js
     together = [(source,) for source in sources] if each else [sources]
     with Busy("counting", len(together)) as busy:
         for some in together:
-            with opened_any(*some) as parquet:
-                counts.append({"source": some[0], "rows": int(make_scan(parquet, where).count())})
+            counts.append({"source": some[0], "rows": rows_where(some, where)})
             busy.step()
     total = sum(found["rows"] for found in counts)
     if as_json:
@@ -311,7 +315,7 @@ def count_command(sources: tuple[str, ...], where: str | None, each: bool, as_js
 def _show(schema: Any, batches: Iterable[Any], form: str | None, total: Any, hint: str = "-n N shows more") -> None:
     """Rows as JSON or CSV, or as a table and how many there are. ``total``: a function that tells it."""
     if form is not None:
-        save(PIPE, schema, iter(batches), form)
+        saving.save(PIPE, schema, iter(batches), form)
         return
     whole, given = total(), list(batches)
     shown = sum(batch.num_rows for batch in given)

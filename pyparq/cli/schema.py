@@ -10,13 +10,13 @@ from pyparq.cli.options import ALL, COLUMNS, IGNORE_CASE, JSON, SOURCE
 from pyparq.cli.output import Grid, count, cut, emit, on_terminal, print_json, title
 from pyparq.cli.sources import opened_any, tree_of
 from pyparq.errors import SchemaError
+from pyparq.format.annotation import annotation_name
 from pyparq.io.url import shown
 
 SHOWN = 200
 """Lines on a terminal before the rest needs ``--all``."""
 LONG = 60
 """Annotations (GEOMETRY's may carry a whole coordinate system) are cut to this in the table."""
-_UNITS = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
 _REPETITIONS = ("required", "optional", "repeated")
 
 
@@ -109,46 +109,6 @@ def _arrow_name(node: Any) -> str:
         kind = shape_of(node).kind
         return f"list<{node.arrow_type}>" if node.is_leaf else kind
     return str(node.arrow_type) if node.is_leaf else ""
-
-
-def annotation_name(element: Any) -> str:
-    """The logical type as LogicalTypes.md writes it (``TIMESTAMP(us, UTC)``), or the converted type of old files."""
-    logical = element.logicalType
-    if logical is not None:
-        for name in logical.__slots__:
-            value = getattr(logical, name)
-            if value is not None:
-                return str(name) + _parameters(value)
-    if element.converted_type is None:
-        return ""
-    from pyparq.format import ttypes as tt
-
-    names = tt.ConvertedType._VALUES_TO_NAMES
-    name = str(names.get(element.converted_type, f"converted type {element.converted_type}"))
-    return f"DECIMAL({element.precision}, {element.scale or 0})" if name == "DECIMAL" else name
-
-
-def _parameters(value: Any) -> str:
-    """``(9, 2)``, ``(us, UTC)``, ``(8, unsigned)``: what an annotation carries."""
-    name = type(value).__name__
-    if name == "DecimalType":
-        return f"({value.precision}, {value.scale})"
-    if name in ("TimeType", "TimestampType"):
-        unit = next((u for letters, u in _UNITS.items() if getattr(value.unit, letters) is not None), "unknown unit")
-        return f"({unit}, {'UTC' if value.isAdjustedToUTC else 'local'})"
-    if name == "IntType":
-        return f"({value.bitWidth}, {'signed' if value.isSigned else 'unsigned'})"
-    parts = [str(part) for slot in getattr(value, "__slots__", ()) if (part := _named(value, slot)) is not None]
-    return f"({', '.join(parts)})" if parts else ""
-
-
-def _named(value: Any, slot: str) -> Any:
-    found = getattr(value, slot)
-    if slot == "algorithm" and found is not None:
-        from pyparq.format import ttypes as tt
-
-        return tt.EdgeInterpolationAlgorithm._VALUES_TO_NAMES.get(found, found)
-    return found
 
 
 def _document(node: Any) -> dict[str, Any]:

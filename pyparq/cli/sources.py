@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -76,9 +74,9 @@ def dataset_of(*sources: str) -> Any:
 
 def is_dataset(parquet: Any) -> bool:
     """Whether :func:`opened_any` gave a dataset."""
-    from pyparq.datasets.dataset import Dataset
+    from pyparq.read.file import ParquetFile
 
-    return isinstance(parquet, Dataset)
+    return not isinstance(parquet, ParquetFile)
 
 
 def tree_of(parquet: Any) -> Any:
@@ -89,6 +87,19 @@ def tree_of(parquet: Any) -> Any:
 def rows_in(parquet: Any) -> int:
     """Number of rows of a file or a dataset, from footers."""
     return int(parquet.count() if is_dataset(parquet) else parquet.metadata.num_rows)
+
+
+def rows_where(sources: Sequence[str], where: str | None) -> int:
+    """Number of rows for which a condition is true. Without one, no more is loaded than footers take."""
+    from pyparq.datasets.patterns import names_many
+
+    if where is not None or len(sources) > 1 or (sources[0] != PIPE and names_many(sources[0])):
+        with opened_any(*sources) as parquet:
+            return int(make_scan(parquet, where).count())
+    import pyparq
+
+    with plain_errors_of(sources[0]):
+        return pyparq.count(source_of(sources[0]), storage_options=storage_for(sources[0]), **opening())
 
 
 def file_of(parquet: Any) -> Any:
@@ -172,6 +183,9 @@ def standard_input() -> Any:
     given = sys.stdin.buffer
     if _is_whole_file(given):
         return _named(os.fdopen(os.dup(given.fileno()), "rb"))
+    import shutil
+    import tempfile
+
     spooled = tempfile.TemporaryFile(prefix="pyparq-")  # noqa: SIM115  (the reader keeps it open)
     shutil.copyfileobj(given, spooled, CHUNK)
     spooled.seek(0)
@@ -199,6 +213,9 @@ def complete_output(path: str) -> Iterator[Any]:
         yield path
         return
     check_no_terminal()
+    import shutil
+    import tempfile
+
     with tempfile.TemporaryFile(prefix="pyparq-") as made:
         yield made
         made.seek(0)

@@ -5,7 +5,6 @@ A stored GCM module is length (4 bytes), nonce (12), ciphertext, tag (16); a CTR
 
 from __future__ import annotations
 
-import hmac
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -294,6 +293,8 @@ class DataKey:
     def verify(self, data: Any, signature: Any, aad: bytes) -> bool:
         """Whether ``signature`` was made by this key over ``data``."""
         nonce, tag = bytes(signature[:NONCE]), bytes(signature[NONCE:])
+        import hmac  # (and hashlib above) as OpenSSL takes a while to load
+
         return hmac.compare_digest(self._ciphers.encrypt(nonce, bytes(data), aad)[-TAG:], tag)
 
     def wrap(self, secret: bytes, aad: bytes) -> bytes:

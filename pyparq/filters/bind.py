@@ -6,8 +6,10 @@ every number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from copy import copy
+from itertools import count
+from typing import Any, NoReturn, cast
 
 from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters.bind_computed import Columns, bind_comparison, bind_match, bind_null, bind_value
@@ -24,6 +26,7 @@ from pyparq.filters.expression import (
     IsIn,
     IsNan,
     IsNull,
+    Item,
     Known,
     Matches,
     Not,
@@ -49,8 +52,8 @@ from pyparq.filters.literal import BYTES_KINDS, locate
 from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, conjunction, disjunction, null_test
 from pyparq.filters.shown import Shown, as_shown
 from pyparq.filters.value_array import ValueArray, is_null_literal
-from pyparq.filters.variants import VariantPath, bind_null_test, bind_values, variant_path
-from pyparq.format.nesting import shape_of
+from pyparq.filters.variants import AtItems, ItemPlace, VariantPath, bind_null_test, bind_values, variant_path
+from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import OPTIONAL, REPEATED, Field
@@ -91,13 +94,26 @@ def computed_value(value: Value, tree: SchemaTree, shown: Shown | None = None) -
     return bind_value(value, Columns(_Binder(tree, shown)._leaf, shown))
 
 
+_NO_ITEMS: Mapping[Any, Node] = {}
+_numbers = count()  # of columns that stand for items: below 0, where the file has none
+
+
+def _field_of(shape: Shape, name: Any) -> Shape:
+    found = next((child for child in shape.children if child.name == name), None) if shape.kind == "struct" else None
+    if found is None:
+        raise FilterError(f"there is no field {name!r} in it", column=shape.node.dotted)
+    return found
+
+
 class _Binder:
     """What names mean: the columns, and the types in which results show them. A method for each kind of expression:
     see :data:`_BINDERS`."""
 
-    def __init__(self, tree: SchemaTree, shown: Shown | None) -> None:
+    def __init__(self, tree: SchemaTree, shown: Shown | None, items: Mapping[Any, Node] = _NO_ITEMS) -> None:
+        """``items``: columns that stand for items of lists and maps, by the paths that no other column has."""
         self._tree = tree
         self._shown = shown
+        self._items = items
 
     def bind(self, expression: Expression, negate: bool, depth: int) -> Predicate:
         """``depth``: how many levels there may be from here on."""
@@ -123,7 +139,8 @@ class _Binder:
     def compare(self, test: Compare, negate: bool, depth: int) -> Predicate:
         value, other = test.value, test.other
         if type(value) is not ColumnRef or isinstance(other, Value):
-            return self._of_values(test, lambda columns: bind_comparison(test, columns, negate))
+            found = self._at_items(test, negate, depth)
+            return found or self._of_values(test, lambda columns: bind_comparison(test, columns, negate))
         op, place = OPERATORS[test.op].negated if negate else test.op, self._single(value.path)
         if isinstance(place, VariantPath):
             return bind_values(place, lambda leaf: compare_literal(leaf, op, other), f"{place.name} {op} {other!r}")
@@ -154,13 +171,15 @@ class _Binder:
 
     def is_null(self, test: IsNull, negate: bool, depth: int) -> Predicate:
         if test.path is None:
-            return bind_null(test, Columns(self._leaf, self._shown), negate)
+            return self._at_items(test, negate, depth) or bind_null(test, Columns(self._leaf, self._shown), negate)
         place = self._place(test.path)
         if isinstance(place, VariantPath):
             return bind_null_test(place, not negate, group_null_test)
         return group_null_test(place, not negate)
 
     def is_nan(self, test: IsNan, negate: bool, depth: int) -> Predicate:
+        if test.path is None and (found := self._at_items(test, negate, depth)):
+            return found
         place = self._single(test.path)
         if isinstance(place, VariantPath):
             return bind_values(place, lambda leaf: nan_test(leaf, not negate), f"{place.name} is nan")
@@ -173,6 +192,8 @@ class _Binder:
         """LIKE of a column is as much a test of its start, or its whole, as its pattern allows."""
         if test.path is not None:
             return self._starts_with(test, negate)
+        if found := self._at_items(test, negate, depth):
+            return found
         plain = _as_plain_test(test)
         if plain is not None and plain[1]:
             return self.bind(plain[0], negate, depth - 1)
@@ -187,6 +208,88 @@ class _Binder:
             words = f"{place.name} {'not ' if negate else ''}starts with {test.pattern!r}"
             return bind_values(place, lambda leaf: prefix_test(leaf, test.pattern, negate), words)
         return prefix_test(place, test.pattern, negate)
+
+    # ---- items of lists and maps
+
+    def _at_items(self, test: ValueTest, negate: bool, depth: int) -> Predicate | None:
+        """A test with items in it: of columns that stand for them. ``None`` for a test without."""
+        items: list[ItemPlace] = []
+        plain = self._without_items(test, items)
+        if plain is None or not items:
+            return None if plain is None else self.bind(plain, negate, depth - 1)
+        shown = self._shown
+        real = {item.node: item.leaf for item in items}
+        by_path = {item.node.path: item.node for item in items}
+        own = _Binder(self._tree, shown and (lambda node: shown(real.get(node, node))), by_path)
+        inner = own.bind(plain, negate, depth - 1)
+        if isinstance(inner, Constant):
+            return inner
+        beside = [self._tree.leaves[column] for column in sorted(inner.columns()) if column >= 0]
+        found = AtItems(items, inner, beside, f"{'not ' if negate else ''}{test!r}")
+        # What an item equals, an item of the list equals: indexes know of those.
+        if len(items) == 1 and isinstance(inner, Test) and inner.op == "==":
+            return conjunction([Test(items[0].leaf, "==", inner.literals), found])
+        return found
+
+    def _without_items(self, part: Any, items: list[ItemPlace]) -> Any:
+        """The same with columns in the place of items. ``None`` if there are none."""
+        if isinstance(part, Item):
+            return self._as_column(part, items)
+        changed = {}
+        for name in part._parts:
+            value = getattr(part, name)
+            if isinstance(value, Expression) and (made := self._without_items(value, items)) is not None:
+                changed[name] = made
+        if not changed:
+            return None
+        other = copy(part)
+        for name, value in changed.items():
+            setattr(other, name, value)
+        return other
+
+    def _as_column(self, item: Item, items: list[ItemPlace]) -> ColumnRef:
+        keys, at = list[Any](), cast(Value, item)
+        while isinstance(at, Item):
+            keys.insert(0, at.key)
+            at = at.value
+        assert isinstance(at, ColumnRef)
+        place = self._place(at.path)
+        if isinstance(place, VariantPath) or place.is_variant:
+            names = place.variant.path + place.names if isinstance(place, VariantPath) else place.path
+            return ColumnRef((*names, *keys))
+        shape = shape_of(place)
+        while keys and shape.kind == "struct":
+            shape = _field_of(shape, keys.pop(0))
+        if not keys:
+            return ColumnRef(shape.node.path)
+        found, key = shape, keys.pop(0)
+        if found.kind not in ("list", "map") or place.max_rep:
+            raise FilterError(f"{item!r}: items are those of lists and maps that are in no list", column=place.dotted)
+        shape = found.children[-1]
+        for name in keys:
+            shape = _field_of(shape, name)
+        if shape.kind != "leaf":
+            raise FilterError(f"{item!r} is nested, and has no value to compare", column=shape.node.dotted)
+        by_key = None
+        if found.kind == "map":
+            of_key = found.children[0].node
+            as_column = self._column_for(of_key, of_key.dotted)
+            shown = self._shown
+            own = _Binder(self._tree, shown and (lambda _: shown(of_key)), {as_column.path: as_column})
+            by_key = of_key, as_column, own.bind(Compare(as_column.path, "==", key), False, 2)
+        elif key is not None and (isinstance(key, bool) or not isinstance(key, int)):
+            raise FilterError(f"an item of a list is named by its number, not by {key!r}", column=place.dotted)
+        node = self._column_for(shape.node, repr(item))
+        items.append(ItemPlace(node, shape.node, None if by_key else key, by_key))
+        return ColumnRef(node.path)
+
+    def _column_for(self, leaf: Node, name: str) -> Node:
+        """A column of its own, with the values of a leaf."""
+        element = copy(leaf.element)
+        element.name, element.repetition_type = name, OPTIONAL
+        node = Node(element, self._tree.root, -1 - next(_numbers))
+        node.type = leaf.type
+        return node
 
     # ---- what names mean
 
@@ -205,7 +308,7 @@ class _Binder:
         """The test of the stored values, which results may show as something else."""
         changed = as_shown(test, leaf, field)
         if changed is not test:
-            return _Binder(self._tree, None).bind(changed, negate, depth - 1)
+            return _Binder(self._tree, None, self._items).bind(changed, negate, depth - 1)
         if isinstance(test, IsIn):
             return among(leaf, test.values, negate)
         if isinstance(test, Contains):
@@ -214,6 +317,8 @@ class _Binder:
 
     def _place(self, path: Path) -> Node | VariantPath:
         """The column or group of this name, or the place of a path into a Variant."""
+        if path in self._items:
+            return self._items[path]
         try:
             return self._tree.find(path)
         except ColumnNotFoundError:
@@ -224,6 +329,8 @@ class _Binder:
 
     def _single(self, path: Path) -> Node | VariantPath:
         """A leaf of which a row has one value, or the place of a path into a Variant."""
+        if path in self._items:
+            return self._items[path]
         try:
             place: Node | VariantPath = self._tree.find(path)
         except ColumnNotFoundError:

@@ -33,6 +33,7 @@ from pyparq.filters.expression import (
     IsIn,
     IsNan,
     IsNull,
+    Item,
     Matches,
     Not,
     Path,
@@ -47,6 +48,7 @@ from pyparq.filters.literal import FLOAT_TYPES, WrittenNumber, describe
 from pyparq.filters.shown import meaning
 from pyparq.filters.times import duration_of, time_ns, timestamp_ns
 from pyparq.filters.variants import named_node
+from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field
@@ -253,11 +255,37 @@ class SqlBuilder(Builder):
 
     # ---- columns and values
 
+    def is_column(self, node: Condition) -> bool:
+        return isinstance(node, Attribute) or (isinstance(node, Call) and node.name == "[]")
+
     def place(self, node: Condition) -> tuple[Path, Node]:
         """A column or group, by its path, and what it is. A Variant, for a path into it."""
+        if isinstance(node, Call) and node.name == "[]":
+            return self.item(*node.arguments)
         if not isinstance(node, Attribute):
             raise NoEqual("a column is needed here. Functions, casts and arithmetic are not supported", node)
         return node.path, named_node(self.tree, node.path)
+
+    def item(self, of: Condition, key: Condition) -> tuple[Any, Node]:
+        """An item of a list (the first is 1, the last -1) or of a map, or a field of a struct or Variant."""
+        base, column = self.place(of)
+        shape = shape_of(column)
+        if not isinstance(key, Literal) or key.value is None:
+            raise NoEqual("in brackets stands a number or a 'text'", key)
+        if shape.kind == "map":
+            return Item(as_reference(base), self.literal(key, shape.children[0].node)), shape.children[1].node
+        if shape.kind == "list" and type(key.value) is int:
+            number = key.value - (key.value > 0) if key.value else None
+            return Item(as_reference(base), number), shape.children[0].node
+        if not isinstance(key.value, str) or shape.kind == "list":
+            raise NoEqual(f"{shown(of)} is no {'map' if shape.kind == 'list' else 'list'}", Call("[]", (of, key)))
+        if isinstance(base, Item):
+            field = next((child.node for child in shape.children if child.name == key.value), None)
+            if field is None:
+                raise NoEqual(f"{shown(of)} has no field {key.value!r}", Call("[]", (of, key)))
+            return Item(base, key.value), field
+        names = column.path if not column.is_variant and isinstance(base, str) else base
+        return self.place(Attribute((*(names.split(".") if isinstance(names, str) else names), key.value)))
 
     def column(self, node: Condition) -> tuple[Path, Node]:
         """A column that is compared with literals."""
@@ -271,7 +299,7 @@ class SqlBuilder(Builder):
     def value(self, node: Condition) -> Value:
         """A column, what is computed from columns, or a number (exact) or text beside it."""
         if self.is_column(node):
-            return ColumnRef(self.place(node)[0])
+            return as_reference(self.place(node)[0])
         if isinstance(node, Call) and node.name in ARITHMETIC and len(node.arguments) == 2:
             left, right = map(self.value, node.arguments)
             if (
@@ -418,8 +446,8 @@ class SqlBuilder(Builder):
     def columns_compared(self, op: str, left: Condition, right: Condition) -> Expression:
         """Raises an error for ``city = "Lima"``: double quotes mean a column name, and there is none with this name."""
         for value, other in ((right, left), (left, right)):
-            if not self._has(value) and self._has(other):
-                name = dotted(value.path)  # type: ignore[union-attr]
+            if isinstance(value, Attribute) and not self._has(value) and self._has(other):
+                name = dotted(value.path)
                 text = name.replace("'", "''")
                 raise NoEqual(f"no column is called {name}. Write the text as '{text}'")
         return Compare(self.value(left), op, self.value(right))
@@ -443,7 +471,7 @@ class SqlBuilder(Builder):
             return self.value(tested).between(self.value(low), self.value(high))
         path, column = self.column(tested)
         ends = [self.literal(end, column) for end in (low, high)]
-        return self.of_null("BETWEEN takes two values, not NULL") if None in ends else ColumnRef(path).between(*ends)
+        return self.of_null("BETWEEN takes two values, not NULL") if None in ends else as_reference(path).between(*ends)
 
     def is_null(self, tested: Condition) -> Expression:
         return IsNull(self.value(tested) if self.computes(tested) else self.place(tested)[0])
@@ -482,6 +510,11 @@ class SqlBuilder(Builder):
         if len(box) != 4:
             raise NoEqual("write ST_Intersects_Extent(column, ST_MakeEnvelope(xmin, ymin, xmax, ymax))")
         return ColumnRef(self.place(tested)[0]).intersects_box(*box)
+
+
+def as_reference(place: Any) -> ColumnRef | Item:
+    """A column by its path, or an item."""
+    return place if isinstance(place, Item) else ColumnRef(place)
 
 
 def within(path: Path, op: str, first: Any, after: Any) -> Expression:

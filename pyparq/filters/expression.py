@@ -356,6 +356,7 @@ class ColumnRef(Value):
     """A column to be compared; made by :func:`col`."""
 
     __slots__ = ("path",)
+    __iter__ = None  # it has no end
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -368,6 +369,11 @@ class ColumnRef(Value):
 
     def _condition(self) -> Expression:
         return Compare(self, "==", True)
+
+    def __getitem__(self, key: Any) -> Item:
+        """An item of a list, counted from 0 (-1: the last), the value of a key of a map, or a field of a struct or
+        Variant: ``col("l")[0] > 5``, ``col("m")["unit"] == "kg"``. Null where there is none."""
+        return Item(self, key)
 
     def is_valid(self) -> Expression:
         """Same as :meth:`is_not_null`; this is pyarrow's name."""
@@ -402,6 +408,26 @@ class ColumnRef(Value):
     def __repr__(self) -> str:
         names = self.path if isinstance(self.path, tuple) and len(self.path) > 1 else (self.path,)
         return f"col({', '.join(map(repr, names))})"
+
+
+class Item(Value):
+    """What stands in a column, or in another item, at a key: see :meth:`ColumnRef.__getitem__`. ``None``: nothing."""
+
+    __slots__ = ("key", "value")
+    __iter__ = None
+    _parts = ("value",)
+
+    def __init__(self, value: ColumnRef | Item, key: Any) -> None:
+        if isinstance(key, (slice, Expression)):
+            raise FilterError(f"an item is named by a number or a key, not by {key!r}")
+        self.value, self.key = value, key
+
+    __getitem__, is_valid, is_nan = ColumnRef.__getitem__, ColumnRef.is_valid, ColumnRef.is_nan
+    _condition = ColumnRef._condition
+
+    @printable
+    def __repr__(self) -> str:
+        return f"{self.value!r}[{self.key!r}]"
 
 
 def col(*path: str | tuple[str, ...]) -> ColumnRef:

@@ -396,9 +396,6 @@ class _Reader:
         """The identifiers of a column, outermost first (sqlglot takes them for catalog, database and table)."""
         if isinstance(node, sql.Dot) and isinstance(node.expression, sql.Identifier):
             return [*self._identifiers(node.this), node.expression]
-        if isinstance(node, sql.Bracket) and all(map(_is_text, node.expressions)):  # v['user'] is v."user"
-            names = [sql.Identifier(this=str(name.this), quoted=True) for name in node.expressions]
-            return [*self._identifiers(node.this), *names]
         if not isinstance(node, sql.Column) or not isinstance(node.this, sql.Identifier):
             raise _Refused
         _only(node, "this", "table", "db", "catalog")
@@ -412,12 +409,17 @@ class _Reader:
         return {"nan": "nan", "inf": "inf", "infinity": "inf"}.get(name)
 
     def _bracket(self, node: Any) -> Condition:
-        """An item of a map, or a field of a struct."""
-        if self._dialect.dots:
-            return self._attribute(node)
+        """An item of a list or a map, or a field of a struct or Variant."""
+        if isinstance(node, sql.Dot):
+            if not node.find(sql.Bracket) or not isinstance(node.expression, sql.Identifier):
+                return self._attribute(node)
+            return Call("[]", (self.read(node.this), Literal(str(node.expression.this))))
         if len(node.expressions) != 1:
             raise _Refused
-        return Call("[]", (self.read(node.this), self.read(node.expressions[0])))
+        key = self.read(node.expressions[0])
+        if self._dialect is STANDARD and isinstance(key, Literal) and type(key.value) is int:
+            key = Literal(key.value + 1)  # sqlglot counts from 0
+        return Call("[]", (self.read(node.this), key))
 
     def _coalesce(self, node: Any) -> Condition:
         return Call("coalesce", tuple(map(self.read, (node.this, *node.expressions))))
@@ -479,7 +481,7 @@ class _Reader:
 _HANDLERS: dict[type, Callable[[_Reader, Any], Condition]] = {
     sql.Paren: _Reader._paren, sql.In: _Reader._in, sql.Between: _Reader._between, sql.Is: _Reader._is,
     sql.Like: _Reader._like, sql.ILike: _Reader._like, sql.Escape: _Reader._like, sql.Column: _Reader._column,
-    sql.Dot: _Reader._attribute, sql.Bracket: _Reader._bracket, sql.Coalesce: _Reader._coalesce,
+    sql.Dot: _Reader._bracket, sql.Bracket: _Reader._bracket, sql.Coalesce: _Reader._coalesce,
     sql.Extract: _Reader._extract, sql.Anonymous: _Reader._function, sql.Alias: _Reader._alias,
     sql.Literal: _Reader._literal, sql.Neg: _Reader._negative, sql.HexString: _Reader._hex, sql.Cast: _Reader._cast,
     sql.TryCast: _Reader._cast, sql.RawString: lambda _, node: Literal(str(node.this)),

@@ -1,4 +1,5 @@
-"""Tests of a path into a Variant, such as ``col("v", "user", "id") == 5``, bound to the columns of a file.
+"""Tests of items of lists and maps (:class:`AtItems`), and of a path into a Variant, such as
+``col("v", "user", "id") == 5``, bound to the columns of a file.
 
 A file that has shredded the path has its values in a column ``typed_value``, and those of other types in a column
 ``value`` beside it (VariantShredding.md). The test is one of the former, which every index answers, OR one of what the
@@ -11,27 +12,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow.column import Column
+from pyparq.arrow.column_operations import null_column, pack_mask, take
 from pyparq.arrow.layouts import normalize
 from pyparq.arrow.schema.from_text import schema
 from pyparq.arrow.schema.to_parquet import elements_from_schema
 from pyparq.arrow.variant_columns import OBJECT, Terms, byte_arrays, shredded, typed_column
 from pyparq.errors import ColumnNotFoundError, CorruptFileError, FilterError
 from pyparq.filters.computed import Computed, Leaf
+from pyparq.filters.leaf_tests import Columns, Levels
 from pyparq.filters.predicate import FALSE, Constant, Predicate, conjunction, disjunction, null_test
 from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import REPEATED, DataType
-from pyparq.index.row_mask import RowMask
+from pyparq.index.row_mask import RowMask, Words
 from pyparq.kernels import KernelError
-
-if TYPE_CHECKING:
-    from pyparq.arrow.column import Column
 
 Flags = npt.NDArray[np.bool_]
 Bind = Callable[[Node], Predicate]
@@ -40,6 +41,64 @@ Bind = Callable[[Node], Predicate]
 _BINARY = DataType("z")
 _NO_NAMES = b"\x11\x00\x00"
 _SHORT_STRING, _STRING = 1, 16
+
+
+# ---- items of lists and maps
+
+
+class ItemPlace(NamedTuple):
+    """Where an item of each row is. ``node``: the column that tests of it are bound to, as if it were in the file."""
+
+    node: Node
+    leaf: Node
+    """That of all items."""
+    number: int | None
+    """From 0, or from -1 backwards. ``None`` for what is in no list, and for a map."""
+    key: tuple[Node, Node, Predicate] | None
+    """Of a map: the leaf of the keys, and a column for a test of them."""
+
+    def of_rows(self, columns: Columns, levels: Levels) -> Column:
+        """The item of each row, or null."""
+        own = None if levels is None else levels.get(self.leaf.column)
+        if own is None or own.repetition is None:
+            raise ValueError("an item of a list needs the levels of its leaf")
+        values, starts = columns[self.leaf.column], np.flatnonzero(own.repetition == 0)
+        slots = np.ones(len(own.repetition), bool) if own.definition is None else own.definition >= own.slot_level
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(slots)])
+        first, end = before[starts], before[np.append(starts[1:], len(slots))]
+        if self.key is not None:
+            of_key, as_column, test = self.key
+            keys = columns[of_key.column]
+            passing = np.append(np.flatnonzero(test.rows({as_column.column: keys}, keys.length).bools()), values.length)
+            places = passing[np.searchsorted(passing, first)]
+        else:
+            places = end if self.number is None else (first if self.number >= 0 else end) + self.number
+        there = (places >= first) & (places < end)
+        if not there.any():
+            return null_column(values.type, len(first))
+        found = take(values, np.where(there, places, int(places[there][0])))
+        mask = found.valid_mask()
+        validity, nulls = pack_mask(there if mask is None else there & mask)
+        return Column(found.type, len(first), validity, found.buffers, nulls, (), found.dictionary)
+
+
+class AtItems(Computed):
+    """A test of items, each of which is a column of its own in ``inner``. ``beside``: other columns of the test."""
+
+    __slots__ = ("inner", "items", "text")
+    of_entries = False
+
+    def __init__(self, items: list[ItemPlace], inner: Predicate, beside: list[Node], text: str) -> None:
+        read = [node for item in items for node in (item.leaf, *(item.key or ())[:1])]
+        super().__init__([Leaf(node, "item") for node in (*read, *beside)], False)
+        self.items, self.inner, self.text = items, inner, text
+
+    def rows(self, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None) -> RowMask:
+        found = {item.node.column: item.of_rows(columns, levels) for item in self.items}
+        return self.inner.rows({**columns, **found}, found[self.items[0].node.column].length, levels)
+
+    def _text(self) -> str:
+        return self.text
 
 
 # ---- kinds of values, as columns that tests of values are bound to

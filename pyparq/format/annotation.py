@@ -243,3 +243,44 @@ def _annotate_time(logical: Any, leaf: LeafType) -> int | None:
         if kind == leaf.kind and converted_unit == leaf.unit:
             return int(number)
     return None
+
+
+_UNIT_NAMES = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
+
+
+def annotation_name(element: Any) -> str:
+    """The logical type as LogicalTypes.md writes it (``TIMESTAMP(us, UTC)``), or the converted type of old files."""
+    logical = element.logicalType
+    if logical is not None:
+        for name in logical.__slots__:
+            value = getattr(logical, name)
+            if value is not None:
+                return str(name) + _parameters(value)
+    if element.converted_type is None:
+        return ""
+    names = tt.ConvertedType._VALUES_TO_NAMES
+    name = str(names.get(element.converted_type, f"converted type {element.converted_type}"))
+    return f"DECIMAL({element.precision}, {element.scale or 0})" if name == "DECIMAL" else name
+
+
+def _parameters(value: Any) -> str:
+    """``(9, 2)``, ``(us, UTC)``, ``(8, unsigned)``: what an annotation carries."""
+    name = type(value).__name__
+    if name == "DecimalType":
+        return f"({value.precision}, {value.scale})"
+    if name in ("TimeType", "TimestampType"):
+        unit = next(
+            (u for letters, u in _UNIT_NAMES.items() if getattr(value.unit, letters) is not None), "unknown unit"
+        )
+        return f"({unit}, {'UTC' if value.isAdjustedToUTC else 'local'})"
+    if name == "IntType":
+        return f"({value.bitWidth}, {'signed' if value.isSigned else 'unsigned'})"
+    parts = [str(part) for slot in getattr(value, "__slots__", ()) if (part := _named(value, slot)) is not None]
+    return f"({', '.join(parts)})" if parts else ""
+
+
+def _named(value: Any, slot: str) -> Any:
+    found = getattr(value, slot)
+    if slot == "algorithm" and found is not None:
+        return tt.EdgeInterpolationAlgorithm._VALUES_TO_NAMES.get(found, found)
+    return found

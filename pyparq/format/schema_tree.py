@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pyparq.column_names import ColumnName
 from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, OptionError, near_matches
+from pyparq.format.annotation import annotation_name
 from pyparq.format.nesting import parts_of
 from pyparq.format.schema_node import Node
 from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, Physical
@@ -19,6 +20,17 @@ from pyparq.runtime.text import printable
 
 _PHYSICAL_NAMES = {int(p): p.name for p in Physical}
 _REPETITIONS = {REQUIRED: "required", OPTIONAL: "optional", REPEATED: "repeated"}
+_LONG = 60
+"""Characters of an annotation that are shown: that of a geometry may hold a whole coordinate system."""
+
+
+def _stored(node: Node) -> str:
+    """The physical type of a leaf with its length, as a file states them; they may be wrong."""
+    if not node.is_leaf:
+        return "group"
+    number, length = node.element.type, node.element.type_length
+    kind = _PHYSICAL_NAMES.get(number, f"type {number}")
+    return f"{kind}({length})" if number == Physical.FIXED_LEN_BYTE_ARRAY else kind
 
 
 class SchemaTree:
@@ -36,11 +48,11 @@ class SchemaTree:
     @viewable
     def _repr_html_(self) -> str:
         rows: list[list[Cell]] = [
-            [leaf.dotted, _PHYSICAL_NAMES.get(leaf.element.type, f"type {leaf.element.type}"),
-             _REPETITIONS[leaf.repetition], leaf.max_def, leaf.max_rep]
+            [leaf.dotted, _stored(leaf), annotation_name(leaf.element)[:_LONG], _REPETITIONS[leaf.repetition],
+             leaf.max_def, leaf.max_rep]
             for leaf in self.leaves
         ]  # fmt: skip
-        headings = ["leaf", "physical type", "", "definition level", "repetition level"]
+        headings = ["leaf", "physical type", "logical type", "", "definition level", "repetition level"]
         return html_view(f"SchemaTree ({len(self.leaves):,} leaves)", (), headings, rows)
 
     @printable
@@ -49,8 +61,7 @@ class SchemaTree:
         todo = [(child, 0) for child in reversed(self.root.children)]
         while todo:
             node, depth = todo.pop()
-            number = node.element.type
-            kind = _PHYSICAL_NAMES.get(number, f"type {number}") if node.is_leaf else "group"
+            kind = f"{_stored(node)} {annotation_name(node.element)[:_LONG]}".rstrip()
             lines.append("  " * depth + f"{node.name}: {_REPETITIONS[node.repetition]} {kind}")
             todo += [(child, depth + 1) for child in reversed(node.children)]
         return "\n".join(lines)

@@ -49,7 +49,7 @@ _DTYPES = {
     "e": "<f2", "f": "<f4", "g": "<f8", "tdD": "<i4", "tdm": "<i8", "tts": "<i4", "ttm": "<i4",
     "ttu": "<i8", "ttn": "<i8", "tDs": "<i8", "tDm": "<i8", "tDu": "<i8", "tDn": "<i8",
 }  # fmt: skip
-_INTERVAL_WIDTHS = {"tiM": 4, "tiD": 8, "tin": 16}
+_OTHER_WIDTHS = {"tiM": 4, "tiD": 8, "tin": 16, "_pli128": 16, "_plu128": 16}
 
 _NAMES = {
     "n": "null", "b": "bool", "c": "int8", "C": "uint8", "s": "int16", "S": "uint16", "i": "int32",
@@ -59,7 +59,7 @@ _NAMES = {
     "ttu": "time64[us]", "ttn": "time64[ns]", "tDs": "duration[s]", "tDm": "duration[ms]", "tDu": "duration[us]",
     "tDn": "duration[ns]", "tiM": "interval[months]", "tiD": "interval[days, ms]",
     "tin": "interval[months, days, ns]", "+vl": "list_view", "+vL": "large_list_view", "+s": "struct", "+l": "list",
-    "+L": "large_list", "+m": "map",
+    "+L": "large_list", "+m": "map", "_pli128": "int128", "_plu128": "uint128",
 }  # fmt: skip
 
 _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
@@ -103,7 +103,7 @@ class DataType:
             return self.decimal[2] // 8
         if f.startswith("ts"):
             return 8
-        return np.dtype(_DTYPES[f]).itemsize if f in _DTYPES else _INTERVAL_WIDTHS.get(f, 0)
+        return np.dtype(_DTYPES[f]).itemsize if f in _DTYPES else _OTHER_WIDTHS.get(f, 0)
 
     @property
     def numpy_dtype(self) -> np.dtype[np.generic]:
@@ -153,7 +153,7 @@ class DataType:
             zone = f", tz={self.timezone}" if self.timezone else ""
             return f"timestamp[{self.unit}{zone}]"
         name = _NAMES.get(f) or f"fixed_size_list[{f[3:]}]" if f.startswith("+w") else _NAMES.get(f, f)
-        inner = ", ".join(f"{c.name}: {c.type}" for c in self.children)
+        inner = ", ".join(f"{c.name}: {c.type}{_logical(c)}" for c in self.children)
         return f"{name}<{inner}>" if self.children else str(name)
 
 
@@ -161,7 +161,7 @@ _KINDS = {
     "n": "null", "b": "bool", "e": "float", "f": "float", "g": "float", "u": "string", "U": "string",
     "vu": "string", "z": "binary", "Z": "binary", "vz": "binary", "w": "fixed", "d": "decimal", "td": "date",
     "tt": "time", "ts": "timestamp", "tD": "duration", "ti": "interval", "+s": "struct", "+l": "list",
-    "+L": "list", "+w": "list", "+m": "map", "+r": "run_end", "+v": "list_view", "+u": "union",
+    "+L": "list", "+w": "list", "+m": "map", "+r": "run_end", "+v": "list_view", "+u": "union", "_p": "int128",
 }  # fmt: skip
 
 
@@ -181,7 +181,13 @@ class Field:
     metadata: Mapping[bytes, bytes] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.type}{'' if self.nullable else ' not null'}"
+        return f"{self.name}: {self.type}{_logical(self)}{'' if self.nullable else ' not null'}"
+
+
+def _logical(field: Field) -> str:
+    """What the metadata of a field say of its type: ``" (uuid)"``. Empty where they say nothing."""
+    name = field.metadata.get(b"ARROW:extension:name") or field.metadata.get(b"PARQUET:logical_type", b"").lower()
+    return f" ({name.decode('utf-8', 'replace').removeprefix('arrow.').removeprefix('parquet.')[:60]})" if name else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,5 +343,5 @@ def arrow_type(leaf: LeafType) -> DataType:
 
 def schema_view(schema: Schema) -> tuple[list[str], list[list[Cell]]]:
     """Headings and rows of a schema for a notebook."""
-    rows: list[list[Cell]] = [[f.name, str(f.type), "" if f.nullable else "not null"] for f in schema]
+    rows: list[list[Cell]] = [[f.name, f"{f.type}{_logical(f)}", "" if f.nullable else "not null"] for f in schema]
     return ["column", "type", ""], rows

@@ -82,6 +82,7 @@ def writer_is_trusted(leaf: LeafType, created_by: str | None) -> bool:
     - DECIMAL on byte arrays compared in the wrong order: parquet-cpp and parquet-cpp-arrow before 4.0 (PARQUET-1655),
       ClickHouse before 25.8, polars and parquet-go (no correct version is known), and arrow-rs before 60 for BYTE_ARRAY
       only.
+    - Integers of 128 bits of polars (2.1): the bytes of bounds are the other way round than those of values.
     """
     if not created_by or leaf.physical not in _BYTES_PHYSICAL:
         return True
@@ -91,7 +92,7 @@ def writer_is_trusted(leaf: LeafType, created_by: str | None) -> bool:
             (version, not suffix) >= ((1, 8, 0), True) or (version == (1, 5, 0) and _cloudera(suffix) >= (5, 5, 0))
         )
     if leaf.kind != "decimal":
-        return True
+        return not (name == "polars" and leaf.kind == "fixed" and leaf.length == 16)
     if name == "parquet-cpp-arrow":
         return version is not None and version >= (4, 0, 0)
     if name == "parquet-rs":

@@ -7,7 +7,6 @@ kept is used only after the store has said that the file still has this tag, or 
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
@@ -160,6 +159,8 @@ def digest_of(options: Mapping[str, Any]) -> bytes | None:
     """A value that is equal for equal options of a file system. ``None`` where some are not plain values."""
     if not _is_plain(options):
         return None
+    import hashlib  # two milliseconds of an import that local files need not
+
     return hashlib.blake2b(repr(_sorted(options)).encode(), digest_size=16).digest()
 
 

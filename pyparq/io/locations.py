@@ -19,24 +19,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.io.object_requests import are_lost, note_use
 from pyparq.io.object_store import ObjectSystem
 from pyparq.io.remote_file import SCHEMES
-from pyparq.io.store_options import (
-    NotForObstore,
-    StoreOptions,
-    for_azure,
-    for_fsspec,
-    for_gcs,
-    for_s3,
-    has_settings,
-    profile_files,
-)
 from pyparq.io.url import forget_context, fsspec_system, is_local_system, shown, small_protocols, without_secrets
+from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.messages import debug_logger, requirement
+
+if TYPE_CHECKING:
+    from pyparq.io import store_options as stores
+else:  # for URLs
+    stores = LazyModule("pyparq.io.store_options")
 
 LIBRARIES = ("obstore", "fsspec")
 VARIABLE = "PYPARQ_FILESYSTEM"
@@ -78,7 +74,7 @@ def file_system(url: str, doing: str, direction: str, storage_options: Options =
         return opened.fsspec_place()
     try:
         return _store_of(opened)
-    except NotForObstore as reason:
+    except stores.NotForObstore as reason:
         why = without_secrets(str(reason), url, opened.given)
         if library == "obstore":
             forget_context(_refusal(url, doing, why))
@@ -108,7 +104,7 @@ class Opened:
 
     def fsspec_place(self) -> tuple[Any, str]:
         """The file system of fsspec, and the path in it."""
-        return fsspec_system(self.url, self.doing, self.direction, for_fsspec(self.url, self.given))
+        return fsspec_system(self.url, self.doing, self.direction, stores.for_fsspec(self.url, self.given))
 
     def reopened(self) -> Any:
         """The file system of either library, opened in another process."""
@@ -246,8 +242,8 @@ def _store_of(opened: Opened) -> tuple[ObjectSystem, str]:
     not installed.
     """
     parts, given = _parts(opened.url), opened.given
-    if any(has_settings(protocol) for protocol, kind in _KINDS.items() if kind == parts.kind):
-        raise NotForObstore("fsspec has settings of its own for this protocol")
+    if any(stores.has_settings(protocol) for protocol, kind in _KINDS.items() if kind == parts.kind):
+        raise stores.NotForObstore("fsspec has settings of its own for this protocol")
     key = None if given.get("skip_instance_cache") else (parts.start, repr(sorted(given.items())), _environment())
     found = None if key is None else _stores.get(key)
     if found is None:
@@ -263,13 +259,13 @@ def _parts(url: str) -> _Parts:
     protocol, _, rest = url.partition("://")
     kind = _KINDS.get(protocol)
     if kind is None or "::" in url:
-        raise NotForObstore(f"a URL of {protocol}")
+        raise stores.NotForObstore(f"a URL of {protocol}")
     host, slash, key = rest.partition("/")
     bucket, at, account = host.partition("@")
     if at and kind != "az":
-        raise NotForObstore("a user in the URL")
+        raise stores.NotForObstore("a user in the URL")
     if not _BUCKET.fullmatch(bucket) or bucket.endswith("--x-s3"):
-        raise NotForObstore("no plain name of a bucket")
+        raise stores.NotForObstore("no plain name of a bucket")
     path = f"{bucket}{slash}{key}".rstrip("/")
     return _Parts(kind, f"{protocol}://{host}", bucket, account.partition(".")[0] or None, path)
 
@@ -277,7 +273,7 @@ def _parts(url: str) -> _Parts:
 def _environment() -> tuple[Any, ...]:
     """What credentials depend on."""
     names = sorted(name for name in os.environ if name.upper().startswith(_ENVIRONMENT))
-    stamps = [os.stat(path).st_mtime_ns for path in profile_files() if os.path.exists(path)]
+    stamps = [os.stat(path).st_mtime_ns for path in stores.profile_files() if os.path.exists(path)]
     return (*((name, os.environ[name]) for name in names), *stamps)
 
 
@@ -285,16 +281,16 @@ def _made(parts: _Parts, opened: Opened) -> ObjectSystem:
     try:
         import obstore.store as stores
     except ImportError:
-        raise NotForObstore("obstore is not installed") from None
+        raise stores.NotForObstore("obstore is not installed") from None
     if parts.kind == "s3":
-        options = for_s3(opened.given)
+        options = stores.for_s3(opened.given)
         _add_region(options, parts.bucket)
     else:
-        options = for_gcs(opened.given) if parts.kind == "gs" else for_azure(opened.given, parts.account)
+        options = stores.for_gcs(opened.given) if parts.kind == "gs" else stores.for_azure(opened.given, parts.account)
     note_use()
     make = {"s3": stores.S3Store, "gs": stores.GCSStore, "az": stores.AzureStore}[parts.kind]
 
-    def made(options: StoreOptions, retry: Any) -> Any:
+    def made(options: stores.StoreOptions, retry: Any) -> Any:
         return make(
             parts.bucket, config=options.config, client_options=_CLIENT | options.client,
             retry_config=options.retry or retry, credential_provider=options.credential_provider,
@@ -310,14 +306,14 @@ def _made(parts: _Parts, opened: Opened) -> ObjectSystem:
     try:
         reading = made(options, {"max_retries": 0})
     except Exception as error:  # options that it does not know
-        raise NotForObstore(str(error).partition("\n\n")[0]) from None
+        raise stores.NotForObstore(str(error).partition("\n\n")[0]) from None
     return ObjectSystem(
         reading, parts.start, parts.bucket, writing=for_changes, tag=_TAGS[parts.kind], options=opened.given,
         opened=opened,
     )  # fmt: skip
 
 
-def _add_region(options: StoreOptions, bucket: str) -> None:
+def _add_region(options: stores.StoreOptions, bucket: str) -> None:
     """boto follows the answers of a wrong region, obstore does not. The environment's is often that of the machine."""
     environ = os.environ
     names = ("ENDPOINT", "ENDPOINT_URL", "ENDPOINT_URL_S3")
@@ -325,10 +321,10 @@ def _add_region(options: StoreOptions, bucket: str) -> None:
         return
     known = options.config.get("region") or environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
     if known is not None and not _REGION.fullmatch(str(known)):
-        raise NotForObstore(f"the region {known}")
+        raise stores.NotForObstore(f"the region {known}")
     region = region_of(bucket, known) or known
     if region is None:
-        raise NotForObstore("the region is not known")
+        raise stores.NotForObstore("the region is not known")
     options.config["region"] = region
 
 

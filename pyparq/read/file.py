@@ -13,7 +13,6 @@ import numpy as np
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
 from pyparq.errors import ChangedFileError, DataError, OtherNames, ParquetError, by_each, located
-from pyparq.filters.bind import value_of_literal
 from pyparq.filters.expression import Expression, col
 from pyparq.format.compression import encoding_name
 from pyparq.format.int96 import UNIT_NS
@@ -29,12 +28,8 @@ from pyparq.io.source import begin
 from pyparq.option_values import Int96Unit
 from pyparq.options import ReadOptions, with_options
 from pyparq.pictures.tables import html_view, size_text, viewable
-from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.footers.metadata import FileMetaData, find_leaf
 from pyparq.read.footers.open_file import OpenFile, open_file
-from pyparq.read.plan.bloom_probe import read_filter
-from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
 from pyparq.read.plan.scan_plan import ScanPlan
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
@@ -48,10 +43,20 @@ if TYPE_CHECKING:
 
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
+    from pyparq.filters import bind as binding
     from pyparq.read import file_map
+    from pyparq.read.decode import chunk_pages
     from pyparq.read.file_map import FileMap
-else:  # few programs draw pictures
+    from pyparq.read.footers import metadata as footers
+    from pyparq.read.footers.metadata import FileMetaData
+    from pyparq.read.plan import bloom_probe, page_indexes
+else:  # a plain read needs none of them
+    binding = LazyModule("pyparq.filters.bind")
+    bloom_probe = LazyModule("pyparq.read.plan.bloom_probe")
+    chunk_pages = LazyModule("pyparq.read.decode.chunk_pages")
     file_map = LazyModule("pyparq.read.file_map")
+    footers = LazyModule("pyparq.read.footers.metadata")
+    page_indexes = LazyModule("pyparq.read.plan.page_indexes")
 
 _LAST, _FIRST = (
     np.datetime64(nanoseconds // UNIT_NS["us"], "us") for nanoseconds in ((1 << 63) - 1, -(1 << 63))
@@ -210,7 +215,7 @@ class ParquetFile(OtherNames):
     @property
     def metadata(self) -> FileMetaData:
         """The footer: row groups, column chunks, their sizes and statistics."""
-        return FileMetaData(self._file)
+        return footers.FileMetaData(self._file)
 
     @property
     def num_rows(self) -> int:
@@ -234,13 +239,13 @@ class ParquetFile(OtherNames):
 
     def page_locations(self, row_group: int, column: Column) -> PageLocations | None:
         """Offsets, sizes and first rows of a column chunk's data pages; ``None`` if it has no OffsetIndex."""
-        chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
-        return read_locations(self._file, [chunk]).get((row_group, chunk.node.column))
+        chunk = self._asked().chunk(row_group, footers.find_leaf(self._file, column))
+        return page_indexes.read_locations(self._file, [chunk]).get((row_group, chunk.node.column))
 
     def column_index(self, row_group: int, column: Column) -> Bounds | None:
         """Bounds and null counts of a column chunk's data pages; ``None`` if it has no ColumnIndex."""
-        chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
-        found = read_page_indexes(self._file, [chunk]).get((row_group, chunk.node.column))
+        chunk = self._asked().chunk(row_group, footers.find_leaf(self._file, column))
+        found = page_indexes.read_page_indexes(self._file, [chunk]).get((row_group, chunk.node.column))
         return None if found is None else gregorian(found[0])
 
     def bloom_filter(self, row_group: int, column: Column) -> BloomFilter | None:
@@ -249,20 +254,20 @@ class ParquetFile(OtherNames):
         Raises :class:`CorruptFileError`, :class:`UnsupportedError` or :class:`EncryptionError` if it cannot be
         read.
         """
-        chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
+        chunk = self._asked().chunk(row_group, footers.find_leaf(self._file, column))
         with located(file=self._file.name, row_group=row_group, column=chunk.name):
-            found = read_filter(chunk, self._file.fetcher, self._file.options.limits)
+            found = bloom_probe.read_filter(chunk, self._file.fetcher, self._file.options.limits)
         if found is not None:
             shown = self._file.fields.shown(chunk.node)
-            found.of_literal = partial(value_of_literal, node=chunk.node, field=shown)
+            found.of_literal = partial(binding.value_of_literal, node=chunk.node, field=shown)
         return found
 
     def pages(self, row_group: int, column: Column) -> list[PageInfo]:
         """All pages of a column chunk, from their headers, including the dictionary page. Reads the whole chunk."""
-        chunk = self._asked().chunk(row_group, find_leaf(self._file, column))
+        chunk = self._asked().chunk(row_group, footers.find_leaf(self._file, column))
         with located(file=self._file.name, row_group=row_group, column=chunk.name):
             (data,) = self._file.fetcher.fetch([(chunk.start, chunk.size)])
-            pages = ChunkPages(data, chunk, self._file.options, Account(self._file.options.limits))
+            pages = chunk_pages.ChunkPages(data, chunk, self._file.options, Account(self._file.options.limits))
             pages.check()
             return _page_infos(pages)
 
@@ -395,7 +400,7 @@ class ParquetFile(OtherNames):
 ParquetFile.__doc__ = with_options(ParquetFile.__doc__, ReadOptions)
 
 
-def _page_infos(pages: ChunkPages) -> list[PageInfo]:
+def _page_infos(pages: chunk_pages.ChunkPages) -> list[PageInfo]:
     found = []
     if (first := pages.dictionary) is not None:
         found.append(PageInfo(

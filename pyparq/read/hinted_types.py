@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import as_views, fixed_column, list_items, null_column, pack_mask, take
+from pyparq.arrow.column_operations import as_views, fixed_column, holding, list_items, null_column, pack_mask, take
 from pyparq.arrow.decimals import in_width
 from pyparq.arrow.schema.keys import CATEGORIES, ENUM_VALUES, enum_values, most_categories
 from pyparq.format import leaf_values as value_dictionary
@@ -269,7 +269,7 @@ def _runs(column: Column, type_: DataType, max_bytes: int) -> Column:
     shown = restore(column, values.type, max_bytes)
     if column.length >= 1 << (8 * ends.type.byte_width - 1):
         raise HintMismatch(f"{column.length} rows in runs of {ends.type}")
-    return hinted_layouts.runs(shown, _with_types(type_, (Column(ends.type, 0, None, (), 0), shown)))
+    return hinted_layouts.runs(shown, holding(type_, (Column(ends.type, 0, None, (), 0), shown)))
 
 
 def _by(convert: Callable[[Column, DataType], Column | None]) -> Callable[[Column, DataType, int], Column]:
@@ -299,7 +299,7 @@ def _children(column: Column, type_: DataType, max_bytes: int) -> Column:
         raise HintMismatch(f"{column.type} cannot be shown as {type_}")
     pairs = zip(column.children, type_.children, strict=True)
     children = tuple(restore(_field(column, child, f.type), f.type, max_bytes) for child, f in pairs)
-    return _retyped(column, _with_types(type_, children), column.buffers, children)
+    return _retyped(column, holding(type_, children), column.buffers, children)
 
 
 def _field(column: Column, child: Column, wanted: DataType) -> Column:
@@ -326,12 +326,6 @@ def _needs_nulls(have: DataType, wanted: DataType) -> bool:
     return have.format == wanted.format == "+s" and any(_needs_nulls(a.type, b.type) for a, b in fields)
 
 
-def _with_types(type_: DataType, children: tuple[Column, ...]) -> DataType:
-    """``type_`` with the types that the children really got. A child may have kept its large type."""
-    fields = (replace(f, type=c.type) for f, c in zip(type_.children, children, strict=True))
-    return replace(type_, children=tuple(fields))
-
-
 def _large_list(column: Column, type_: DataType, max_bytes: int) -> Column:
     wide = _large(column, DataType("+L", column.type.children), max_bytes)
     return restore(wide, type_, max_bytes)
@@ -348,7 +342,7 @@ def _list_view(column: Column, type_: DataType, max_bytes: int) -> Column:
     form, width = ("+vL", np.int64) if type_.format == "+vL" or column.type.format == "+L" else ("+vl", np.int32)
     buffers = offsets[:-1].astype(width), np.diff(offsets).astype(width)
     validity, nulls = pack_mask(column.valid_mask())
-    made = _with_types(DataType(form, type_.children), (child,))
+    made = holding(DataType(form, type_.children), (child,))
     return Column(made, column.length, validity, buffers, nulls, (child,))
 
 
@@ -375,7 +369,7 @@ def _fixed_list(column: Column, type_: DataType, max_bytes: int) -> Column:
         used = take(items, places.reshape(-1))
     child = restore(used, type_.children[0].type, max_bytes)
     validity, nulls = pack_mask(mask)
-    return Column(_with_types(type_, (child,)), column.length, validity, (), nulls, (child,))
+    return Column(holding(type_, (child,)), column.length, validity, (), nulls, (child,))
 
 
 def _is_bomb(rows: int, present: int, row_bytes: int, max_bytes: int) -> bool:
@@ -395,7 +389,7 @@ _CONVERSIONS: list[tuple[_Fits, _Convert]] = [
     (lambda a, b: (a, b) == ("tdD", "tdm"), _by(hinted_layouts.days_in_ms)),
     (lambda a, b: a.startswith("d:") and b.startswith("d:"), _by(in_width)),
     (lambda a, b: a == "w:12" and b.startswith("ti"), _by(hinted_layouts.intervals)),
-    (lambda a, b: a == "l" and b.startswith("tD"), _same_buffers),
+    (lambda a, b: (a, b[:2]) in (("l", "tD"), ("w:16", "_p")), _same_buffers),
     (lambda a, b: a == b and a in ("+s", "+m", "+l", "+L"), _children),
     (lambda a, b: a == "+l" and b == "+L", _large_list),
     (lambda a, b: a == "+L" and b == "+l", _kept_large_list),

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
-from pyparq.filters.given import TUPLE_OPERATORS
-from pyparq.filters.variants import variant_path
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.footers.schemas import FileFields, Output, Projection
+from pyparq.runtime.lazy_import import LazyModule
+
+if TYPE_CHECKING:
+    from pyparq.filters import given as given_filters
+    from pyparq.filters import variants
+else:  # they say what is wrong with a name
+    given_filters = LazyModule("pyparq.filters.given")
+    variants = LazyModule("pyparq.filters.variants")
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -137,7 +143,7 @@ def named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | Non
 
 
 def _found(tree: SchemaTree, name: Any) -> Node:
-    place = variant_path(tree, name)
+    place = variants.variant_path(tree, name)
     if place is not None:
         raise ColumnNotFoundError(
             f"{place.name!r} is a path into the Variant {place.variant.dotted!r}, and results have whole Variants: "
@@ -151,7 +157,7 @@ def _is_filter(given: Any) -> bool:
     if isinstance(given, Expression):
         return True
     tests = [item for item in given if isinstance(item, tuple)] if isinstance(given, (list, tuple)) else []
-    return any(len(test) == 3 and test[1] in TUPLE_OPERATORS for test in tests)
+    return any(len(test) == 3 and test[1] in given_filters.TUPLE_OPERATORS for test in tests)
 
 
 def _output(node: Node, columns: set[int] | None, fields: FileFields) -> Output:

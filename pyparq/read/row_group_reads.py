@@ -12,7 +12,6 @@ from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, 
 from pyparq.filters.computed import Computed
 from pyparq.filters.leaf_tests import EntryLevels, Test
 from pyparq.filters.predicate import FALSE, Constant, Predicate, asks_variants, matching_rows, rewritten
-from pyparq.filters.variants import InVariant
 from pyparq.format.schema_node import Node
 from pyparq.index.row_mask import Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
@@ -76,7 +75,8 @@ class NeededColumns:
                 if is_value and not test.asks_levels and self._is_all_null(test.node, row_group):
                     return Constant(test.op == "is_null")
                 return test
-            return FALSE if isinstance(test, InVariant) and self._is_all_null(test.value.node, row_group) else test
+            # The first column of a test of Variants holds their values.
+            return FALSE if test.of_variant and self._is_all_null(test.nodes[0], row_group) else test
 
         return rewritten(predicate, change)
 

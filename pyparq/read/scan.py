@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq.arrow import pandas_key
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
 from pyparq.arrow.table import Batch, Table
@@ -19,10 +18,8 @@ from pyparq.errors import (
     LimitError,
     OptionError,
 )
-from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
-from pyparq.filters.given import as_expression
-from pyparq.filters.predicate import Constant, asks_variants
+from pyparq.filters.predicate import TRUE, Constant, Predicate, asks_variants
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Schema, schema_view
 from pyparq.index.row_mask import Rows
@@ -33,13 +30,11 @@ from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.async_reads import batches_async
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
-from pyparq.read.explain import Explanation, count_pages
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import Output
 from pyparq.read.plan.ahead import EarlyReads, SpareBytes
 from pyparq.read.plan.candidates import Selection, all_rows
 from pyparq.read.plan.page_reads import with_pages
-from pyparq.read.plan.prune import Pruner, log_stages
 from pyparq.read.plan.scan_plan import (
     NOT_PLANNED,
     PlanHeader,
@@ -54,11 +49,23 @@ from pyparq.read.plan.scan_trace import StageReport, Trace
 from pyparq.read.projection import Int64Array, project, ranges_by_group, row_numbers
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.streams import Convertible, ScanStream, set_last_apart, slices
+from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
+    from pyparq.arrow import pandas_key
     from pyparq.column_names import Names
+    from pyparq.filters import bind as binding
+    from pyparq.filters import given
+    from pyparq.read import explain as explanations
+    from pyparq.read.plan import prune as pruning
+else:  # a plain read needs none of them
+    binding = LazyModule("pyparq.filters.bind")
+    explanations = LazyModule("pyparq.read.explain")
+    given = LazyModule("pyparq.filters.given")
+    pandas_key = LazyModule("pyparq.arrow.pandas_key")
+    pruning = LazyModule("pyparq.read.plan.prune")
 
 BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""
@@ -99,8 +106,11 @@ class Scan(Convertible):
         self.projection = project(file.tree, columns, file.fields)
         self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)
-        self.filters = as_expression(filters, lambda: file.tree, lambda: Table(file.fields.schema, []))
-        self.predicate = bind(self.filters, file.tree, file.fields.shown)
+        self.filters: Expression | None = None
+        self.predicate: Predicate = TRUE
+        if filters is not None:
+            self.filters = given.as_expression(filters, lambda: file.tree, lambda: Table(file.fields.schema, []))
+            self.predicate = binding.bind(self.filters, file.tree, file.fields.shown)
         self.limit = limit
         self._ask_filters = True
         self._set_up(file, row_groups, rows)
@@ -415,7 +425,7 @@ class Scan(Convertible):
             self._within.get(selection.row_group),
         )  # fmt: skip
 
-    def explain(self, *, execute: bool = True) -> Explanation:
+    def explain(self, *, execute: bool = True) -> explanations.Explanation:
         """What each index removed, and how many pages, ranges, requests and bytes the scan needed.
 
         Runs the scan (the rows are thrown away) unless it has run; ``execute=False`` only prunes.
@@ -424,14 +434,14 @@ class Scan(Convertible):
             self.to_table()
         selections = self._prune()
         file, decoded, counts, opened = self.file, self.reader.counts, self.file.fetcher.counts, self.file.open_counts
-        return Explanation(
+        return explanations.Explanation(
             source=file.name,
             columns=self.schema.names,
             predicate=str(self.predicate),
             file_bytes=file.num_bytes,
             file_row_groups=file.num_row_groups,
             file_rows=sum(file.num_rows_of(k) for k in range(file.num_row_groups)),
-            file_pages=count_pages(file),
+            file_pages=explanations.count_pages(file),
             stages=tuple(self.reports),
             row_groups=len(selections),
             candidate_rows=sum(s.maybe.count for s in selections),
@@ -478,7 +488,7 @@ class Scan(Convertible):
                     self._selections = rows
                     return rows
                 leaves = self.projection.leaves.nodes if outputs is None else outputs
-                pruner = Pruner(
+                pruner = pruning.Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
                     ask_filters=self._ask_filters, trace=self._trace,
                     early=self._early_reads() if to_read else None,
@@ -487,7 +497,7 @@ class Scan(Convertible):
                 self.reader.account.keep()
                 self.reports = pruner.reports
                 if self.reader.logger is not None:
-                    log_stages(self.reader.logger, self.file.name, self.reports)
+                    pruning.log_stages(self.reader.logger, self.file.name, self.reports)
                 self.reader.counts.dictionary_pages += pruner.dictionaries_decoded
         return self._selections
 

@@ -67,16 +67,16 @@ class LazyModule:
     """A module that loads when one of its names is first asked for.
 
     For a heavy module that the importing module stands on, but rarely needs. Type checkers, and the test of the order
-    of imports, see an ordinary import beside it (``if TYPE_CHECKING:``).
+    of imports, see an ordinary import beside it (``if TYPE_CHECKING:``). A name that was asked for is kept.
     """
-
-    __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(load(self._name), name)
+        found = getattr(load(self._name), name)
+        setattr(self, name, found)
+        return found
 
 
 def before_fork() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 import threading
 import warnings
 from types import FrameType
@@ -35,7 +34,7 @@ def debug_logger(package: str) -> Logger | None:
 
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_LIBRARY = sysconfig.get_path("stdlib") + os.sep
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = ("site-packages", "dist-packages")
 
 

@@ -27,7 +27,7 @@ Int64Array = npt.NDArray[np.int64]
 _MS_PER_DAY = 86_400_000
 _TICKS_PER_DAY = {"s": 86_400, "ms": _MS_PER_DAY, "us": _MS_PER_DAY * 1000, "ns": _MS_PER_DAY * 1_000_000}
 
-_SAME_BYTES = frozenset({"json", "enum", "uuid", "bson", "interval", "variant", "geometry", "geography"})
+_SAME_BYTES = frozenset({"json", "enum", "uuid", "bson", "interval", "variant", "geometry", "geography", "int128"})
 """Annotations over bytes that Arrow holds as strings, binary or fixed-size binary."""
 
 

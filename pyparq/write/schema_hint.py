@@ -57,6 +57,8 @@ def dictionary_leaves(hint: Schema | None, tree: SchemaTree) -> dict[int, bool]:
     def note(field: Field, shape: Shape) -> Field:
         if shape.kind == "leaf" and field.type.dictionary is not None:
             found[shape.node.column] = field.type.ordered
+        if field.type.format[0] == "_":  # the lowest byte comes first, as polars stores them: bytes without an order
+            shape.node.type = replace(shape.node.type, kind="int128")
         return field
 
     if hint is not None:

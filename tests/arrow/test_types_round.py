@@ -33,7 +33,7 @@ DOCUMENTED = documented()
 
 REFUSED = (
     "struct without fields", "decimal128(5, -2)", "fixed_size_binary[0]", "dense_union", "Struct without fields",
-    "Object", "Int128", "UInt128", "complex128", "Sparse[int64]",
+    "Object", "complex128", "Sparse[int64]",
 )  # fmt: skip
 WRITTEN = [name for name in ARROW if name not in REFUSED]
 

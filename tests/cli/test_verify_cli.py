@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from cli_files import as_json, ok, run, write_sample
 from encryption_tools import FOOTER, table, written
 from forged import Forged, sound
 
+import pyparq
 from pyparq.encryption import EncryptionProperties
 
 
@@ -68,3 +71,22 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("verify", path).exit_code == 1
     monkeypatch.setenv("PYPARQ_KEYS", f'{{"footer_key": "text:{FOOTER.decode()}"}}')
     assert "no findings" in ok("verify", path)
+
+
+def test_the_exit_code_stays_where_the_reader_leaves(tmp_path: Path) -> None:
+    """``pyparq verify bad | head -1`` has the exit code of ``pyparq verify bad``, and no traceback."""
+    path = tmp_path / "a.parquet"
+    pyparq.write_table({"a": list(range(5000))}, path, compression="none", use_dictionary=False)
+    damaged = bytearray(path.read_bytes())
+    damaged[200] ^= 255
+    for data, code in ((path.read_bytes(), 0), (bytes(damaged), 1)):
+        path.write_bytes(data)
+        run = subprocess.Popen(
+            [sys.executable, "-m", "pyparq", "verify", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert run.stdout is not None
+        assert run.stderr is not None
+        run.stdout.close()
+        assert run.stderr.read() == b""
+        assert run.wait() == code
+        run.stderr.close()

@@ -14,15 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_filter_rows import conditions
 
-from pyparq.filters import Expression, Or, Test, bind, col
+from pyparq.filters.bind import bind
+from pyparq.filters.expression import Expression, col
 from pyparq.filters.leaf_tests import (
+    Test,
     domain_array,
     evaluate_bounds,
     evaluate_dictionary,
     found_at_bounds,
     probe_hashes,
 )
-from pyparq.filters.predicate import And
+from pyparq.filters.predicate import And, Or
 from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import bound_dtype, encode_bound, has_order
 from pyparq.format.types import LeafType, Physical

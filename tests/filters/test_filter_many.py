@@ -20,8 +20,8 @@ from filter_oracle import BY_NAME, Spec
 
 import pyparq
 from pyparq.errors import FilterError
-from pyparq.filters import bind, col
-from pyparq.filters.expression import IsIn
+from pyparq.filters.bind import bind
+from pyparq.filters.expression import IsIn, col
 from pyparq.filters.leaf_tests import Test
 from pyparq.filters.predicate import evaluate_rows
 from pyparq.filters.value_array import MANY, ValueArray

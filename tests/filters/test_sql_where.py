@@ -166,7 +166,7 @@ def test_values_on_binary_are_right(sample: Path) -> None:
         ("ts > TIMESTAMP '2020-01-01' - INTERVAL '1 day'", "INTERVAL"),
         ("id = -'x'", "sign"),
         ("raw = X'012'", "hexadecimal"),
-        ("st.x[1] = 2", "one side must be a column"),
+        ("st.x[1] = 2", "st.x is no list"),
         ("id IS OF (int)", "IS OF"),
         ("id IS 5", "IS"),
         ("id = 1 id2", "has 'id2' after"),

@@ -3,12 +3,19 @@
 # ruff: noqa: E501  scripts stay as their users write them
 from __future__ import annotations
 
+import http.server
+import inspect
+import io
 import subprocess
 import sys
+import threading
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.fs
 import pyarrow.parquet as pq
 import pytest
 
@@ -168,11 +175,86 @@ def test_partitions_memory_and_index(tmp_path: Path) -> None:
     raw = pyparq.pandas.to_parquet(frame.set_index("g"), index=False, storage_options={})
     assert raw is not None
     assert list(pd.read_parquet(pa.BufferReader(raw)).columns) == ["n"]
-    # Options of a store are harmless on a local path.
-    found = pyparq.pandas.read_parquet(str(tmp_path / "e"), storage_options={"anon": True})
-    assert len(found) == 3
     with pytest.raises(pyparq.OptionError, match="dtype_backend"):
         pyparq.pandas.read_parquet(tmp_path / "e", dtype_backend="polars")
+
+
+class Frame(pd.DataFrame):  # type: ignore[misc]  # pandas has no types here
+    @property
+    def _constructor(self) -> type[Frame]:
+        return Frame
+
+
+def test_a_frame_of_a_subclass_and_one_without_columns(tmp_path: Path) -> None:
+    path, frame = tmp_path / "a.parquet", Frame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="k"))
+    pyparq.pandas.to_parquet(frame, path)
+    pd.testing.assert_frame_equal(pyparq.pandas.read_parquet(path), pd.DataFrame(frame))
+    pyparq.write_table(frame, path)
+    assert pyparq.Table.from_pandas(frame).to_pydict() == pyparq.read_table(path).to_pydict() == {
+        "a": [1, 2], "k": ["x", "y"],
+    }  # fmt: skip
+    for index in (pd.RangeIndex(2, 10, 3, name="z"), pd.Index(["p", None]), pd.RangeIndex(0)):
+        empty = pd.DataFrame(index=index)
+        pyparq.pandas.to_parquet(empty, path)
+        assert pyparq.pandas.read_parquet(path).index.equals(index)
+        pyparq.write_table(empty, path)
+        assert pyparq.read_table(path).to_pandas().index.equals(index)
+
+
+def test_arguments_as_pandas_has_them(tmp_path: Path) -> None:
+    """In its order; options of a URL are an error without one, and an engine that does not exist is one."""
+    path, frame = tmp_path / "a.parquet", pd.DataFrame({"a": [1, 2], "b": ["x", None]})
+    ours, theirs = (list(inspect.signature(call).parameters) for call in (pyparq.pandas.read_parquet, pd.read_parquet))
+    assert ours[:-1] == theirs[:-1]
+    ours, theirs = (
+        list(inspect.signature(call).parameters)[1:-1] for call in (pyparq.pandas.to_parquet, pd.DataFrame.to_parquet)
+    )
+    assert ours == theirs
+    for options in ({"engine": "pyarrow"}, {"engine": "pyarrow", "compression": {"a": "gzip", "b": "zstd"}}):
+        pyparq.pandas.to_parquet(frame, path, **options)
+        pd.testing.assert_frame_equal(pyparq.pandas.read_parquet(path, "pyarrow", ["b"], memory_map=True), frame[["b"]])
+    mistakes: list[tuple[Any, dict[str, Any]]] = [
+        (path, {"storage_options": {"anon": True}}), (str(path), {"storage_options": {"anon": True}}),
+        (io.BytesIO(path.read_bytes()), {"storage_options": {"anon": True}}), (path, {"engine": "polars"}),
+    ]  # fmt: skip
+    for target, options in mistakes:
+        for call in (pd.read_parquet, pyparq.pandas.read_parquet):
+            with pytest.raises(ValueError, match=r"URL|engine"):
+                call(target, **options)
+        for write in (frame.to_parquet, partial(pyparq.pandas.to_parquet, frame)):
+            with pytest.raises(ValueError, match=r"URL|engine"):
+                write(target, **options)
+    system = pyarrow.fs.LocalFileSystem()
+    for call in (pd.read_parquet, pyparq.pandas.read_parquet):
+        with pytest.raises((ValueError, NotImplementedError), match=r"filesystem|FileSystem"):
+            call(str(path), filesystem=system, storage_options={"anon": True})
+
+
+def test_storage_options_of_http_are_headers(tmp_path: Path) -> None:
+    seen: list[str | None] = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None: ...
+
+        def parse_request(self) -> bool:
+            found = super().parse_request()
+            seen.append(self.headers.get("Authorization"))
+            return found
+
+    frame = pd.DataFrame({"a": [1, 2]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/a.parquet"
+        for call in (pd.read_parquet, pyparq.pandas.read_parquet):
+            given = {"Authorization": f"Bearer {call.__module__}", "User-Agent": "me"}
+            pd.testing.assert_frame_equal(call(url, storage_options=given), frame)
+            assert set(seen) == {given["Authorization"]}
+            seen.clear()
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 WITHOUT_PYARROW = """

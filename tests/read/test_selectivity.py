@@ -8,7 +8,7 @@ import pytest
 from filter_oracle import BY_NAME, Spec
 from test_filter_bounds import bounds_of, single
 
-from pyparq.filters import col
+from pyparq.filters.expression import col
 from pyparq.read.plan.stages import UNKNOWN, kept_shares
 
 OPS: dict[str, Any] = {

@@ -5,6 +5,7 @@ See :func:`ingest` for the kinds of data and the rules.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -76,7 +77,8 @@ def ingest(
     arrays are inferred: bool < int < float, str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone:
     ``timestamp[us, UTC]``), timedelta, time, UUID, list, dict (struct); ``None`` is null.
 
-    With ``schema`` the columns are matched by name and cast where that is exact; the batches then have exactly its
+    With ``schema`` the columns are matched by name and cast where no value changes, but for float64, which
+    is rounded to float32 and float16; the batches then have exactly its
     types, except that a string column beyond 2 GiB comes as the large type. To ``source`` is added the schema of the
     data as they came, with their dictionaries, views and the like. ``use_threads``: lay out several large columns at a
     time.
@@ -96,7 +98,7 @@ def ingest(
     if hasattr(data, "__pyparq_stream__"):  # a Scan or a ParquetFile
         found, batches = data.__pyparq_stream__()
         return _conformed(found, batches, schema, source, use_threads)
-    if _is_pandas(data):
+    if is_pandas(data):
         return _from_pandas(data, schema, source, use_threads)
     if speaks_arrow(data):
         return _from_arrow(data, schema, source, use_threads)
@@ -136,8 +138,9 @@ def _frames(lazy: Any) -> Iterator[Any]:
         yield lazy.collect(engine="streaming")
 
 
-def _is_pandas(data: Any) -> bool:
-    return type(data).__module__.split(".")[0] == "pandas" and type(data).__name__ == "DataFrame"
+def is_pandas(data: Any) -> bool:
+    """Whether this is a DataFrame of pandas, or of a subclass."""
+    return isinstance(data, getattr(sys.modules.get("pandas"), "DataFrame", ()))
 
 
 def speaks_arrow(data: Any) -> bool:
@@ -147,7 +150,7 @@ def speaks_arrow(data: Any) -> bool:
 
 def _is_table(data: Any) -> bool:
     """Whether the object is one table, and not an iterable of tables."""
-    if isinstance(data, Tabular | Mapping) or _is_pandas(data) or speaks_arrow(data) or are_rows(data):
+    if isinstance(data, Tabular | Mapping) or is_pandas(data) or speaks_arrow(data) or are_rows(data):
         return True
     return isinstance(data, np.ndarray) and bool(data.dtype.names)
 
@@ -163,7 +166,7 @@ def in_pieces(data: Any) -> Iterator[Any] | None:
 def stays_the_same(data: Any) -> bool:
     """Whether the memory that was taken from ``data`` cannot change any more: Arrow data, and columns that were made
     here."""
-    return isinstance(data, Rows) or (speaks_arrow(data) and not _is_pandas(data))
+    return isinstance(data, Rows) or (speaks_arrow(data) and not is_pandas(data))
 
 
 def _from_tabular(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pyparq.arrow.column import count_nulls
-from pyparq.arrow.ingest import ingest, opened, speaks_arrow
+from pyparq.arrow.ingest import ingest, is_pandas, opened, speaks_arrow
 from pyparq.arrow.ingest.from_iterables import Rows, first_other
 from pyparq.arrow.ingest.from_pandas import stream_from_pandas
 from pyparq.arrow.record_batch import RecordBatch
@@ -45,7 +45,7 @@ def _check_speaks(data: Any) -> None:
 
 def from_pandas(frame: Any, schema: Any) -> Made:
     """Of a DataFrame, through pandas' own conversion to Arrow where that is there."""
-    if type(frame).__name__ != "DataFrame":
+    if not is_pandas(frame):
         raise DataError(f"from_pandas() takes a DataFrame, not a {type(frame).__name__}")
     stream = stream_from_pandas(frame) if schema is None else None
     return _ingested(frame, schema) if stream is None else _made(*opened(stream))

@@ -101,7 +101,7 @@ def _type(stored: DataType, hint: HintField | PlainHint) -> DataType:
         return _zoned(stored, wanted)
     if stored.kind == "decimal":
         return _decimal(stored, wanted)
-    if (stored.format, wanted) in _COARSER or (stored.format == "l" and wanted.startswith("tD")):
+    if (stored.format, wanted[:2]) in (("l", "tD"), ("w:16", "_p")) or (stored.format, wanted) in _COARSER:
         return DataType(wanted)
     if stored.format == "+l":
         return _list(stored, hint, wanted)

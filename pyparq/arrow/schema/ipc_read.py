@@ -29,7 +29,7 @@ _PLAIN = {
     _MAP: "+m",
 }  # fmt: skip
 _INTS = {(8, True): "c", (8, False): "C", (16, True): "s", (16, False): "S", (32, True): "i", (32, False): "I",
-         (64, True): "l", (64, False): "L"}  # fmt: skip
+         (64, True): "l", (64, False): "L", (128, True): "_pli128", (128, False): "_plu128"}  # fmt: skip
 _UNITS = "smun"
 _MOST_TEXT = 1 << 20
 

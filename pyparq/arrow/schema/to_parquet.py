@@ -64,8 +64,6 @@ _SIMPLE = {
 }
 _ADVICE = {
     "union": ("union", "convert it to a struct with one nullable field per case"),
-    "_pli128": ("128-bit integer of polars", "cast it to Decimal(38, 0), or to Int64 where the values fit"),
-    "_plu128": ("128-bit integer of polars", "cast it to Decimal(38, 0), or to UInt64 where the values fit"),
 }
 """By kind or format: what the type is called, and what to do."""
 
@@ -87,7 +85,7 @@ def _plain_leaf(field: Field, type_: DataType) -> LeafType:
     kind = type_.kind
     if kind in ("string", "binary"):
         return LeafType(Physical.BYTE_ARRAY, kind)
-    if kind == "fixed":
+    if kind in ("fixed", "int128"):
         return _fixed(field, type_)
     if kind == "timestamp":
         unit = "ms" if type_.unit == "s" else type_.unit

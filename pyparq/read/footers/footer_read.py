@@ -4,6 +4,7 @@ encryption."""
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pyparq.encryption.properties import DecryptionProperties
 from pyparq.encryption.reading import CLEAR_FILE, EncryptedFile, FileDecryption
@@ -12,12 +13,17 @@ from pyparq.format import ttypes as tt
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
 from pyparq.io.byte_ranges import Source
-from pyparq.io.companion_files import base_name, read_sibling
 from pyparq.io.fetch import Fetcher
 from pyparq.io.kept_files import KeptFile, drop_file, keep_file, kept_file, remote_cache_size
 from pyparq.io.source import REMOTE_TAIL, versioned
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
+from pyparq.runtime.lazy_import import LazyModule
+
+if TYPE_CHECKING:
+    from pyparq.io import companion_files as companions
+else:  # few files have their keys in another one
+    companions = LazyModule("pyparq.io.companion_files")
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 
@@ -123,7 +129,7 @@ def _properties(options: ReadOptions, source: Source) -> DecryptionProperties | 
     given = options.decryption
     if given is None:
         return None
-    return given.for_file(base_name(source.name), partial(read_sibling, source))
+    return given.for_file(companions.base_name(source.name), partial(companions.read_sibling, source))
 
 
 def _check_keys(options: ReadOptions) -> None:

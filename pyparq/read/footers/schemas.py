@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyparq.arrow.column_operations import VIEWS
 from pyparq.arrow.schema.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
@@ -22,8 +22,13 @@ from pyparq.format.shown_types import shown_field, top_of
 from pyparq.format.types import OPTIONAL, Field, LeafType, Physical, Schema
 from pyparq.options import ReadOptions
 from pyparq.read.footers.chunks import LeafSet
-from pyparq.read.variants import with_whole_variants
 from pyparq.runtime import fork_safety
+from pyparq.runtime.lazy_import import LazyModule
+
+if TYPE_CHECKING:
+    from pyparq.read import variants
+else:  # nested columns alone may hold them
+    variants = LazyModule("pyparq.read.variants")
 
 MOST_SETS = 64
 MOST_KEPT = 256
@@ -154,7 +159,7 @@ class FileFields:
         field = self._hints.restored(stored, self._place(shape.node)) if self._hints else stored
         field = with_dictionaries(field, shape, self._asked) if self._asked else field
         if self._whole_variants and shape.kind != "leaf":
-            field = with_whole_variants(field, shape)
+            field = variants.with_whole_variants(field, shape)
         if shape.kind == "leaf":  # keeps the hint, which is then looked up only once
             self._dictionaries[shape.node] = frozenset(dictionary_leaves(field.type, shape))
         return field

@@ -85,6 +85,7 @@ std::optional<Layout> layout_of(std::string_view f) {
     if (f.size() == 1) return layout_of_letter(f[0]);
     if (f == "vu" || f == "vz") return Layout{Buffers::Views};
     if (f.starts_with('t')) return layout_of_time(f);
+    if (f == "_pli128" || f == "_plu128") return Layout{Buffers::Values, 16};  // integers of polars
     if (f.starts_with('+')) return layout_of_nested(f);
     if (f.starts_with("w:")) {
         const int64_t width = number(f.substr(2));

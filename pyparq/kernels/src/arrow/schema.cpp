@@ -88,6 +88,7 @@ std::optional<std::string> integer_format(const Table& type) {
                                        : bits == 32   ? "iI"
                                        : bits == 64   ? "lL"
                                                       : nullptr;
+    if (bits == 128) return is_signed ? "_pli128" : "_plu128";  // as polars calls them
     return found ? std::string(1, found[is_signed ? 0 : 1]) : std::string();
 }
 
