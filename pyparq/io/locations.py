@@ -279,7 +279,7 @@ def _environment() -> tuple[Any, ...]:
 
 def _made(parts: _Parts, opened: Opened) -> ObjectSystem:
     try:
-        import obstore.store as stores
+        import obstore.store as makers
     except ImportError:
         raise stores.NotForObstore("obstore is not installed") from None
     if parts.kind == "s3":
@@ -288,7 +288,7 @@ def _made(parts: _Parts, opened: Opened) -> ObjectSystem:
     else:
         options = stores.for_gcs(opened.given) if parts.kind == "gs" else stores.for_azure(opened.given, parts.account)
     note_use()
-    make = {"s3": stores.S3Store, "gs": stores.GCSStore, "az": stores.AzureStore}[parts.kind]
+    make = {"s3": makers.S3Store, "gs": makers.GCSStore, "az": makers.AzureStore}[parts.kind]
 
     def made(options: stores.StoreOptions, retry: Any) -> Any:
         return make(

@@ -17,7 +17,7 @@ FILE = (
     "num_columns select slice write append"
 )
 TABLE = (
-    "filter query where cast astype write_parquet to_parquet write_csv to_csv write_json to_json tail iloc loc "
+    "query where astype write_parquet to_parquet write_csv to_csv write_json to_json tail iloc loc "
     "row dtypes height width values to_dict to_dicts iter_rows iterrows itertuples drop collect field "
     "combine_chunks sort_by sort sort_values group_by groupby join merge describe info unique with_columns "
     "add_column append_column set_column drop_columns assign explode fillna dropna isna value_counts apply"

@@ -190,7 +190,7 @@ def test_shown_as_text() -> None:
             "a: optional INT64",
             "s: optional group",
             "  x: optional INT64",
-            "  y: optional group",
+            "  y: optional group LIST",
             "    list: repeated group",
             "      element: optional BYTE_ARRAY",
         ]
