@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 SUPPORT = Path(__file__).parent
-INSTALLED = {"pandas": "pandas/tests/io/test_parquet.py"}
-"""Tests that come with the program itself."""
+INSTALLED = {"pandas": "pandas/tests/io/test_parquet.py", "awswrangler": f"{SUPPORT / 'awswrangler_calls.py'}"}
+"""Tests that come with the program itself, or that are ours."""
 UNPACKED = {
     "dask": "dask/dataframe/io/tests/test_parquet.py",
     "geopandas": "geopandas/io/tests/test_arrow.py",
@@ -32,7 +32,7 @@ UNPACKED = {
 
 def outcomes(root: Path, tests: str, ours: bool) -> dict[str, str]:
     """By test: what it said if it did not pass."""
-    arguments = [str(path) for word in shlex.split(tests) for path in sorted(root.glob(word)) or (word,)]
+    arguments = [str(path) for word in shlex.split(tests) for path in files_of(root, word)]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [
@@ -52,6 +52,11 @@ def outcomes(root: Path, tests: str, ours: bool) -> dict[str, str]:
             said = said if wrong is None else wrong.get("message", "")
             found[f"{case.get('classname', '').rsplit('.', 1)[-1]}::{case.get('name')}"] = said
         return found
+
+
+def files_of(root: Path, word: str) -> list[str]:
+    """The files that a word stands for. Other words are for pytest."""
+    return sorted(map(str, root.glob(word))) if word.endswith(".py") and not word.startswith("/") else [word]
 
 
 def places(folder: Path, name: str) -> list[tuple[Path, str]]:
