@@ -156,7 +156,8 @@ def test_options_without_an_equal_say_what_to_use(usual: Any, ps: Any, dated: Pa
 DECLARED = [
     "i bigint", "I int", "i double", "f double", "i int, gone string", "s string, I bigint, absent array<int>",
     "i decimal(20,0)", "m decimal(18,2)", "sh int", "sh bigint", "st struct<x:bigint>", "st struct<x:int,y:string>",
-    "st struct<Y:string>", "id bigint not null", "i smallint",
+    "st struct<Y:string>", "id bigint not null", "i smallint", "d timestamp_ntz, i int", "ld array<timestamp_ntz>",
+    "sd struct<x:timestamp_ntz>", "md map<timestamp_ntz,timestamp_ntz>",
 ]  # fmt: skip
 
 
@@ -164,8 +165,9 @@ DECLARED = [
 def typed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("typed") / "t"
     spark.sql("""select id, if(id = 2, null, cast(id as int)) i, cast(id as float) f, cast(id as string) S,
-        cast(id as smallint) sh, cast(id as decimal(9,2)) m, named_struct('x', cast(id as int)) st
-        from range(4)""").coalesce(1).write.parquet(str(folder))
+        cast(id as smallint) sh, cast(id as decimal(9,2)) m, named_struct('x', cast(id as int)) st,
+        if(id = 1, null, date_add(date'1899-12-31', cast(id * 40000 as int))) d, array(date'2024-03-10', null) ld,
+        named_struct('x', date'0001-01-01') sd, map(date'2024-11-03', date'9999-12-31') md from range(4)""").coalesce(1).write.parquet(str(folder))
     return folder
 
 
@@ -174,6 +176,18 @@ def test_a_declared_schema(usual: Any, ps: Any, typed: Path, schema: str) -> Non
     """The data source widens, does not tell case apart, and fills absent columns with null, as Spark's reader does."""
     spark, ours = three_ways(ps, usual, typed, schema)
     assert ours == spark
+
+
+@pytest.mark.parametrize("condition", [
+    "d > '1899-12-31 00:00:00.5'", "d = '2009-07-07'", "d = '2009-07-07 00:00:01'", "d <= '2009-07-07 23:59:59'",
+    "d is null", "d in ('1899-12-31', '2009-07-07 12:00:00')", "not (d = '1899-12-31')",
+])  # fmt: skip
+def test_filters_of_days_that_are_declared_as_timestamps(usual: Any, ps: Any, typed: Path, condition: str) -> None:
+    schema = "id bigint, d timestamp_ntz"
+    own = usual.read.schema(schema).parquet(str(typed)).where(condition)
+    frame = ps.read(usual, typed, schema=schema, filters=condition)
+    assert rows_of(frame) == rows_of(own)
+    assert ps.count(usual, typed, condition, schema=schema) == own.count()
 
 
 def test_a_declared_schema_with_partitions(usual: Any, ps: Any, tmp_path: Path) -> None:
@@ -194,6 +208,9 @@ def test_a_column_called_not_null_that_has_nulls(usual: Any, ps: Any, typed: Pat
     ps.register(usual)
     with pytest.raises(Exception, match=r"the declared schema says NOT NULL, and there are nulls.*column i"):
         usual.read.format("pyparq").schema("i int not null").load(str(typed)).collect()
+    with pytest.raises(Exception, match=r"the data is int32, but the schema says date32.*column i"):
+        usual.read.format("pyparq").schema("i date").load(str(typed)).collect()
+    assert rows_of(usual.read.format("pyparq").schema("id int").load(str(typed)))[0] == [("id", "int")]
 
 
 def test_each_job_has_a_line_in_the_log(usual: Any, ps: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
