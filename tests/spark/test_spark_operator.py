@@ -266,7 +266,7 @@ def test_the_plan_says_what_is_read(
     assert f"MapInArrow pyparq {said}(" in capsys.readouterr().out
     assert caplog.records[-1].getMessage() == said
     assert frame.count() == 5_000
-    ps.read(usual, folder, engine="spark", filters="id >= 0").explain()
+    ps.read(usual, folder, columns="id", engine="spark", filters="id >= 0").explain()
     assert "PushedFilters: [IsNotNull(id), GreaterThanOrEqual(id,0)]" in capsys.readouterr().out
     ps.read(usual, folder, filters=pyparq.col("id").isin([*range(9_000)]), small=0, engine="pyparq").explain()
     assert len(capsys.readouterr().out) < 2_000
