@@ -58,7 +58,7 @@ def open_delta(table: Any) -> OpenedTable:
     sizes = actions.column("size_bytes").to_pylist()
     mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     schema, names = _schema(schema_from_arrow(table.schema().to_arrow()), mapped != "none")
-    matching = Matching("name" if mapped == "name" or not names else "field_id", stored=names, of_table=True)
+    matching = Matching("name" if mapped == "name" or not names else "field_id", stored=names)
     partitions = _partitions(table.metadata().partition_columns, actions, schema)
     rows = _counts(actions, "num_records")
     known = TableFiles(DELTA, rows, _deleted(table, paths, root), _Statistics(actions, names), root)

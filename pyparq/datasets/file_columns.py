@@ -68,8 +68,6 @@ class Matching(NamedTuple):
     stored: Mapping[bytes, tuple[str, ...]] = {}
     """For a table whose log names its columns, the names in files by field id (:data:`StoredNames`). With
     ``by="field_id"`` they are asked for columns of files that have no id, and else for all columns."""
-    of_table: bool = False
-    """Whether the schema is that of a table, which may have widened its files' dates to timestamps."""
 
     def among(self, schemas: Iterable[Schema]) -> Matching:
         """The same rule for files with these schemas."""
@@ -254,7 +252,7 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
     # only INT96, or a declared schema, relates times without a zone to times with one
     if column.type.kind == type_.kind == "timestamp":
         column = _retyped(column, DataType(f"{column.type.format[:4]}{type_.timezone}"))
-    if by.of_table and column.type.format == "tdD" and type_.kind == "timestamp" and not type_.timezone:
+    if column.type.format == "tdD" and type_.kind == "timestamp" and not type_.timezone:
         column = _midnights(column)
     if column.type.kind == type_.kind == "decimal":
         scaled = _rescaled(column, type_)

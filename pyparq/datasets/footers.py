@@ -14,7 +14,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,10 @@ AT_A_TIME = 64
 """Files of one native call: between two, Ctrl-C is noticed."""
 
 Int64Array = npt.NDArray[np.int64]
+
+_T = TypeVar("_T")
+_MOVES = 3
+"""Of a file by one commit, at most: aside, to where it is kept, or back."""
 
 # ---- one file -------------------------------------------------------------------------------------------------------
 
@@ -76,12 +80,10 @@ class ListedFile:
     def __init__(self, file: DataFile, status: FileStatus | None = None) -> None:
         """``status``: the state of the file when its footer was read, if it was."""
         self.name = file.name
-        self._path = str(file.where)
+        self._place = self._path = str(file.where)
         self._moved = False
         """Whether a commit has moved the file, which is kept elsewhere now. That changes its ctime alone."""
-        if status is None and not os.path.isfile(self._path):
-            self._seek_kept()
-        self.status = status_of(os.stat(self._path)) if status is None else status
+        self.status = status_of(self._found(os.stat)) if status is None else status
         """The state of the file at the first read."""
         ctime_ns = (file.ctime_ns or 0) if self._moved else self.status.ctime_ns
         if not file.is_as_listed(self.status.size, self.status.mtime_ns, ctime_ns):
@@ -91,11 +93,7 @@ class ListedFile:
         self.size = self.status.size
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
-        try:
-            opened = LocalFile(self._path)
-        except FileNotFoundError:
-            self._seek_kept()
-            opened = LocalFile(self._path)
+        opened = self._found(LocalFile)
         try:
             now = status_of(os.fstat(opened.fileno()))
             if self._moved:
@@ -106,11 +104,16 @@ class ListedFile:
         finally:
             opened.close()
 
-    def _seek_kept(self) -> None:
-        """Look for the file where a commit has kept it."""
-        kept = kept_file(self._path)
-        if kept is not None:
-            self._path, self._moved = kept, True
+    def _found(self, use: Callable[[str], _T]) -> _T:
+        """What ``use`` gives for the file where it is now. A commit may move it aside, and then to where it is kept, or
+        back to its place, between a look and its use."""
+        for _ in range(_MOVES):
+            try:
+                return use(self._path)
+            except FileNotFoundError:
+                kept = kept_file(self._place)
+                self._path, self._moved = kept or self._place, self._moved or kept is not None
+        return use(self._path)
 
     def close(self) -> None:
         """Nothing to close: the file is not open between two reads."""
@@ -136,8 +139,8 @@ def _fetcher_of(file: DataFile, options: ReadOptions, storage_options: Mapping[s
 
 def _source_of(file: DataFile, storage_options: Mapping[str, Any] | None) -> Source:
     if isinstance(file.where, str) and "://" not in file.where:
-        is_file = os.path.isfile(file.where) or kept_file(file.where) is not None
-        return ListedFile(file) if is_file else LocalFile(file.where)
+        is_other = os.path.lexists(file.where) and not os.path.isfile(file.where)
+        return LocalFile(file.where) if is_other else ListedFile(file)
     if file.fs is not None:
         return source_on(file.fs, path_on(file.fs, file.where), file.name, file.listed)
     return open_source(file.where, storage_options if is_url(file.where) else None)

@@ -155,7 +155,7 @@ def open_iceberg(table: Any) -> OpenedTable:
     rows = np.array([entry.record_count for entry in entries], np.int64)
     known = TableFiles(ICEBERG, rows, deleted, _Statistics(entries, types), plain_place(root).rstrip("/"))
     files = tuple(data_file(entry.file_path, entry.file_size_in_bytes) for entry in entries)
-    return OpenedTable(root, files, schema, partitions, Matching("field_id", stored=names, of_table=True), known)
+    return OpenedTable(root, files, schema, partitions, Matching("field_id", stored=names), known)
 
 
 def _check_plain(scan: Any) -> None:

@@ -4,7 +4,7 @@ A folder of files has no versions. Where a new reader must not see a file, the f
 commit that keeps its old files moves them to ``_pyparq_replaced-<id>`` in the target, a name that readers pass over,
 and notes their paths and the time until which they stay in ``kept.json`` there. A reader of pyparq that finds a file
 gone looks for it there. Its listing, or its plan, tells whether it is the same file. Readers of other libraries do not
-look.
+look. While a commit goes on, the file is in the staging folder, whose record or ``old/kept.json`` names it.
 """
 
 from __future__ import annotations
@@ -25,27 +25,30 @@ MOST_LEVELS = 16
 """Folders above a file that are looked at."""
 
 
-def keep(folder: str, target: str, files: Mapping[str, str], seconds: float) -> None:
-    """Keep the files that a commit has moved to the staging ``folder``: their paths, and their names there."""
-    old = os.path.join(folder, "old")
-    with open(os.path.join(old, _LIST), "w", encoding="ascii") as out:
+def note_kept(folder: str, files: Mapping[str, str], seconds: float) -> None:
+    """Note the files that a commit has moved to the staging ``folder``, to be kept: their paths, and names there."""
+    with open(os.path.join(folder, "old", _LIST), "w", encoding="ascii") as out:
         json.dump({"until": time.time() + seconds, "files": dict(files)}, out)
-    os.rename(old, os.path.join(target, KEPT + secrets.token_hex(8)))
+
+
+def keep(folder: str, target: str) -> None:
+    """Keep the noted files."""
+    os.rename(os.path.join(folder, "old"), os.path.join(target, KEPT + secrets.token_hex(8)))
 
 
 def kept_file(path: str) -> str | None:
-    """Where a file is that a commit has taken from ``path``: kept, or moved aside by a commit that has not ended."""
+    """Where a file is that a commit has taken from ``path``: moved aside by a commit that has not ended, or kept. It is
+    looked for in the order in which it moves. It may move on after that."""
     folder = os.path.dirname(path)
     for _ in range(MOST_LEVELS):
         inner = os.path.relpath(path, folder)
         with suppress(OSError):
-            for place in _folders(folder, KEPT):
-                name = _files(place).get(inner)
-                if name is not None and os.path.basename(name) == name:
-                    return os.path.join(place, name)
             for staging in _folders(folder, PREFIX):
-                place = os.path.join(staging, "old", _aside(staging).get(inner, ""))
-                if os.path.isfile(place):
+                name = _aside(staging).get(inner) or _files(os.path.join(staging, "old")).get(inner, "")
+                if os.path.isfile(place := os.path.join(staging, "old", name)):
+                    return place
+            for kept in _folders(folder, KEPT):
+                if os.path.isfile(place := os.path.join(kept, _files(kept).get(inner, ""))):
                     return place
         above = os.path.dirname(folder)
         if above == folder:
@@ -86,7 +89,8 @@ def _stated(path: str) -> dict[str, object]:
 
 def _files(place: str) -> dict[str, str]:
     found = _stated(os.path.join(place, _LIST)).get("files")
-    return {k: v for k, v in found.items() if isinstance(v, str)} if isinstance(found, dict) else {}
+    named = found.items() if isinstance(found, dict) else ()
+    return {path: name for path, name in named if isinstance(name, str) and os.path.basename(name) == name}
 
 
 def _until(place: str) -> float:

@@ -1,11 +1,15 @@
-"""Lines in the log of the driver (``pyparq.spark``, level INFO): what each job has read, passed over and written."""
+"""Lines in the log (``pyparq.spark``, level INFO): what each job has read, passed over and written. The line of a read
+is also the name of its function in Spark's plans and in the UI."""
 
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.scan import DatasetPlan
 
 LOG = logging.getLogger("pyparq.spark")
@@ -17,7 +21,11 @@ class Left:
 
     all_files: int
     """Of the source."""
+    all_bytes: int
+    """Of these files; 0 where the listing does not say it."""
     files: int
+    all_row_groups: int | None
+    """Of the files that are left; ``None`` where tasks have read the footers."""
     row_groups: int
     narrowed: int
     """Data pages to be read of column chunks of which others are passed over."""
@@ -27,24 +35,41 @@ class Left:
     """Of the pages."""
 
     @classmethod
-    def of(cls, plan: DatasetPlan, all_files: int) -> Left:
+    def of(cls, plan: DatasetPlan, listed: Sequence[DataFile], all_row_groups: int | None = None) -> Left:
         groups = [group for file in plan.files for group in file.row_groups]
         pages = sum(len(read.pages.ordinals) for g in groups for read in g.reads if read.pages is not None)
-        return cls(all_files, len(plan.files), len(groups), pages, plan.num_rows, plan.num_bytes)
+        size = sum(file.size or 0 for file in listed)
+        return cls(
+            len(listed), size, len(plan.files), all_row_groups, len(groups), pages, plan.num_rows, plan.num_bytes
+        )
 
     def __str__(self) -> str:
         pages = f", {self.narrowed:,} pages of chunks that are read in part" if self.narrowed else ""
+        groups = "" if self.all_row_groups is None else f" of {self.all_row_groups:,}"
+        size = f" of {self.all_bytes:,} in all files" if self.all_bytes else ""
         return (
-            f"{self.files:,} of {self.all_files:,} files left, {self.row_groups:,} row groups{pages}, at most "
-            f"{self.rows:,} rows in {self.num_bytes:,} bytes of pages"
+            f"{self.files:,} of {self.all_files:,} files left, {self.row_groups:,}{groups} row groups{pages}, at most "
+            f"{self.rows:,} rows in pages of {self.num_bytes:,} bytes{size}"
         )
 
 
-def tell_read(what: str, source: Any, filters: Any, left: Left | None, how: str) -> None:
-    """A read or a count. ``how``: what becomes of what is left."""
-    if LOG.isEnabledFor(logging.INFO):
-        where = "" if filters is None else f" where {filters}"
-        LOG.info("%s %s%s: %s; %s", what, source, where, "footers alone answer" if left is None else left, how)
+def tell_read(what: str, source: Any, filters: Any, left: Left | None, how: str) -> str:
+    """A read or a count. ``how``: what becomes of what is left. Gives the line that it logs."""
+    where = "" if filters is None else f" where {filters}"
+    text = f"{what} {source}"[:MOST] + where[:MOST]
+    line = f"{text}: {'footers alone answer' if left is None else left}; {how}"
+    LOG.info("%s", line)
+    return line
+
+
+MOST = 500
+"""Characters of a source, or of a filter."""
+
+
+def tell_of_source() -> None:
+    """Log on a worker that plans for the data source, where Spark collects what its workers log."""
+    if "PYSPARK_SPARK_SESSION_UUID" in os.environ:
+        LOG.setLevel(logging.INFO)
 
 
 def tell_job(what: str, target: Any, files: int, rows: int, num_bytes: int) -> None:

@@ -189,7 +189,14 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
             return Reply(None, ds.count(), (), tuple(skipped()))
         plan = dataset_scan(question, ds).plan()
         made = reply_to(plan, question, slots, skipped, own_of(plan, files_of(ds), question))
-        return replace(made, left=Left.of(plan, len(ds.files)))
+        return replace(made, left=left_of(plan, ds))
+
+
+def left_of(plan: DatasetPlan, ds: Dataset) -> Left:
+    """What the plan leaves of the dataset. The footers of its files were read for it."""
+    names, listed = {file.name for file in plan.files}, files_of(ds).found.files
+    opened = files_of(ds).open_all([k for k, file in enumerate(listed) if file.name in names])
+    return Left.of(plan, listed, sum(file.num_row_groups for _, file in opened))
 
 
 def own_of(plan: DatasetPlan, files: DatasetFiles, question: Question) -> OwnRead | str:
@@ -231,9 +238,11 @@ def reply_to(
     return Reply(None if question.counts else plan.schema, answer, tuple(parts), tuple(skipped()), own)
 
 
-def planned(question: Question, also: Expression | None = None) -> DatasetPlan:
+def planned(question: Question, also: Expression | None = None) -> tuple[DatasetPlan, Left]:
     """The plan of the read, made here; ``also``: a filter besides the question's, which Spark applies itself too."""
-    return dataset_scan(question, _dataset(question), also).plan()
+    ds = _dataset(question)
+    plan = dataset_scan(question, ds, also).plan()
+    return plan, left_of(plan, ds)
 
 
 def _is_for_tasks(ds: Dataset, question: Question) -> bool:

@@ -144,10 +144,11 @@ def _frame(spark: Any, question: Question) -> Any:
         return made
     check_reader(question.engine, made)
     how = "answered without a job" if found.answer is not None else f"{len(found.parts):,} tasks will read it"
-    tell_read("read", question.source, question.filters, found.left, f"{made and f'by pyparq, as {made}: '}{how}")
+    how = f"{made and f'by pyparq, as {made}: '}{how}"
+    line = tell_read("read", question.source, question.filters, found.left, how)
     if isinstance(found.answer, bytes):
         return spark.createDataFrame(_table(found.answer), schema=types.spark)
-    return over_payloads(spark, read_part, found.parts, types.spark, question.settings())
+    return over_payloads(spark, read_part, found.parts, types.spark, question.settings(), name=f"pyparq {line}")
 
 
 def _filtered(frame: Any, condition: Any, columns: Any) -> Any:
@@ -290,7 +291,7 @@ def reply(spark: Any, question: Question) -> Reply:
             if is_small(plan, question) and isinstance(own, str)
             else reply_to(plan, question, slots, own=own)
         )
-        left = Left.of(plan, len(found.found.files))
+        left = Left.of(plan, found.found.files)
         return replace(made, skipped=(*said(), *made.skipped), left=left)
 
 

@@ -40,6 +40,7 @@ from pyparq.errors import DataError
 from pyparq.filters.expression import Expression, col
 from pyparq.options import ReadOptions
 from pyparq.spark.file_choice import SPELLED, NoneLeft, as_flag, as_spark
+from pyparq.spark.job_log import tell_of_source, tell_read
 from pyparq.spark.keys import check_factory
 from pyparq.spark.options import (
     OF_TABLES,
@@ -174,17 +175,18 @@ class Reader(OnWorkers, DataSourceReader):  # type: ignore[misc]
         with left_out() as said:
             try:
                 asked = declared(asked, self._schema)
-                plan = planned(asked, self._pushed())
+                plan, left = planned(asked, self._pushed())
             except NoneLeft:  # whose columns the user has declared
                 return [Part(None)]
         warn(said())
         if asked.skipped_to is not None:
             note(asked.skipped_to, said(), asked.storage_options)
-        if not plan.files:
-            return [Part(None)]
         is_one = plan.num_bytes <= asked.small and plan.num_rows <= ANSWER_ROWS  # a task costs more than to read these
         count = asked.parts or (1 if is_one else parts_of(plan.num_bytes, os.cpu_count() or 1))
-        return [Part(payload) for payload in pickled(plan.split(count))]
+        parts = pickled(plan.split(count)) if plan.files else [None]
+        tell_of_source()
+        tell_read("read", asked.source, asked.filters, left, f"{len(parts):,} tasks will read it")
+        return [Part(payload) for payload in parts]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if partition is None or partition.value is None:

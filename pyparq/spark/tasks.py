@@ -62,19 +62,25 @@ def _reply_to_payload(
 
 
 def over_payloads(
-    spark: Any, function: Callable[..., Iterator[Any]], payloads: Sequence[bytes], schema: Any, *shared: Any
+    spark: Any,
+    function: Callable[..., Iterator[Any]],
+    payloads: Sequence[bytes],
+    schema: Any,
+    *shared: Any,
+    name: str = "pyparq",
 ) -> Any:
     """A DataFrame of the batches that ``function(payload, *shared)`` gives for each payload, which is pickled.
 
     Each payload is one partition and one task, in this order. They travel as rows and not in a closure, which Spark
     would send whole to every task. ``schema``: Spark's, of the result. What is ``shared`` goes to every task, and does
-    not show in the UI or in logs.
+    not show in the UI or in logs; ``name`` shows in the plan.
     """
     import pyarrow as pa
 
     table = pa.table({"bin": pa.array(range(len(payloads)), pa.int32()), "payload": pa.array(payloads, pa.binary())})
     rows = spark.createDataFrame(table, schema="bin int, payload binary")
-    return rows.repartitionById(max(len(payloads), 1), "bin").mapInArrow(_task(_each_payload, function, shared), schema)
+    task = _task(_each_payload, function, shared, name=name)
+    return rows.repartitionById(max(len(payloads), 1), "bin").mapInArrow(task, schema)
 
 
 def _each_payload(batches: Iterator[Any], function: Callable[..., Iterator[Any]], shared: Sequence[Any]) -> Any:
@@ -129,7 +135,7 @@ def _replies(frame: Any) -> list[Any]:
     return found
 
 
-def _task(*call: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _task(*call: Any, name: str = "pyparq") -> Callable[[Iterator[Any]], Iterator[Any]]:
     """A function for ``mapInArrow`` that makes a call of one of ours: the function, and what follows the batches."""
     pickled, guard = pickle.dumps(call), worker_guard()
 
@@ -142,6 +148,7 @@ def _task(*call: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
         function, *arguments = pickle.loads(pickled)
         yield from function(batches, *arguments)
 
+    run.__name__ = name  # by which Spark's plans and its UI call it
     return run
 
 

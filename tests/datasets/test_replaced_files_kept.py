@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import time
 from pathlib import Path
@@ -13,6 +14,10 @@ import pytest
 
 import pyparq
 from pyparq import col
+from pyparq.datasets import footers
+from pyparq.datasets.dataset import files_of
+from pyparq.datasets.footers import ListedFile
+from pyparq.datasets.write import folder_commit
 from pyparq.datasets.write.commit import Committer, complete_writes
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.targets import StagedFile
@@ -99,3 +104,51 @@ def test_another_file_in_its_place_is_refused(tmp_path: Path) -> None:
         plan.scan().to_table()
     with pytest.raises(pyparq.ChangedFileError, match="changed"):
         listed.read()
+
+
+@pytest.mark.parametrize("step", ["recorded", "moved aside", "placed", "record removed", "ended"])
+def test_a_commit_that_goes_on_while_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """Readers that have begun at this step meet all later ones."""
+    folder = folder_of(tmp_path / "t", 4, 10)
+    rows = sorted(pyparq.read_table(folder)["id"].to_pylist())
+    plan, files = pyparq.dataset(folder).plan(["id", "x"]), files_of(pyparq.dataset(folder)).found.files
+    begun, met = list[ListedFile](), list[str]()
+
+    def reached(now: str) -> None:
+        if now == step:
+            assert sorted(plan.scan().to_table()["id"].to_pylist()) == rows
+            begun.extend(map(ListedFile, files))
+        met.extend(now for file in begun if file.read_ranges([(0, 4)])[0].tobytes() == b"PAR1")
+
+    monkeypatch.setattr(folder_commit, "reached", reached)
+    replace_all(folder, 3600)
+    assert met[0] == step
+    assert met[-1] == "ended"
+    assert len(met) % 4 == 0
+    assert sorted(plan.scan().to_table()["id"].to_pylist()) == rows
+
+
+def test_a_file_that_moves_between_a_look_and_its_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit ends just when a reader has found the file in staging."""
+    folder = folder_of(tmp_path / "t", 3, 10)
+    plan = pyparq.dataset(folder).plan(["id"])
+    looked, real = list[str | None](), footers.kept_file
+
+    def kept_file(path: str) -> str | None:
+        looked.append(found := real(path))
+        if found is not None and "_pyparq_staging" in found:
+            staging, name = Path(found).parent, Path(found).name
+            os.rename(staging, folder / "_pyparq_replaced-0123456789abcdef")
+            assert (folder / "_pyparq_replaced-0123456789abcdef" / name).exists()
+        return found
+
+    staged = folder / "_pyparq_staging-0123456789abcdef" / "old"
+    staged.mkdir(parents=True)
+    files = {str(path.relative_to(folder)): str(k) for k, path in enumerate(sorted(folder.rglob("*.parquet")))}
+    for path, name in files.items():
+        os.rename(folder / path, staged / name)
+    (staged / "kept.json").write_text(json.dumps({"until": time.time() + 3600, "files": files}))
+    monkeypatch.setattr(footers, "kept_file", kept_file)
+    assert plan.scan().to_table().num_rows == 30
+    assert "staging" in str(looked[0])
+    assert "replaced" in str(looked[1])

@@ -29,6 +29,7 @@ SHOWN: list[tuple[str, str]] = [
     ("Install it where the driver and the workers run", "test_another_version_of_pyparq_on_the_workers "
                                                        "test_workers_whose_python_has_no_pyparq"),
     ("The log says what was read", "test_each_job_has_a_line_in_the_log"),
+    ("What the line of a read says", "test_the_plan_says_what_is_read test_the_data_source_logs_on_its_worker"),
     ("**If something is wrong**", "test_errors_of_the_system_in_tasks test_a_disk_that_is_full_leaves_nothing "
                                   "test_wrong_columns_are_found_before_a_task_starts"),
     ("**To undo it all**", "test_spark_reads_every_type_back"),
@@ -43,7 +44,7 @@ SHOWN: list[tuple[str, str]] = [
     ("| `basePath`", "test_options_without_an_equal_say_what_to_use"),
     ("**A declared schema**", "test_a_declared_schema test_a_declared_schema_with_partitions "
                               "test_a_column_called_not_null_that_has_nulls"),
-    ("**Where a row comes from**", "test_a_column_of_paths"),
+    ("**Where a row comes from**", "test_a_column_of_paths test_spark_tells_where_its_own_rows_come_from"),
     ("The files of a table in Spark's catalog", "test_the_catalog_learns_of_what_is_written "
                                                 "test_tables_that_are_not_there"),
     ("`add_indexes` changes no rows and no names", f"{NO_TEST}it says that nothing is to be done"),

@@ -156,7 +156,8 @@ def test_options_without_an_equal_say_what_to_use(usual: Any, ps: Any, dated: Pa
 DECLARED = [
     "i bigint", "I int", "i double", "f double", "i int, gone string", "s string, I bigint, absent array<int>",
     "i decimal(20,0)", "m decimal(18,2)", "sh int", "sh bigint", "st struct<x:bigint>", "st struct<x:int,y:string>",
-    "st struct<Y:string>", "id bigint not null", "i smallint",
+    "st struct<Y:string>", "id bigint not null", "i smallint", "d timestamp_ntz, i int", "ld array<timestamp_ntz>",
+    "sd struct<x:timestamp_ntz>", "md map<timestamp_ntz,timestamp_ntz>",
 ]  # fmt: skip
 
 
@@ -164,8 +165,11 @@ DECLARED = [
 def typed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("typed") / "t"
     spark.sql("""select id, if(id = 2, null, cast(id as int)) i, cast(id as float) f, cast(id as string) S,
-        cast(id as smallint) sh, cast(id as decimal(9,2)) m, named_struct('x', cast(id as int)) st
-        from range(4)""").coalesce(1).write.parquet(str(folder))
+        cast(id as smallint) sh, cast(id as decimal(9,2)) m, named_struct('x', cast(id as int)) st,
+        if(id = 1, null, date_add(date'1899-12-31', cast(id * 40000 as int))) d, array(date'2024-03-10', null) ld,
+        named_struct('x', date'0001-01-01') sd, map(date'2024-11-03', date'9999-12-31') md from range(4)""").coalesce(
+        1
+    ).write.parquet(str(folder))
     return folder
 
 
@@ -174,6 +178,18 @@ def test_a_declared_schema(usual: Any, ps: Any, typed: Path, schema: str) -> Non
     """The data source widens, does not tell case apart, and fills absent columns with null, as Spark's reader does."""
     spark, ours = three_ways(ps, usual, typed, schema)
     assert ours == spark
+
+
+@pytest.mark.parametrize("condition", [
+    "d > '1899-12-31 00:00:00.5'", "d = '2009-07-07'", "d = '2009-07-07 00:00:01'", "d <= '2009-07-07 23:59:59'",
+    "d is null", "d in ('1899-12-31', '2009-07-07 12:00:00')", "not (d = '1899-12-31')",
+])  # fmt: skip
+def test_filters_of_days_that_are_declared_as_timestamps(usual: Any, ps: Any, typed: Path, condition: str) -> None:
+    schema = "id bigint, d timestamp_ntz"
+    own = usual.read.schema(schema).parquet(str(typed)).where(condition)
+    frame = ps.read(usual, typed, schema=schema, filters=condition)
+    assert rows_of(frame) == rows_of(own)
+    assert ps.count(usual, typed, condition, schema=schema) == own.count()
 
 
 def test_a_declared_schema_with_partitions(usual: Any, ps: Any, tmp_path: Path) -> None:
@@ -194,6 +210,9 @@ def test_a_column_called_not_null_that_has_nulls(usual: Any, ps: Any, typed: Pat
     ps.register(usual)
     with pytest.raises(Exception, match=r"the declared schema says NOT NULL, and there are nulls.*column i"):
         usual.read.format("pyparq").schema("i int not null").load(str(typed)).collect()
+    with pytest.raises(Exception, match=r"the data is int32, but the schema says date32.*column i"):
+        usual.read.format("pyparq").schema("i date").load(str(typed)).collect()
+    assert rows_of(usual.read.format("pyparq").schema("id int").load(str(typed)))[0] == [("id", "int")]
 
 
 def test_each_job_has_a_line_in_the_log(usual: Any, ps: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -211,16 +230,58 @@ def test_each_job_has_a_line_in_the_log(usual: Any, ps: Any, tmp_path: Path, cap
     lines = [record.getMessage() for record in caplog.records if record.name == "pyparq.spark"]
     said = [
         rf"write (append) {folder}: 2 files, 40 rows, ", f"write (append) {folder}: 2 files, 40 rows, ",
-        f"read {folder} where id = 7: 2 of 4 files left, 2 row groups, at most 40 rows in ",
-        f"read {folder} where g = 1: 2 of 4 files left, 2 row groups, at most 40 rows in ",
+        f"read {folder} where id = 7: 2 of 4 files left, 2 of 2 row groups, at most 40 rows in pages of ",
+        f"read {folder} where g = 1: 2 of 4 files left, 2 of 2 row groups, at most 40 rows in pages of ",
         f"count {folder}: footers alone answer; 80 rows, 0 tasks",
-        f"count {folder} where id > 70: 2 of 4 files left, 2 row groups, ",
+        f"count {folder} where id > 70: 2 of 4 files left, 2 of 2 row groups, ",
         f"write (overwrite) {folder}: 2 files, 80 rows, ", f"add_indexes (2 ok) {folder}: 2 files, 80 rows, ",
         f"verify (2 ok) {folder}: 2 files, 80 rows, ",
     ]  # fmt: skip
     assert [line[: len(text)] for line, text in zip(lines, said, strict=True)] == said
     assert lines[2].endswith("answered without a job")
     assert lines[3].endswith("tasks will read it")
+
+
+def test_the_plan_says_what_is_read(
+    usual: Any, ps: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line of the log, as the function's name. It is counted by hand here: six pages of each column are left."""
+    caplog.set_level(logging.INFO, "pyparq.spark")
+    folder = tmp_path / "ü t"
+    ids = pa.table({"id": range(40_000), "s": [f"{k:06}" for k in range(40_000)]})
+    folder.mkdir()
+    for k in range(3):
+        place = folder / f"{k}.parquet"
+        pyparq.write_table(ids, place, row_group_size=10_000, max_rows_per_page=1_000, compression="none")
+        ids = pa.table({"id": [i + 40_000 * (k + 1) for i in range(40_000)], "s": ids["s"]})
+    frame = ps.read(usual, folder, filters="id between 52500 and 57499", small=0, engine="pyparq")
+    frame.explain()
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    plan = pyparq.dataset(folder).plan(["id", "s"], (pyparq.col("id") >= 52_500) & (pyparq.col("id") <= 57_499))
+    said = (
+        f"read {folder} where id between 52500 and 57499: 1 of 3 files left, 1 of 4 row groups, 12 pages of chunks "
+        f"that are read in part, at most 6,000 rows in pages of {plan.num_bytes:,} bytes of {size:,} in all files; "
+        'by pyparq, as engine="pyparq": 1 tasks will read it'
+    )
+    assert f"MapInArrow pyparq {said}(" in capsys.readouterr().out
+    assert caplog.records[-1].getMessage() == said
+    assert frame.count() == 5_000
+    ps.read(usual, folder, columns="id", engine="spark", filters="id >= 0").explain()
+    assert "PushedFilters: [IsNotNull(id), GreaterThanOrEqual(id,0)]" in capsys.readouterr().out
+    ps.read(usual, folder, filters=pyparq.col("id").isin([*range(9_000)]), small=0, engine="pyparq").explain()
+    assert len(capsys.readouterr().out) < 2_000
+
+
+def test_the_data_source_logs_on_its_worker(usual: Any, ps: Any, dated: Path) -> None:
+    """Where Spark collects what its workers log."""
+    ps.register(usual)
+    usual.conf.set("spark.sql.pyspark.worker.logging.enabled", "true")
+    assert usual.read.format("pyparq").option("filters", "a >= 1").load(str(dated)).count() == 2
+    logs = usual.tvf.python_worker_logs().where("logger = 'pyparq.spark' and level = 'INFO'").collect()
+    said = [row.msg for row in logs if str(dated) in row.msg]
+    assert len(said) == 1
+    assert said[0].startswith(f"read {dated} where a >= 1: 2 of 3 files left, 2 of 2 row groups, at most 2 rows in ")
+    assert said[0].endswith("1 tasks will read it")
 
 
 def test_a_column_of_paths(usual: Any, ps: Any, dated: Path) -> None:
@@ -233,6 +294,20 @@ def test_a_column_of_paths(usual: Any, ps: Any, dated: Path) -> None:
         assert sorted((row.a, row.p) for row in frame.collect()) == wanted
     loaded = usual.read.format("pyparq").options(filename="p").load(str(dated)).select("a", "p")
     assert sorted((row.a, row.p) for row in loaded.collect()) == wanted
+
+
+def test_spark_tells_where_its_own_rows_come_from(usual: Any, ps: Any, tmp_path: Path) -> None:
+    """``_metadata`` and ``input_file_name()`` of what Spark's reader reads, with the numbers of the rows."""
+    dated = tmp_path / "t"
+    usual.range(0, 40, 1, 2).selectExpr("id a", "id % 3 n").write.partitionBy("n").parquet(str(dated))
+    more = ("a", "_metadata.file_path as p", "_metadata.row_index as r", "input_file_name() as f")
+    wanted = sorted(map(str, usual.read.parquet(str(dated)).where("a % 2 = 1").selectExpr(*more).collect()))
+    frame = ps.read(usual, dated, columns="a", engine="spark").where("a % 2 = 1").selectExpr(*more)
+    assert sorted(map(str, frame.collect())) == wanted
+    ours = ps.read(usual, dated, columns="a", engine="pyparq", small=0)
+    assert [row.f for row in ours.selectExpr("input_file_name() f").distinct().collect()] == [""]
+    with pytest.raises(Exception, match=r"`_metadata`\.`row_index` cannot be resolved"):
+        ours.selectExpr("_metadata.row_index")
 
 
 @pytest.fixture

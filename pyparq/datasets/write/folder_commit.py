@@ -19,7 +19,7 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 
 from pyparq.datasets.file_state import RECORD
-from pyparq.datasets.kept_files import keep
+from pyparq.datasets.kept_files import keep, note_kept
 from pyparq.datasets.staging import (
     OldFile,
     Record,
@@ -75,10 +75,13 @@ class FolderCommit:
     def end(self, keep_old: float = 0) -> None:
         """Finish: all files are in place. The record is removed first, then everything that it needed. ``keep_old``:
         the seconds for which the old files stay (:mod:`pyparq.datasets.kept_files`)."""
+        is_kept = bool(keep_old and self._record.old)
+        if is_kept:  # before the record goes: readers find the files by either
+            note_kept(self._folder, {file.path: file.name for file in self._record.old}, keep_old)
         os.unlink(os.path.join(self._folder, RECORD))
         reached("record removed")
-        if keep_old and self._record.old:
-            keep(self._folder, self._target, {file.path: file.name for file in self._record.old}, keep_old)
+        if is_kept:
+            keep(self._folder, self._target)
         remove_staging(self._folder)
         self._remove_emptied(file.path for file in self._record.old)
         reached("ended")
