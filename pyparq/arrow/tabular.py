@@ -16,6 +16,7 @@ from pyparq.arrow.c_export import batches_to_stream, schema_capsule
 from pyparq.arrow.chunked_array import ChunkedArray, parts_of, whole_rows
 from pyparq.arrow.column import Column, bytes_held, shifted
 from pyparq.arrow.decimals import with_usual_decimals
+from pyparq.column_names import as_list
 from pyparq.errors import ColumnNotFoundError, OptionError, OtherNames, SchemaError, UnsupportedError, by_each
 from pyparq.format.types import DataType, Schema
 from pyparq.runtime.lazy_import import LazyModule
@@ -167,9 +168,9 @@ class Tabular(OtherNames):
 
         Raises :class:`ColumnNotFoundError` if there is no such column, or if several have the name.
         """
-        if isinstance(columns, str | int) or not isinstance(columns, Iterable):
-            raise OptionError(f"select() takes a list of names; did you mean [{columns!r}]?")
-        places = [self._place(key) for key in columns]
+        if not isinstance(columns, Iterable):
+            raise OptionError(f"select() takes names or numbers of columns; did you mean [{columns!r}]?")
+        places = [self._place(key) for key in as_list(columns)]
         schema = replace(self.schema, fields=tuple(self.schema.fields[k] for k in places))
         return self._of(schema, [([columns[k] for k in places], rows) for columns, rows in self._parts()])
 

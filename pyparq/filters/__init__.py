@@ -22,22 +22,8 @@ __all__ = [
 ]
 
 DOOR = (
-    "bind",
-    "computed",
-    "conditions",
-    "coverings",
-    "exact_numbers",
-    "expression",
-    "given",
-    "leaf_binding",
-    "leaf_tests",
-    "literal",
-    "polars_expressions",
-    "predicate",
-    "shown",
-    "sql_text",
-    "times",
-    "value_array",
+    "bind", "computed", "conditions", "coverings", "exact_numbers", "expression", "given", "leaf_binding",
+    "leaf_tests", "literal", "polars_expressions", "predicate", "shown", "sql_text", "times", "value_array",
     "variants",
-)
+)  # fmt: skip
 """Modules of this package that other packages may use."""

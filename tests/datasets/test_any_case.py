@@ -128,7 +128,7 @@ def test_files_that_spell_a_column_differently(folder: Path) -> None:
     assert ds.lookup("ID", [2, 3], columns=["Id"]).to_pydict() == {"Id": [2, 3]}
     assert ds.head(5, ["id"]).num_rows == 5
     assert pyparq.scan(folder, ["id"], col("ID") == 6, case_sensitive=False).to_table().to_pydict() == {"Id": [6]}
-    assert [batch.num_rows for batch in ds.batches(columns=["ID"])] == [2, 2, 2]
+    assert [batch.num_rows for batch in ds.iter_batches(columns=["ID"])] == [2, 2, 2]
     assert pyparq.read_schema(folder, case_sensitive=False) == ds.schema
     as_duckdb = duckdb.sql(f"select id from read_parquet('{folder}/*.parquet', union_by_name=true) order by id")
     assert [row[0] for row in as_duckdb.fetchall()] == whole["Id"].to_pylist()

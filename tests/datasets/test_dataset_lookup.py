@@ -289,7 +289,7 @@ def test_any_filter_asked_of_many_files_at_once(folder: Path, data: st.DataObjec
     apart = read_one_by_one(ds.scan(filters=filters))  # each file by itself
     same(scan.to_table(), apart)
     assert ds.count(filters) == apart.num_rows
-    assert sum(batch.num_rows for batch in ds.batches(filters=filters)) == apart.num_rows
+    assert sum(batch.num_rows for batch in ds.iter_batches(filters=filters)) == apart.num_rows
     assert scan.explain().rows == apart.num_rows
 
 
@@ -441,7 +441,7 @@ def test_explanations_tell_what_ran(folder: Path, filters: Any) -> None:
     alone = [file.scan(filters=filters).explain() for file in files]
     rows = sum(one.rows or 0 for one in alone)
     left = sum(one.candidate_rows for one in alone)
-    for run in (lambda scan: scan.to_table(), lambda scan: list(scan.batches())):
+    for run in (lambda scan: scan.to_table(), lambda scan: list(scan.iter_batches())):
         scan = pyparq.dataset(folder).scan(filters=filters)
         before = bytes_read()
         run(scan)
@@ -463,7 +463,7 @@ def test_explanations_tell_what_ran(folder: Path, filters: Any) -> None:
 
 def test_an_explanation_of_a_stream_that_was_left(folder: Path) -> None:
     head = pyparq.dataset(folder).scan(filters=col("id") >= 0)
-    next(iter(head.batches()))
+    next(iter(head.iter_batches()))
     assert len(head.explain(execute=False).parts) == 1
 
 

@@ -187,7 +187,7 @@ def check_indexes(path: Path, table: pa.Table) -> None:
         for k, group in enumerate(footer_of(data).row_groups):
             rows = table.slice(first_row, group.num_rows)
             first_row += group.num_rows
-            for leaf in file.schema.leaves:
+            for leaf in file.tree.leaves:
                 found = offset_index(data, k, leaf.column)
                 assert [(p.offset, p.compressed_page_size) for p in found.page_locations] == [
                     (p.offset, p.size) for p in data_pages(data, k, leaf.column)

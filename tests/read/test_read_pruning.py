@@ -187,6 +187,6 @@ def test_dictionaries_are_asked_where_bounds_do_not_pass(filters: Any, asked: in
 def test_no_index_is_damaged(indexed: pyparq.ParquetFile) -> None:
     """Neither pyarrow's indexes nor ours are taken for damaged."""
     for group in range(3):
-        for leaf in indexed.schema.leaves:
+        for leaf in indexed.tree.leaves:
             indexed.column_index(group, leaf.name)
     assert issubclass(CorruptIndexWarning, UserWarning)

@@ -47,7 +47,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
                                    "index_dataset", "CatalogReport", "merge", "MergeReport", "rewrite"]),
     ("Deleting and changing rows", ["delete", "update", "upsert", "ChangeReport", "ChangedFileReport", "IndexHelp"]),
     ("Options for writing", ["WriteOptions", "BloomOptions", "SortKey"]),
-    ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "Table", "Batch", "ChunkedArray"]),
+    ("Schemas and tables", ["schema", "Schema", "Field", "DataType", "table", "Table", "Batch", "ChunkedArray"]),
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
     ("Versions", ["show_versions"]),
     ("In place of pandas", ["pandas.read_parquet", "pandas.to_parquet"]),
