@@ -270,7 +270,7 @@ def lookup_command(
     field = shown_field(node, tree.root.children, dataset.schema.fields)
     values = [probe_value(text, node, field) for text in texts]
     with Busy("looking"):
-        found = dataset.lookup(column, values, columns=columns or None, path=FILENAME if path else False)
+        found = dataset.lookup(column, values, columns=columns or None, filename=FILENAME if path else False)
     _show(found.schema, found.batches, form, lambda: int(found.num_rows))
 
 

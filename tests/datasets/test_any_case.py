@@ -252,9 +252,9 @@ def test_a_partition_that_one_path_has_twice(tmp_path: Path) -> None:
 def test_the_filename_column(folder: Path) -> None:
     ds = pyparq.dataset(folder, filename=True, case_sensitive=False)
     assert ds.count(col("FileName").starts_with("nowhere")) == 0
-    assert ds.lookup("ID", 1, columns=["id"], path="ID_of").column_names == ["Id", "ID_of"]
+    assert ds.lookup("ID", 1, columns=["id"], filename="ID_of").column_names == ["Id", "ID_of"]
     with pytest.raises(OptionError, match="already a column"):
-        pyparq.dataset(folder, case_sensitive=False).lookup("id", 1, path="iD")
+        pyparq.dataset(folder, case_sensitive=False).lookup("id", 1, filename="iD")
 
 
 def test_the_option_is_checked(folder: Path) -> None:

@@ -131,7 +131,7 @@ def test_kinds_of_keys(folder: Path, keys: Any) -> None:
 def test_rows_come_in_the_order_of_files_each_once(tmp_path: Path) -> None:
     for k in range(5):
         pyparq.write_table({"id": [k, 7, 7, 9], "row": [0, 1, 2, 3]}, tmp_path / f"{k}.parquet", bloom_filters=["id"])
-    found = pyparq.dataset(tmp_path).lookup("id", [9, 7, 7], path=True).to_pydict()
+    found = pyparq.dataset(tmp_path).lookup("id", [9, 7, 7], filename=True).to_pydict()
     assert found["row"] == [1, 2, 3] * 5
     assert [Path(name).name for name in found["filename"]] == [f"{k}.parquet" for k in range(5) for _ in range(3)]
 
@@ -161,17 +161,17 @@ def test_keys_of_other_types(folder: Path) -> None:
 
 def test_names_of_files(folder: Path, tmp_path: Path) -> None:
     ds = pyparq.dataset(folder)
-    found = ds.lookup("id", [100, 200], columns=["id"], path=True)
+    found = ds.lookup("id", [100, 200], columns=["id"], filename=True)
     assert found.schema.names == ["id", "filename"]
     for key, name in zip(*found.to_pydict().values(), strict=True):
         assert key in pq.read_table(name)["id"].to_pylist()
-    assert ds.lookup("id", 100, path="where").schema.names[-1] == "where"
-    assert ds.lookup("id", 101, path=True).schema.names[-1] == "filename"
+    assert ds.lookup("id", 100, filename="where").schema.names[-1] == "where"
+    assert ds.lookup("id", 101, filename=True).schema.names[-1] == "filename"
     assert "filename" not in ds.lookup("id", 100).schema.names
     with pytest.raises(OptionError, match="another name"):
-        ds.lookup("id", 100, path="text")
+        ds.lookup("id", 100, filename="text")
     with pytest.raises(OptionError, match="another name"):
-        pyparq.dataset(folder, filename=True).lookup("id", 100, path=True)
+        pyparq.dataset(folder, filename=True).lookup("id", 100, filename=True)
 
 
 def test_partition_columns(folder: Path) -> None:
@@ -399,7 +399,7 @@ def test_remote_files(tmp_path: Path) -> None:
     memory = fsspec.filesystem("memory")
     for path in write_some(tmp_path):
         memory.pipe(f"/lookup/{path.name}", path.read_bytes())
-    found = pyparq.dataset("memory://lookup").lookup("id", [3, 8], path=True).to_pydict()
+    found = pyparq.dataset("memory://lookup").lookup("id", [3, 8], filename=True).to_pydict()
     assert found["id"] == [8, 3]
     assert [name.rpartition("/")[2] for name in found["filename"]] == ["2.parquet", "3.parquet"]
 
