@@ -118,8 +118,8 @@ def switch(name: str, value: Any) -> None:
 
 
 def switch_or_values(name: str, value: Any) -> None:
-    """``True``, ``False``, the columns it is on for, or a dict of values by column."""
-    if not isinstance(value, Mapping):
+    """``True``, ``False`` (or ``None``), the columns it is on for, or a dict of values by column."""
+    if value is not None and not isinstance(value, Mapping):
         switch_by_name(name, value, ", or a dict with columns as keys")
 
 

@@ -162,17 +162,19 @@ def fsspec_system(
         with plain_errors(shown(url), url, given, (ImportError, ValueError, TypeError)):
             fs, path = fsspec.core.url_to_fs(url, **given)
     except ImportError as error:
-        needs = without_secrets(str(error), url, given)
-        by_obstore = f"{_needs(url)}, or " if _by_obstore(url) else "needs "
-        forget_context(UnsupportedError(f"{doing} {shown(url)!r} {by_obstore}one more package: {needs}"))
+        forget_context(_one_more(url, doing, without_secrets(str(error), url, given)))
     except (ValueError, TypeError) as error:
         protocol = url.partition("://")[0]
         if protocol in _BROUGHT and protocol not in fsspec.available_protocols():
-            needs = f"needs one more package: pip install {_BROUGHT[protocol]}"
-            forget_context(UnsupportedError(f"{doing} {shown(url)!r} {needs}"))
+            forget_context(_one_more(url, doing, f"pip install {_BROUGHT[protocol]}"))
         why = without_secrets(str(error), url, given)
         forget_context(OptionError(f"cannot {direction} {shown(url)!r}: {why}"))
     return fs, path
+
+
+def _one_more(url: str, doing: str, package: str) -> UnsupportedError:
+    needs = f"{_needs(url)}, or " if _by_obstore(url) else "needs "
+    return UnsupportedError(f"{doing} {shown(url)!r} {needs}one more package: {package}")
 
 
 def _needs(url: str) -> str:

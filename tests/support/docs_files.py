@@ -47,7 +47,8 @@ def people() -> dict[str, list[Any]]:
 
 def prepare(page: str) -> None:
     """Puts the files of a page into the current folder."""
-    wanted = FILES.get(Path(page).stem, ())
+    name = Path(page).stem
+    wanted = FILES["api"] if name.startswith("api-") else FILES.get(name, ())
     for make in wanted:
         make()
 
