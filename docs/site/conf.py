@@ -44,7 +44,7 @@ html_theme_options = {
 }
 
 PLACES = {
-    "": ["Start here <self>", "Installing <installing>"],
+    "": ["Start here <self>", "Installing <installing>", "tour"],
     "Guides": [
         "selective-reads", "Writing for them <writing>", "Row group sizes <row-group-size>", "filters", "tables",
         "CSV and JSON <csv-and-json>", "embeddings", "Many files <datasets>", "Writing folders <writing-datasets>",

@@ -149,6 +149,11 @@ def contents() -> str:
         " The examples run as they stand where `flights.parquet`, the folder `flights/` and `events.parquet` are.\n",
         "`python tests/support/api_page.py` makes these pages from the docstrings. Names that are not listed here are "
         f"private and may change. [{ARGUMENT_TYPES}]({page_of(ARGUMENT_TYPES).name}) explains the names of types.\n",
+        "**What is public.** The names below, with their documented methods and fields; the functions of "
+        "`pyparq.spark`, `pyparq.polars` and `pyparq.pandas`; the modules `pyparq.parquet`, `pyparq.errors` and "
+        "`pyparq.limits`; the commands of the command line, their options, exit codes and `--json`. Until 1.0 they "
+        "change only with a line in the changelog, and an old name goes on with a warning. Everything else may change "
+        "without one.\n",
     ]
     listed = {name for _, names in SECTIONS for name in names if "." not in name} | {"__version__"}
     assert listed == set(pyparq.__all__), f"SECTIONS and pyparq.__all__ differ in {listed ^ set(pyparq.__all__)}"
