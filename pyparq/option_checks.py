@@ -147,6 +147,7 @@ NOT_FOR_WRITING = {
     "engine": "pyparq is the engine, so leave it out",
     "existing_data_behavior": _NO_DATASETS,
     "flavor": "names are kept as they are, so leave it out",
+    "metadata": "give key_value_metadata",
     "mode": "an existing file is replaced when the new one is complete, so leave it out",
     "partition_by": _NO_DATASETS,
     "partition_cols": _NO_DATASETS,

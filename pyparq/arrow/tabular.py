@@ -74,6 +74,7 @@ class Tabular(OtherNames):
         "write_parquet to_parquet sink_parquet": "pyparq.write_table(table, path)",
         "write_csv to_csv write_json to_json": "to_pandas() or to_polars(), or the command pyparq convert",
         "tail": "table[-5:]", "iloc loc row": "table[start:stop], and to_pylist() of it for Python values",
+        "replace_schema_metadata": "key_value_metadata= of write_table",
         "dtypes": "schema", "height": "num_rows", "width": "num_columns", "values": "to_numpy(name)",
         "to_dict": "to_pydict()", "to_dicts iter_rows iterrows itertuples rows": "to_pylist()",
         "drop": "select([...]) with the names to keep", "collect read": "the table itself: it is read already",
