@@ -101,7 +101,7 @@ def test_every_byte_is_asked_for_once(
         slow = store({"t": data()})
         with ParquetFile(slow.of("t"), prefetch_bytes=size, **file_size) as file:
             scan = file.scan(columns, question)
-            found = list(scan.batches(None))
+            found = list(scan.iter_batches(None))
             told = scan.explain()
         requests = sorted((r.start, r.size) for r in slow.log.of("bytes"))
         assert len(set(requests)) == len(requests)
@@ -205,7 +205,7 @@ def test_large_column_chunks_are_on_their_way_together() -> None:
 def test_without_threads_there_are_none(file_size: dict[str, Any]) -> None:
     slow = AsyncStore({"t": data()})
     with ParquetFile(slow.of("t"), use_threads=False, **file_size) as file:
-        next(file.scan().batches(None))
+        next(file.scan().iter_batches(None))
     assert {group_of(r) for r in of_groups(slow.log.requests)} == {0}
 
 

@@ -433,7 +433,7 @@ def test_report_says_all(tmp_path: Path) -> None:
         ({"bloom_filter_layout": "middle"}, "bloom_filter_layout"),
         ({"remove": ["bloom"]}, "remove cannot take 'bloom'; the kinds are 'bloom_filters'"),
         ({"remove": ["bloom_filters"], "bloom_filters": ["id"]}, "replace=True"),
-        ({"page_index": "k"}, "list of names"),
+        ({"page_index": 5}, "list of names"),
         ({"on_error": "ignore"}, "on_error"),
     ],
 )

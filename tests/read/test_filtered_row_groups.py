@@ -170,7 +170,7 @@ def test_a_stream_joins_small_row_groups(tmp_path: Path, calls: list[int]) -> No
         assert len(calls) - len(joined_calls) <= 16  # two for each of the first eight row groups, which come alone
         assert sum(batch.num_rows for batch in batches) == table().filter(pc.field("k") < 50).num_rows
         assert len(batches) < 20
-        assert len(list(file.scan().batches(None))) == 150
+        assert len(list(file.scan().iter_batches(None))) == 150
 
 
 def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:
