@@ -59,6 +59,8 @@ def main() -> None:
     parser.add_argument("--python", action="append", help="an interpreter to build for, or to check with")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     given = parser.parse_args()
+    if given.what in ("all", "build"):
+        chosen(given.only, given.python)  # a wrong word is known before anything is installed
     given.out.mkdir(parents=True, exist_ok=True)
     if given.what != "check":
         install_tools()
@@ -92,12 +94,22 @@ def bring_codecs() -> None:
 
 
 def build_all(out: Path, only: str, pythons: list[str] | None) -> None:
-    for python, tag in interpreters(pythons):
-        for target in TARGETS:
-            if only in f"{tag}-{target.tag}":
-                print(f"\n== {tag}-{target.tag}", flush=True)
-                wheel = build(python, tag, target, out)
-                print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB", flush=True)
+    made = []
+    for python, tag, target in chosen(only, pythons):
+        print(f"\n== {tag}-{target.tag}", flush=True)
+        made.append(build(python, tag, target, out))
+    for wheel in made:
+        print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.2f} MB", flush=True)
+
+
+def chosen(only: str, pythons: list[str] | None) -> list[tuple[str, str, Target]]:
+    """The wheels whose names have the word ``only``: what to build them with and for."""
+    every = [(python, tag, target) for python, tag in interpreters(pythons) for target in TARGETS]
+    found = [one for one in every if only in f"{one[1]}-{one[2].tag}"]
+    if not found:
+        names = ", ".join(f"{tag}-{target.tag}" for _, tag, target in every)
+        raise SystemExit(f"--only {only}: no wheel has this word in its name. There are {names}")
+    return found
 
 
 def interpreters(given: list[str] | None) -> Iterator[tuple[str, str]]:

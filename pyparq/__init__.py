@@ -8,7 +8,7 @@ from typing import Any
 
 from pyparq import kernels as _kernels  # noqa: F401  a build without kernels says so here, not at the first read
 from pyparq._version import __version__
-from pyparq.errors import near
+from pyparq.errors import by_each, near
 from pyparq.runtime.lazy_import import load as _load
 from pyparq.runtime.lazy_import import provide as _provide
 
@@ -18,12 +18,12 @@ _PUBLIC = {
     "api": "count read_metadata read_schema read_table read_table_async",
     "arrow.chunked_array": "ChunkedArray",
     "arrow.schema.from_text": "schema",
-    "arrow.table": "Batch Table",
+    "arrow.table": "Batch Table table",
     "datasets.dataset": "Dataset dataset scan",
     "datasets.explain": "DatasetExplanation",
     "datasets.scan": "DatasetPlan DatasetScan",
     "datasets.write.commit": "recover_dataset",
-    "datasets.write.write_dataset": "WriteReport WrittenFile write_dataset",
+    "datasets.write.write_dataset": "write_dataset",
     "encryption.properties": "DecryptionProperties EncryptionKey EncryptionProperties",
     "errors": (
         "CatalogWarning ChangedFileError ChecksumError ColumnNotFoundError CorruptFileError "
@@ -62,6 +62,7 @@ _PUBLIC = {
     "read.scan": "Scan",
     "versions": "show_versions",
     "write.file": "ParquetWriter write_table",
+    "write.file_layout": "WriteReport WrittenFile",
 }
 """The public names by the modules they are in. ``python tests/support/api_page.py`` makes ``__init__.pyi`` of it, which
 is what type checkers and editors read."""
@@ -71,28 +72,27 @@ __all__ = ["__version__", *_MODULE_OF]
 
 #: Modules that can be named without an import of their own.
 _MODULES = (
-    "arrow", "datasets", "encryption", "filters", "format", "index", "io", "limits", "maintenance", "options", "polars",
-    "read", "runtime", "write",
+    "arrow", "datasets", "encryption", "filters", "format", "index", "io", "limits", "maintenance", "options", "pandas",
+    "parquet", "polars", "read", "runtime", "write",
 )  # fmt: skip
 
-_ELSEWHERE = {
-    "concat_tables": "pyparq.read_table([path, path]) for files, and pyarrow.concat_tables for tables in memory",
-    "from_pandas": "pyparq.Table.from_pandas",
-    "lit": "a Python value as it is: pyparq.col('price') > 2.5",
-    "load": "pyparq.read_table",
-    "merge_files": "pyparq.merge",
-    "open": "pyparq.ParquetFile",
-    "read_csv": "pyparq.write_table(pandas.read_csv(path), target), or the command pyparq import",
-    "read_json": "pyparq.write_table(pandas.read_json(path, lines=True), target), or the command pyparq import",
-    "read_pandas": "pyparq.read_table(...).to_pandas()",
-    "read_parquet": "pyparq.read_table(...), and .to_pandas() or .to_polars() of the table",
+_ELSEWHERE = by_each({
+    "ParquetDataset open_dataset": "pyparq.dataset(path)", "concat": "pyparq.Table.concat(tables)",
+    "concat_tables": "pyparq.Table.concat(tables), or pyparq.read_table([path, path]) for files",
+    "field": "pyparq.col(name) in filters, and pyparq.schema({name: type}) for types",
+    "int8 int16 int32 int64 float32 float64 string bool_ date32 timestamp list_ struct decimal128":
+        'its name: pyparq.schema({"id": "int64", "name": "string?", "at": "timestamp[us, UTC]"})',
+    "from_pandas": "pyparq.Table.from_pandas", "lit": "a Python value as it is: pyparq.col('price') > 2.5",
+    "load": "pyparq.read_table", "merge_files": "pyparq.merge", "open": "pyparq.ParquetFile",
+    "read_csv": "pyparq.table(pandas.read_csv(path)), or the command pyparq import (docs/csv-and-json.md)",
+    "read_json": "pyparq.table(pandas.read_json(path, lines=True)), or the command pyparq import",
+    "read_pandas": "pyparq.read_table(...).to_pandas()", "record_batch": "pyparq.Batch.from_pydict",
+    "read_parquet": "pyparq.read_table(path), and to_pandas() or to_polars() of it; or pyparq.pandas.read_parquet",
     "scan_parquet": "pyparq.dataset(...).scan(...), or pyparq.polars.scan(...) for a LazyFrame",
-    "sink_parquet": "pyparq.write_table, which also takes a LazyFrame",
-    "table": "pyparq.Table.from_pydict or pyparq.Table.from_pandas",
-    "to_parquet": "pyparq.write_table(data, path)",
-    "write_parquet": "pyparq.write_table",
-    "write_to_dataset": "pyparq.write_dataset",
-}
+    "sink_parquet write_parquet": "pyparq.write_table, which also takes a LazyFrame",
+    "to_parquet": "pyparq.write_table(data, path), or pyparq.pandas.to_parquet(frame, path)",
+    "write_to_dataset": "pyparq.write_dataset(data, folder, partition_cols=[...])",
+})  # fmt: skip
 """Names of other libraries, and what they are called here."""
 
 
@@ -110,5 +110,12 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+_FROM_CALLS = ("errors", ".report", "explain", "file_layout", "metadata", "plan", "file_map", "object_file")
+"""Ends of modules whose names are raised, or come from calls."""
+
+
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    """What people call. Errors are in ``pyparq.errors``, and what calls return in the modules of the calls."""
+    given = ("Report", "Scan", "Plan", "Expression", "Batch", "ChunkedArray")
+    names = [n for n in _MODULE_OF if not n.endswith(given) and not _MODULE_OF[n].endswith(_FROM_CALLS)]
+    return sorted([*names, "__version__", "errors", "limits", "pandas", "parquet", "polars"])

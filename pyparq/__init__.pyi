@@ -12,6 +12,7 @@ from pyparq.arrow.chunked_array import ChunkedArray as ChunkedArray
 from pyparq.arrow.schema.from_text import schema as schema
 from pyparq.arrow.table import Batch as Batch
 from pyparq.arrow.table import Table as Table
+from pyparq.arrow.table import table as table
 from pyparq.datasets.dataset import Dataset as Dataset
 from pyparq.datasets.dataset import dataset as dataset
 from pyparq.datasets.dataset import scan as scan
@@ -19,8 +20,6 @@ from pyparq.datasets.explain import DatasetExplanation as DatasetExplanation
 from pyparq.datasets.scan import DatasetPlan as DatasetPlan
 from pyparq.datasets.scan import DatasetScan as DatasetScan
 from pyparq.datasets.write.commit import recover_dataset as recover_dataset
-from pyparq.datasets.write.write_dataset import WriteReport as WriteReport
-from pyparq.datasets.write.write_dataset import WrittenFile as WrittenFile
 from pyparq.datasets.write.write_dataset import write_dataset as write_dataset
 from pyparq.encryption.properties import DecryptionProperties as DecryptionProperties
 from pyparq.encryption.properties import EncryptionKey as EncryptionKey
@@ -94,3 +93,5 @@ from pyparq.read.scan import Scan as Scan
 from pyparq.versions import show_versions as show_versions
 from pyparq.write.file import ParquetWriter as ParquetWriter
 from pyparq.write.file import write_table as write_table
+from pyparq.write.file_layout import WriteReport as WriteReport
+from pyparq.write.file_layout import WrittenFile as WrittenFile

@@ -68,7 +68,7 @@ def read_table(
         frame = table.to_pandas()
     """
     if options:
-        ReadOptions.check_known(options, _PARAMETERS)
+        ReadOptions.check_known(options)
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
@@ -83,9 +83,6 @@ def read_table(
         storage_options,
         lambda file: reader.first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
     )
-
-
-_PARAMETERS = ("columns", "filters", "row_groups", "rows", "limit", "storage_options", "filesystem")
 
 
 async def read_table_async(
@@ -147,7 +144,7 @@ def count(
         print(pyparq.count("flights.parquet", pyparq.col("dest") == "LAX"))
     """
     if options:
-        ReadOptions.check_known(options, _PARAMETERS)
+        ReadOptions.check_known(options)
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
         from pyparq.datasets.dataset import Dataset

@@ -24,7 +24,8 @@ class ListOf(Protocol[Item]):
     def __len__(self) -> int: ...
 
 
-Names: TypeAlias = ListOf[ColumnName] | Set[ColumnName]
+Names: TypeAlias = str | ListOf[ColumnName] | Set[ColumnName]
+"""Columns; a text alone is one column."""
 PerColumn: TypeAlias = Mapping[Any, T]
 """Values by column (:obj:`ColumnName`). Columns that are not named keep the default."""
 
@@ -36,8 +37,11 @@ def is_name(value: Any) -> bool:
     return isinstance(value, str)
 
 
+def as_list(given: Any) -> Any:
+    """A name alone as a list of it."""
+    return [given] if isinstance(given, str) else given
+
+
 def check_names(name: str, value: Any) -> None:
-    if isinstance(value, str):
-        raise OptionError(f"{name} must be a list of names; did you mean [{value!r}]?")
     if not isinstance(value, (list, tuple, set, frozenset)) or not all(is_name(v) for v in value):
         raise OptionError(f"{name} must be a list of names, not {value!r}")

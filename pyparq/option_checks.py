@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
-from functools import cache
-from typing import Any
+from functools import cache, wraps
+from typing import Any, TypeVar, cast
 
-from pyparq.column_names import is_name
+from pyparq.column_names import as_list, check_names, is_name
 from pyparq.errors import OptionError, near, near_matches
+from pyparq.runtime.messages import called, warn_caller
+
+T = TypeVar("T")
 
 Check = Callable[[str, Any], None]
 """Takes the name of an option and its value. Raises :class:`OptionError` for a wrong one."""
@@ -27,6 +31,8 @@ def check_given(options: Any) -> None:
     for name, default, check in _checked(type(options)):  # type: ignore[arg-type]
         value = getattr(options, name)
         if value is not default:
+            if check in (check_names, switch_by_name, switch, switch_or_values):
+                object.__setattr__(options, name, value := as_list(value))
             check(name, value)
 
 
@@ -111,6 +117,12 @@ def switch(name: str, value: Any) -> None:
         switch_by_name(name, value, ", or a dict of names to booleans")
 
 
+def switch_or_values(name: str, value: Any) -> None:
+    """``True``, ``False`` (or ``None``), the columns it is on for, or a dict of values by column."""
+    if value is not None and not isinstance(value, Mapping):
+        switch_by_name(name, value, ", or a dict with columns as keys")
+
+
 by_column = instance(Mapping, "a dict with columns as keys")
 
 
@@ -135,6 +147,7 @@ NOT_FOR_WRITING = {
     "engine": "pyparq is the engine, so leave it out",
     "existing_data_behavior": _NO_DATASETS,
     "flavor": "names are kept as they are, so leave it out",
+    "metadata": "give key_value_metadata",
     "mode": "an existing file is replaced when the new one is complete, so leave it out",
     "partition_by": _NO_DATASETS,
     "partition_cols": _NO_DATASETS,
@@ -148,7 +161,7 @@ _OF_A_DATASET = (
     "folders called name=value become columns by themselves. For anything else use "
     "pyparq.dataset(source, partitioning=...).read()"
 )
-_OF_A_SCAN = "it is not an option for opening a file. Give it to read() or scan() of the open file, or to read_table()"
+_OF_A_SCAN = "give it to read_table(), or to read() or scan() of an open file or dataset"
 NOT_FOR_READING = {
     "buffer_size": "only the needed bytes are read, so leave it out",
     "n_rows": "give limit= to read_table() or scan()",
@@ -164,7 +177,7 @@ NOT_FOR_READING = {
     "ignore_metadata": "to_pandas() decides what becomes of pandas' metadata, so leave it out",
     "ignore_prefixes": "names that begin with _ or . are passed over, so leave it out",
     "limit": _OF_A_SCAN,
-    "low_memory": "only the needed bytes are read. To read batch by batch, use ParquetFile(...).scan(...).batches()",
+    "low_memory": "only the needed bytes are read. To read batch by batch, use ParquetFile(...).iter_batches()",
     "memory_map": "only the needed bytes are read, so leave it out",
     "page_checksum_verification": "here it is called verify_checksums, and it is on by default",
     "partition_cols": _OF_A_DATASET,
@@ -180,19 +193,79 @@ NOT_FOR_READING = {
 """Options of pyarrow that have no counterpart, and what to do without."""
 
 
+class UnknownArgument(OptionError, TypeError):
+    """A keyword argument that the function does not have."""
+
+
 def refuse_unknown(
-    kind: str, given: Mapping[str, Any], known: Sequence[str], parameters: Sequence[str], hints: Mapping[str, str]
+    given: Iterable[str],
+    known: Sequence[str],
+    hints: Mapping[str, str],
+    parameters: Sequence[str] = (),
+    whose: str = "",
 ) -> None:
+    """Raise :class:`UnknownArgument` for the first name that is not known. ``parameters`` may have been meant, and so
+    may those of the function that the user called. ``whose``: what to name in its place."""
     for name in given:
         if name not in known:
-            raise OptionError(f"unknown {kind} option {name!r}{_meant(name, known, parameters, hints)}")
+            function, own = called()
+            meant = _meant(name, known, [*parameters, *own], hints)
+            raise UnknownArgument(f"{whose or function} has no option {name!r}{meant}")
 
 
 def _meant(name: str, known: Sequence[str], parameters: Sequence[str], hints: Mapping[str, str]) -> str:
     """What to write in place of ``name``: options, parameters and the names of others are searched together."""
-    if name in hints:
+    if name in hints and name not in parameters:
         return f"; {hints[name]}"
     found = near(name, [*known, *parameters, *hints])
     if found and found[0] in hints and found[0] not in parameters:
         return f"; did you mean {found[0]!r}? {hints[found[0]]}"
     return near_matches(name, [*known, *parameters], "options")
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def keywords(**renamed: str) -> Callable[[F], F]:
+    """A wrong keyword gets a sentence that says what it may have meant. ``renamed``: arguments with their old names,
+    which are taken until 1.0, with a warning."""
+
+    def told(function: F) -> F:
+        code = function.__code__
+        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        any_name = code.co_flags & inspect.CO_VARKEYWORDS
+
+        @wraps(function)
+        def call(*args: Any, **given: Any) -> Any:
+            for name in given.keys() - known:
+                said = code.co_qualname.removesuffix(".__init__")
+                if name in renamed:
+                    new = renamed[name]
+                    warn_caller(f"{said}(): {name}= is called {new}= now", DeprecationWarning)
+                    given[new] = given.pop(name)
+                elif not any_name:
+                    meant = _meant(name, known, (), NOT_FOR_READING)
+                    raise UnknownArgument(f"{said}() has no argument {name!r}{meant}")
+            return function(*args, **given)
+
+        return cast(F, call)
+
+    return told
+
+
+def methods_told(cls: type[T]) -> type[T]:
+    """The same for all public methods of a class."""
+    for name, method in list(vars(cls).items()):
+        if inspect.isfunction(method) and not name.startswith("_"):
+            setattr(cls, name, keywords()(method))
+    return cls
+
+
+def old_name(old: str, new: str) -> Callable[..., Any]:
+    """A method under the name that it had until now. It is there until 1.0, and warns."""
+
+    def call(self: Any, *args: Any, **given: Any) -> Any:
+        warn_caller(f"{old}() is called {new}() now", DeprecationWarning)
+        return getattr(self, new)(*args, **given)
+
+    return call

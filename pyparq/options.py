@@ -34,6 +34,7 @@ from pyparq.option_checks import (
     seconds,
     switch,
     switch_by_name,
+    switch_or_values,
     whole,
 )
 from pyparq.option_values import (
@@ -140,7 +141,7 @@ class WriteOptions:
         this option.""")
     column_key_value_metadata: PerColumn[KeyValues] = option(dict, by_column, help="""
         Key-value metadata of column chunks: ``{column: {key: value}}``.""")
-    bloom_filters: bool | Names | PerColumn[Bloom] = option(False, is_list=True, help="""
+    bloom_filters: bool | Names | PerColumn[Bloom] = option(False, switch_or_values, is_list=True, help="""
         Columns to write Bloom filters for: ``True`` (every column that can use one), a list of names, or a dict of
         name to false-positive rate.""")
     bloom_filter_options: Literal["auto"] | PerColumn[Bloom] | None = option(None, by_column_or_auto, help="""
@@ -174,8 +175,7 @@ class WriteOptions:
         """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
         if not options:
             return cast(Self, _defaults(cls))  # type: ignore[arg-type]
-        refuse_unknown("write", options, [*cls.__dataclass_fields__, *_ALIASES], ("schema", "storage_options"),
-                       NOT_FOR_WRITING)  # fmt: skip
+        refuse_unknown(options, [*cls.__dataclass_fields__, *_ALIASES], NOT_FOR_WRITING)
         given: dict[str, Any] = {}
         for name, value in options.items():
             real = _ALIASES.get(name, name)
@@ -291,11 +291,11 @@ class ReadOptions:
         return cls(**options)
 
     @classmethod
-    def check_known(cls, options: Mapping[str, Any], parameters: Sequence[str] = ()) -> None:
+    def check_known(cls, options: Mapping[str, Any], parameters: Sequence[str] = (), whose: str = "") -> None:
         """Raise :class:`OptionError` for a name that is no option. ``parameters`` of the function that was called may
         have been meant too."""
         if options:
-            refuse_unknown("read", options, [*cls.__dataclass_fields__], parameters, NOT_FOR_READING)
+            refuse_unknown(options, [*cls.__dataclass_fields__], NOT_FOR_READING, parameters, whose)
 
 
 @cache

@@ -119,5 +119,5 @@ class _Source:
             rows = self._files.scan(names, filters, limit=num_rows)
         except FilterError:  # a literal that pyparq would not compare: polars does
             rows = self._files.scan(names, limit=num_rows)
-        for batch in rows.batches(max(batch_size or 0, BATCH_ROWS)):
+        for batch in rows.iter_batches(max(batch_size or 0, BATCH_ROWS)):
             yield batch.to_polars()

@@ -12,6 +12,7 @@ has leads to its page, and names it by its title. A link to another file of the 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -43,29 +44,44 @@ html_theme_options = {
 }
 
 PLACES = {
-    "": ["Start here <self>"],
+    "": ["Start here <self>", "Installing <installing>", "tour"],
     "Guides": [
-        "selective-reads", "Writing for them <writing>", "filters", "tables", "Many files <datasets>",
-        "Delta Lake and Iceberg <delta-and-iceberg>", "Writing folders <writing-datasets>",
-        "Looking up keys <lookup>", "Catalogs of keys <catalog>", "Adding indexes <add-indexes>",
-        "Joining, rewriting <rewriting>", "Deleting, updating <deleting>", "verify", "URLs and stores <urls>",
-        "encryption", "pictures", "Other tools <tools>", "spark", "Spark platforms <spark-platforms>",
+        "selective-reads", "Writing for them <writing>", "Row group sizes <row-group-size>", "filters", "tables",
+        "CSV and JSON <csv-and-json>", "embeddings", "Many files <datasets>", "Writing folders <writing-datasets>",
+        "Append and delete <append>", "S3 with a key <s3>",
+    ],
+    "More guides": [
+        "Changing rows <deleting>", "Looking up keys <lookup>", "Catalogs of keys <catalog>",
+        "Adding indexes <add-indexes>", "Joining, rewriting <rewriting>", "verify", "URLs and stores <urls>",
+        "Delta Lake and Iceberg <delta-and-iceberg>", "encryption", "pictures", "Other tools <tools>", "spark",
+        "Spark platforms <spark-platforms>",
     ],
     "Coming from another library": ["Calls side by side <coming-from>", "pyarrow: one import <pyarrow>"],
-    "How it works": [
-        "parquet-file", "page-index", "bloom-filters", "what-is-read", "Encodings <encodings>",
-        "files", "Wrong footers <footer>",
-    ],
     "Reference": [
-        "Python <api>", "Command line <command-line>", "types", "Format support <status>",
-        "Other readers and writers <interop>", "glossary",
+        "Python <api>", "Command line <command-line>", "types", "Format support <status>", "glossary",
     ],
-    "About pyparq": [
-        "Installing <installing>", "Performance <site/performance>", "site/changelog", "site/contributing",
-        "architecture", "Decisions <decisions>", "Spark's pushed filters <spark-pushdown>",
+    "How it works": ["parquet-file", "page-index", "bloom-filters", "what-is-read", "Encodings <encodings>", "files"],
+    "For developers": [
+        "architecture", "Decisions <decisions>", "Wrong footers <footer>", "Other readers and writers <interop>",
+        "Spark's pushed filters <spark-pushdown>", "Benchmarks <site/performance>", "site/changelog",
+        "site/contributing",
     ],
 }  # fmt: skip
-"""The navigation: captions and pages, some with a shorter title. Each page of ``docs/`` has a place."""
+"""The navigation: captions and pages, some with a shorter title. Each page of ``docs/`` has a place; the pages of the
+Python reference stand below it."""
+PARTS = sorted(path.stem for path in (ROOT / "docs").glob("api-*.md"))
+RANKS = {
+    "Guides": 12, "More guides": 8, "Reference": 6, "": 4, "Coming from another library": 0, "How it works": 0,
+    "For developers": -60,
+}  # fmt: skip
+"""What the search adds to the score of a page. A word in a title gives at most 15 without it, one in the text 5."""
+SCORER = """
+var Scorer = {
+  score: (result) => result[4] + (RANKS[result[0]] || 0),
+  objNameMatch: 11, objPartialMatch: 6, objPrio: {0: 15, 1: 5, 2: -5}, objPrioDefault: 0,
+  title: 15, partialTitle: 7, term: 5, partialTerm: 2,
+};
+"""
 
 OUTSIDE = {
     "README.md": "docs/index.md",
@@ -101,11 +117,26 @@ def _link(found: re.Match[str], file: Path, page: Path) -> str:
 
 def navigation() -> str:
     """What the start page ends with: the places of all pages, which its text on a git host does not show."""
-    trees = [
-        f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n".replace(":caption: \n", "") + "\n".join(pages) + "\n```"
-        for title, pages in PLACES.items()
-    ]
-    return "\n\n" + "\n\n".join(trees) + "\n"
+    return "\n\n" + "\n\n".join(_tree(title, pages) for title, pages in PLACES.items()) + "\n"
+
+
+def _tree(title: str, pages: list[str]) -> str:
+    caption = f":caption: {title}\n" if title else ""
+    return f"```{{toctree}}\n:hidden:\n{caption}\n" + "\n".join(pages) + "\n```"
+
+
+def ranks() -> dict[str, int]:
+    """What the search adds to each page: least of the reference to names that stand in for those of others."""
+    named = {page.rpartition("<")[2].rstrip(">"): rank for title, rank in RANKS.items() for page in PLACES[title]}
+    return named | {part: RANKS["Reference"] - 3 * ("in-" in part) for part in PARTS}
+
+
+def _scorer(app: Sphinx, *_: object) -> None:
+    """The search's own order of results, with :func:`ranks`."""
+    path = Path(app.outdir) / "scorer.js"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"const RANKS = {json.dumps(ranks())};\n{SCORER}")
+    app.config.html_search_scorer = str(path)
 
 
 def _page(app: Sphinx, name: str, content: list[str]) -> None:
@@ -115,8 +146,9 @@ def _page(app: Sphinx, name: str, content: list[str]) -> None:
             file = ROOT / outside
             content[0] = file.read_text("utf-8")
     text = with_links(content[0], file, page).replace("✅", "✓").replace("❌", "✗")  # emoji need a font
-    content[0] = text + (navigation() if name == root_doc else "")
+    content[0] = text + (navigation() if name == root_doc else f"\n\n{_tree('', PARTS)}\n" if name == "api" else "")
 
 
 def setup(app: Sphinx) -> None:
     app.connect("source-read", _page)
+    app.connect("config-inited", _scorer)

@@ -354,6 +354,18 @@ class Table(_FromOtherData):
             raise UnsupportedError(f"polars does not take the table: {error}") from None
 
 
+def table(data: Any, schema: Any = None) -> Table:
+    """A table in memory of anything that :func:`pyparq.write_table` takes: Arrow data and polars' (whose buffers it
+    shares), a pandas DataFrame, a dict of lists or numpy arrays, a list of dicts. ``schema``: as there.
+
+    Example::
+
+        table = pyparq.table({"city": ["Lima", "Kyoto"], "price": [0.5, 2.5]})
+        print(table.column_names, table["price"].to_numpy())
+    """
+    return Table._of(*from_any.from_data(data, schema))
+
+
 def _in_pyarrow(kind: str, data: Tabular) -> Any:
     try:
         import pyarrow

@@ -17,6 +17,7 @@ from pyparq.arrow.chunked_array import ChunkedArray, parts_of, whole_rows
 from pyparq.arrow.column import Column, bytes_held, shifted
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.decimals import with_usual_decimals
+from pyparq.column_names import as_list
 from pyparq.errors import ColumnNotFoundError, OptionError, OtherNames, SchemaError, UnsupportedError, by_each
 from pyparq.format.types import DataType, Schema
 from pyparq.runtime.lazy_import import LazyModule, provided
@@ -73,6 +74,7 @@ class Tabular(OtherNames):
         "write_parquet to_parquet sink_parquet": "pyparq.write_table(table, path)",
         "write_csv to_csv write_json to_json": "to_pandas() or to_polars(), or the command pyparq convert",
         "tail": "table[-5:]", "iloc loc row": "table[start:stop], and to_pylist() of it for Python values",
+        "replace_schema_metadata": "key_value_metadata= of write_table",
         "dtypes": "schema", "height": "num_rows", "width": "num_columns", "values": "to_numpy(name)",
         "to_dict": "to_pydict()", "to_dicts iter_rows iterrows itertuples rows": "to_pylist()",
         "drop": "select([...]) with the names to keep", "collect read": "the table itself: it is read already",
@@ -167,9 +169,9 @@ class Tabular(OtherNames):
 
         Raises :class:`ColumnNotFoundError` if there is no such column, or if several have the name.
         """
-        if isinstance(columns, str | int) or not isinstance(columns, Iterable):
-            raise OptionError(f"select() takes a list of names; did you mean [{columns!r}]?")
-        places = [self._place(key) for key in columns]
+        if not isinstance(columns, Iterable):
+            raise OptionError(f"select() takes names or numbers of columns; did you mean [{columns!r}]?")
+        places = [self._place(key) for key in as_list(columns)]
         schema = replace(self.schema, fields=tuple(self.schema.fields[k] for k in places))
         return self._of(schema, [([columns[k] for k in places], rows) for columns, rows in self._parts()])
 

@@ -47,7 +47,7 @@ def bloom_command(
         if column is not None and values:
             _probe(parquet, column, values, groups, as_json)
             return
-        leaves = [parquet.schema.find(one_name(column))] if column is not None else [parquet.schema.root]
+        leaves = [parquet.tree.find(one_name(column))] if column is not None else [parquet.tree.root]
         places = [(k, leaf) for k in groups for node in leaves for leaf in node.leaves()]
         filters, problems = _list(parquet, places, 1 << 60 if as_json or everything or not on_terminal() else SHOWN)
         layout = _layout(parquet)
@@ -106,7 +106,7 @@ def _print(parquet: Any, filters: list[dict[str, Any]], layout: str | None, aske
         return
     grid = Grid(">group|=column|=type|??@offset|??bytes|bitset|>bits set|>distinct, about|?values|>false positives")
     for f in filters:
-        leaf = parquet.schema.leaves[f["column"]]
+        leaf = parquet.tree.leaves[f["column"]]
         distinct = f["estimated_distinct"]
         grid.add(
             str(f["row_group"]), leaf.dotted, type_name(leaf), f["offset"], f["length"], f["bitset_bytes"],
@@ -124,7 +124,7 @@ def _layout(parquet: Any) -> str | None:
     places: list[tuple[int, int]] = []
     for k in range(parquet.num_row_groups):
         end = 0
-        for leaf in parquet.schema.leaves:
+        for leaf in parquet.tree.leaves:
             try:
                 chunk = file.chunk(k, leaf)
             except ParquetError:
@@ -147,7 +147,7 @@ def _layout(parquet: Any) -> str | None:
 
 
 def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_json: bool) -> None:
-    node = parquet.schema.find(one_name(name))
+    node = parquet.tree.find(one_name(name))
     if not node.is_leaf:
         inner = ", ".join(repr(leaf.dotted) for leaf in list(node.leaves())[:5])
         raise FilterError(f"the column has nested fields: name one of {inner}", column=node.dotted)

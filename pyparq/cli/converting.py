@@ -121,7 +121,7 @@ def _rows(source: str, form: str, text: TextOptions) -> Iterator[tuple[Any, Iter
     if form == "parquet":
         with opened_any(source) as parquet:
             scan = parquet.scan()
-            yield scan.schema, scan.batches()
+            yield scan.schema, scan.iter_batches()
         return
     from pyparq.arrow.ingest import ingest
 

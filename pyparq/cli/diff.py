@@ -252,7 +252,7 @@ def compare_by_position(first: Any, second: Any, names: list[str], shown: int, s
 def _texts_of(source: Any, names: list[str], show: Progress | None = None) -> Iterator[bytes]:
     """The rows of a source as text. ``show``: is told how far it is."""
     scan, rows = source.scan(names), 0
-    for piece in pieces(scan.batches()):
+    for piece in pieces(scan.iter_batches()):
         yield from row_texts(piece, range(len(piece.columns)))
         rows += piece.num_rows
         if show is not None:
@@ -288,7 +288,7 @@ def _digests_of(source: Any, keys: list[str], names: list[str], show: Progress) 
     """Digests of the key and of the rest of each row: 16 bytes each, so that two that are equal mean equal texts."""
     scan, rows = source.scan([*keys, *names]), 0
     of_keys, of_rows = [np.empty(0, "S16")], [np.empty(0, "S16")]
-    for piece in pieces(scan.batches()):
+    for piece in pieces(scan.iter_batches()):
         of_keys.append(_digests(piece, range(len(keys))))
         of_rows.append(_digests(piece, range(len(keys), len(keys) + len(names))))
         rows += piece.num_rows

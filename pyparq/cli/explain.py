@@ -128,7 +128,7 @@ def map_command(file: str, output: str, where: str | None, columns: list[str]) -
     with opened_any(file) as parquet:
         predicate = condition(parquet, where)
         with Busy("reading"):
-            made = parquet.map(None, predicate, columns or None)
+            made = parquet.map(None, columns or None, predicate)
     if output == "-":
         sys.stdout.write(made.html)
         return

@@ -129,7 +129,7 @@ def _show_files(dataset: Any, as_json: bool, limit: int) -> None:
 
 def _show_file(parquet: Any) -> None:
     meta, source = parquet.metadata, file_of(parquet).fetcher.source
-    columns, leaves = len(parquet.schema.root.children), len(parquet.schema.leaves)
+    columns, leaves = len(parquet.tree.root.children), len(parquet.tree.leaves)
     pairs = [
         ("rows", f"{meta.num_rows:,} in {count(meta.num_row_groups, 'row group')}"),
         ("columns", f"{columns:,}" + (f" with {leaves:,} leaves" if leaves != columns else "")),
@@ -178,7 +178,7 @@ def _stored_size(parquet: Any, k: int) -> int:
     if said is not None:
         return int(said)
     try:
-        return sum(file_of(parquet).chunk(k, leaf).size for leaf in parquet.schema.leaves)
+        return sum(file_of(parquet).chunk(k, leaf).size for leaf in parquet.tree.leaves)
     except ParquetError:
         return -1
 

@@ -73,7 +73,7 @@ def head_command(file: str, rows: int, columns: list[str], as_json: bool, as_csv
     """The first rows of a file, a folder or a glob. If the files have page indexes, only the first pages are read."""
     with opened_any(file) as parquet:
         scan = parquet.scan(columns or None, limit=rows)
-        _show(scan.schema, scan.batches(), _form(as_json, as_csv), lambda: rows_in(parquet))
+        _show(scan.schema, scan.iter_batches(), _form(as_json, as_csv), lambda: rows_in(parquet))
 
 
 @click.command("tail")
@@ -228,7 +228,7 @@ def _limited(scan: Any, limit: int | None) -> Iterator[Any]:
     """The batches of a scan, cut off after ``limit`` rows (``None`` or 0: all)."""
     left, rows = limit or 1 << 62, 0
     with Busy("reading", rows=True) as busy:
-        for batch in scan.batches():
+        for batch in scan.iter_batches():
             yield batch.slice(0, min(left, batch.num_rows))
             left -= batch.num_rows
             if left <= 0:
@@ -275,7 +275,7 @@ def lookup_command(
     field = shown_field(node, tree.root.children, dataset.schema.fields)
     values = [probe_value(text, node, field) for text in texts]
     with Busy("looking"):
-        found = dataset.lookup(column, values, columns=columns or None, path=FILENAME if path else False)
+        found = dataset.lookup(column, values, columns=columns or None, filename=FILENAME if path else False)
     _show(found.schema, found.batches, form, lambda: int(found.num_rows))
 
 

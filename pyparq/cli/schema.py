@@ -8,7 +8,7 @@ import click
 
 from pyparq.cli.options import ALL, COLUMNS, IGNORE_CASE, JSON, SOURCE
 from pyparq.cli.output import Grid, count, cut, emit, on_terminal, print_json, title
-from pyparq.cli.sources import opened_any, tree_of
+from pyparq.cli.sources import opened_any
 from pyparq.errors import SchemaError
 from pyparq.format.annotation import annotation_name
 from pyparq.io.url import shown
@@ -32,7 +32,7 @@ def schema_command(file: str, columns: list[str], everything: bool, as_json: boo
     For a folder or a glob: the columns of the table that all files make together, partition columns last.
     """
     with opened_any(file) as parquet:
-        tree = tree_of(parquet)
+        tree = parquet.tree
         nodes = [tree.find(name) for name in columns] if columns else list(tree.root.children)
         if as_json:
             print_json({"file": shown(file), "columns": [_document(node) for node in nodes]})

@@ -79,11 +79,6 @@ def is_dataset(parquet: Any) -> bool:
     return not isinstance(parquet, ParquetFile)
 
 
-def tree_of(parquet: Any) -> Any:
-    """The tree of Parquet columns of a file or a dataset."""
-    return parquet.tree if is_dataset(parquet) else parquet.schema
-
-
 def rows_in(parquet: Any) -> int:
     """Number of rows of a file or a dataset, from footers."""
     return int(parquet.count() if is_dataset(parquet) else parquet.metadata.num_rows)
@@ -135,8 +130,8 @@ def chosen_row_groups(file: Any, wanted: Sequence[int]) -> list[int]:
 def chosen_leaves(file: Any, wanted: Sequence[Any]) -> list[Any]:
     """The leaves at or below the named columns (all when none is named), in the order of the names."""
     if not wanted:
-        return list(file.schema.leaves)
-    return list({leaf.column: leaf for name in wanted for leaf in file.schema.find(name).leaves()}.values())
+        return list(file.tree.leaves)
+    return list({leaf.column: leaf for name in wanted for leaf in file.tree.find(name).leaves()}.values())
 
 
 def condition(parquet: Any, where: str | None) -> Any:
@@ -145,7 +140,7 @@ def condition(parquet: Any, where: str | None) -> Any:
         return None
     from pyparq.filters.sql_text import parse_where
 
-    return parse_where(where, tree_of(parquet))
+    return parse_where(where, parquet.tree)
 
 
 def make_scan(

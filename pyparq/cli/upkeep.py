@@ -223,6 +223,7 @@ def merge_command(sources: tuple[str, ...], output: str, force: bool, as_json: b
     for line in (
         *(f"key {key} left out: the files have different values" for key in report.dropped_keys),
         *report.notes,
+        *filter(None, [report.advice]),
     ):
         emit(line)
 

@@ -14,6 +14,7 @@ from pyparq.arrow import pandas_key
 from pyparq.arrow.column_operations import concat, take
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
+from pyparq.column_names import as_list
 from pyparq.datasets.explain import DatasetExplanation, explain_run
 from pyparq.datasets.files import DatasetFiles, Progress
 from pyparq.datasets.opening import Opening, TrustedCatalog
@@ -26,6 +27,7 @@ from pyparq.filters.value_array import ValueArray, is_null_literal
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system
+from pyparq.option_checks import keywords, methods_told
 from pyparq.options import ReadOptions, with_options
 from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.read.file_map import MOST_PAGES, FileMap, MappedFile, MapQuery, document, mapped_file
@@ -41,9 +43,8 @@ if TYPE_CHECKING:
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
 
-_OWN = ("schema", "partitioning", "filename", "by", "on_error", "catalog", "progress", "storage_options", "filesystem")
 
-
+@methods_told
 class Dataset(Convertible):
     """Files that are read as one table: see :func:`pyparq.dataset`, which makes it.
 
@@ -57,7 +58,7 @@ class Dataset(Convertible):
 
         flights = pyparq.dataset("flights/")
         print(len(flights.files), flights.count(), flights.schema.names)
-        some = flights.lookup("tailnum", ["N14228"], columns=["flight"], path=True)
+        some = flights.lookup("tailnum", ["N14228"], columns=["flight"], filename=True)
     """
 
     def __init__(
@@ -75,8 +76,9 @@ class Dataset(Convertible):
         filesystem: Any = None,
         **options: Unpack[ReadArguments],
     ) -> None:
-        source, storage_options = on_system(source, filesystem, storage_options)
-        ReadOptions.check_known(options, ("source", *_OWN))
+        if filesystem is not None:
+            source, storage_options = on_system(source, filesystem, storage_options)
+        ReadOptions.check_known(options)
         _check_choices(by, on_error, catalog)
         name = (filename if isinstance(filename, str) else "filename") if filename else None
         declared = None if schema is None else parse_schema(schema)
@@ -166,41 +168,42 @@ class Dataset(Convertible):
         """
         return DatasetScan(self._files_for(filters), columns, filters, limit)
 
-    def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:
-        """All (matching) rows as a table."""
-        return self.scan(columns, filters).to_table()
+    def read(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Table:
+        """All (matching) rows as a table; with ``limit`` at most so many, the first."""
+        return self.scan(columns, filters, limit=limit).to_table()
 
     to_table = read
 
+    @keywords(path="filename")
     def lookup(
         self,
         column: str | tuple[str, ...],
         keys: Any,
         *,
         columns: Names | None = None,
-        path: bool | str = False,
+        filename: bool | str = False,
     ) -> Table:
         """The rows where ``column`` is one of ``keys``: a single key, or a list or array (numpy, Arrow) of keys.
 
         The result is that of ``read(columns, col(column).isin(keys))``: every row that has one of the keys, once, in
         the order of the files and of their rows, however often a key is named. Keys that no file has are missing, and
-        so are keys that are null. ``path``: add a column with the name of each row's file, called ``"filename"`` or as
-        given.
+        so are keys that are null. ``filename``: add a column with the name of each row's file, called ``"filename"``
+        or as given.
 
         Statistics and Bloom filters of all files are asked at once (docs/lookup.md). Raises
         :class:`pyparq.FilterError` for keys that the column cannot be compared with, and
         :class:`pyparq.ColumnNotFoundError`.
         """
         expression = key_filter(column, keys)
-        if path is False:
+        if filename is False:
             return self.scan(columns, expression).to_table()
-        name = path if isinstance(path, str) else "filename"
+        name = filename if isinstance(filename, str) else "filename"
         files = self._files_for(expression)
         if files.matching.has(files.schema.names, name):
-            raise OptionError(f'there is already a column called {name!r}: give path="another name"')
+            raise OptionError(f'there is already a column called {name!r}: give filename="another name"')
         partitions = with_filenames(files.partition_values, files.found.files, name, files.matching.case_sensitive)
         named = dataset_of(files.with_partitions(partitions))
-        return named.scan(columns if columns is None else [*columns, name], expression).to_table()
+        return named.scan(columns if columns is None else [*as_list(columns), name], expression).to_table()
 
     def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """The first (matching) rows."""
@@ -230,11 +233,11 @@ class Dataset(Convertible):
         self._files.begin()
         return DatasetScan(self._files, columns, None, None).rows(_rows_by_file(self._files, rows))
 
-    def batches(
+    def iter_batches(
         self, batch_size: int | None = BATCH_ROWS, columns: Names | None = None, filters: Filters | None = None
     ) -> Generator[Batch]:
-        """Matching rows in batches of at most ``batch_size``: see :meth:`DatasetScan.batches`."""
-        return self.scan(columns, filters).batches(batch_size)
+        """Matching rows in batches of at most ``batch_size``: see :meth:`DatasetScan.iter_batches`."""
+        return self.scan(columns, filters).iter_batches(batch_size)
 
     def count(self, filters: Filters | None = None) -> int:
         """Number of (matching) rows. Without a filter, or with one on partition columns, only footers are read."""
@@ -253,7 +256,7 @@ class Dataset(Convertible):
         return self.scan(columns, filters, limit=limit).plan()
 
     def map(
-        self, path: Any = None, filters: Filters | None = None, columns: Names | None = None, *, most_files: int = 500
+        self, path: Any = None, columns: Names | None = None, filters: Filters | None = None, *, most_files: int = 500
     ) -> FileMap:
         """A picture of the files as one HTML page, one after the other: see :meth:`pyparq.ParquetFile.map`.
 

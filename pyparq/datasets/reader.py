@@ -122,7 +122,7 @@ class Reader:
         self.numbers = left.numbers
         self.rows_returned: int | None = None
         self.share_read = 0.0
-        """How far :meth:`batches` has come in the files, from 0 to 1."""
+        """How far :meth:`iter_batches` has come in the files, from 0 to 1."""
         self._reached: int | None = None
         """Number of files that a stream has reached. ``None``: no stream has run."""
         self._begin()
@@ -372,7 +372,7 @@ class Reader:
     def _stream(self, file_scan: FileScan, batch_size: int | None) -> Iterator[Batch]:
         self.scans.append(file_scan)
         try:
-            for batch in file_scan.scan.batches(batch_size):
+            for batch in file_scan.scan.iter_batches(batch_size):
                 (made,) = self._adapted(file_scan, [batch])
                 made.schema = self._query.schema
                 yield made

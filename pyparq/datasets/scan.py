@@ -19,6 +19,7 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.column_names import as_list
 from pyparq.datasets.catalog.answers import FilesLeft, files_left
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.explain import DatasetExplanation, explain_run
@@ -58,7 +59,7 @@ class DatasetScan(Convertible):
     Example::
 
         scan = pyparq.dataset("flights/").scan(["flight"], pyparq.col("dest") == "LAX")
-        for batch in scan.batches():
+        for batch in scan.iter_batches():
             print(batch.num_rows)
     """
 
@@ -74,7 +75,7 @@ class DatasetScan(Convertible):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         self._dataset = dataset
         self._plan = plan
-        self.columns = columns if columns is None or isinstance(columns, str) else list(columns)
+        self.columns = columns if columns is None else list(as_list(columns))
         self.limit = limit
         numbers = None if plan is None else list(range(len(plan.files)))
         self._query = Query(dataset, self.columns, filters, numbers)
@@ -111,7 +112,7 @@ class DatasetScan(Convertible):
 
     @property
     def share_read(self) -> float:
-        """How far :meth:`batches` has come in the files, from 0 to 1."""
+        """How far :meth:`iter_batches` has come in the files, from 0 to 1."""
         return self._reads.share_read
 
     @property
@@ -125,7 +126,7 @@ class DatasetScan(Convertible):
         """All matching rows as a table, in the order of the files. Files are read in parallel."""
         return Table(*widen_columns(self.schema, self._reads.all_batches()))
 
-    def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
+    def iter_batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
         """Matching rows as :class:`pyparq.Batch` values of at most ``batch_size`` rows (``None``: a whole row group).
 
         A batch holds rows of one row group of one file. Only one row group is in memory at a time, plus the batches
@@ -137,8 +138,8 @@ class DatasetScan(Convertible):
         yield from self._reads.batches(batch_size)
 
     def __aiter__(self) -> AsyncIterator[Batch]:
-        """:meth:`batches` for a program with an event loop: see :meth:`pyparq.Scan.__aiter__`."""
-        return batches_async(self.batches)
+        """:meth:`iter_batches` for a program with an event loop: see :meth:`pyparq.Scan.__aiter__`."""
+        return batches_async(self.iter_batches)
 
     def rows(self, by_file: Iterable[tuple[int, Any]]) -> Table:
         """Rows of some files, whatever the filter: pairs of a file and its rows."""
@@ -180,7 +181,7 @@ class DatasetScan(Convertible):
         return self._stream().get_schema()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`batches`."""
+        """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`iter_batches`."""
         return arrow_stream(self._stream())
 
     def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:

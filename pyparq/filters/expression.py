@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any, NamedTuple, NoReturn
 
-from pyparq.errors import FilterError
+from pyparq.errors import FilterError, OtherNames, by_each
 from pyparq.filters.value_array import ValueArray, is_null_literal, list_of_values
 from pyparq.option_checks import is_number
 from pyparq.runtime.text import printable
@@ -235,10 +235,18 @@ def _arithmetic(op: str) -> tuple[Callable[[Any, Any], Value], Callable[[Any, An
     return lambda value, other: Arithmetic(op, value, other), lambda value, other: Arithmetic(op, other, value)
 
 
-class Value(Expression):
+class Value(OtherNames, Expression):
     """A column, or something computed from columns. Compare it to get a condition."""
 
     __slots__ = ()
+    _elsewhere = by_each({
+        "str dt list": "the method itself: col('x').starts_with('a'), .lower(), .year(), .contains(1)",
+        "is_in": "isin(values)", "startswith": "starts_with(prefix)", "endswith": "ends_with(suffix)",
+        "isnull isna": "is_null()", "notnull notna is_not_nan": "is_not_null()", "is_between": "between(low, high)",
+        "eq ne lt le gt ge": "the operators ==, !=, <, <=, > and >=", "not_ invert": "~ before the condition",
+        "and_ or_": "& and |, with each condition in parentheses", "cast astype": "a literal of the column's type",
+        "match rlike": "matches(pattern)", "alias": "columns= for what comes back", "len": "length()",
+    })  # fmt: skip
     __hash__ = None  # type: ignore[assignment]
     depth = 0
     """How many computations are nested in it."""

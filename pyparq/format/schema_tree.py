@@ -176,6 +176,10 @@ class SchemaTree:
         dotted = name if isinstance(name, str) else ".".join(name)
         tops = [node for head, _ in _beginnings(name) for node in self._children(self.root).get(head, ())]
         known = [leaf.dotted for top in tops for leaf in top.leaves()]
+        same = next((leaf.path for leaf in self.leaves if leaf.dotted == dotted), None)
+        if same is not None:
+            shown = name if isinstance(name, tuple) else (name,)
+            return ColumnNotFoundError(f"no column {shown!r}; did you mean the path {same!r}?")
         if not known:
             known = self.names if dotted == name and "." not in name else [leaf.dotted for leaf in self.leaves]
         return ColumnNotFoundError(f"no column {dotted!r}{near_matches(dotted, known)}")

@@ -7,14 +7,16 @@ interface format string plus its children, so that exchanging with other librari
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
-from pyparq.errors import ColumnNotFoundError, SchemaError, near_matches
+from pyparq.column_names import as_list
+from pyparq.errors import ColumnNotFoundError, OtherNames, SchemaError, by_each, near_matches
 from pyparq.kernels import ArrowField
 from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.runtime.text import printable
@@ -191,7 +193,7 @@ def _logical(field: Field) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class Schema(OtherNames):
     """Fields in order, with table-level ``metadata`` (bytes to bytes).
 
     Example::
@@ -203,6 +205,16 @@ class Schema:
 
     fields: tuple[Field, ...]
     metadata: Mapping[bytes, bytes] = field(default_factory=dict, hash=False)
+    _elsewhere: ClassVar[Mapping[str, str]] = by_each(
+        {
+            "leaves root find": "tree of the open file",
+            "column": "field(name)",
+            "types dtypes": "[f.type for f in schema]",
+            "with_metadata append set remove": "pyparq.schema(...), or key_value_metadata= of write_table",
+            "to_arrow": "pyarrow.schema(schema)",
+            "keys columns": "names",
+        }
+    )
 
     @property
     def names(self) -> list[str]:
@@ -228,8 +240,8 @@ class Schema:
             raise ColumnNotFoundError(f"no column {name!r}{near_matches(name, self.names)}")
         return found[0]
 
-    def select(self, names: list[str]) -> Schema:
-        return replace(self, fields=tuple(self.field(n) for n in names))
+    def select(self, names: str | Iterable[str]) -> Schema:
+        return replace(self, fields=tuple(self.field(n) for n in as_list(names)))
 
     def __str__(self) -> str:
         return "\n".join(str(f) for f in self.fields)

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, NoReturn
 
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, UnsupportedError
@@ -22,6 +23,8 @@ _NO_HOST = {"memory", "local", "file"}
 """Protocols of which all is a path."""
 _BUCKETS = {"s3", "s3a", "gs", "gcs"}
 """Protocols in which a bucket stands where others have a host, and a ``?`` is a letter of the name like any other."""
+_STORES = {*_BUCKETS, "az", "abfs", "abfss"}
+"""Protocols that obstore opens, too."""
 _BROUGHT = {"abfss": "adlfs"}
 """Protocols that fsspec knows only once a package is installed."""
 _SECRET = re.compile("key|secret|token|pass|pwd|cred|auth|sas|sig|header|cookie|connection_string", re.IGNORECASE)
@@ -152,23 +155,37 @@ def fsspec_system(
     try:
         import fsspec
     except ImportError:
-        raise UnsupportedError(f"{doing} {shown(url)!r} needs fsspec: pip install {requirement('fsspec')}") from None
+        raise UnsupportedError(f"{doing} {shown(url)!r} {_needs(url)}") from None
     given = dict(storage_options or {})
     url = small_protocols(url)
     try:
         with plain_errors(shown(url), url, given, (ImportError, ValueError, TypeError)):
             fs, path = fsspec.core.url_to_fs(url, **given)
     except ImportError as error:
-        needs = without_secrets(str(error), url, given)
-        forget_context(UnsupportedError(f"{doing} {shown(url)!r} needs one more package: {needs}"))
+        forget_context(_one_more(url, doing, without_secrets(str(error), url, given)))
     except (ValueError, TypeError) as error:
         protocol = url.partition("://")[0]
         if protocol in _BROUGHT and protocol not in fsspec.available_protocols():
-            needs = f"needs one more package: pip install {_BROUGHT[protocol]}"
-            forget_context(UnsupportedError(f"{doing} {shown(url)!r} {needs}"))
+            forget_context(_one_more(url, doing, f"pip install {_BROUGHT[protocol]}"))
         why = without_secrets(str(error), url, given)
         forget_context(OptionError(f"cannot {direction} {shown(url)!r}: {why}"))
     return fs, path
+
+
+def _one_more(url: str, doing: str, package: str) -> UnsupportedError:
+    needs = f"{_needs(url)}, or " if _by_obstore(url) else "needs "
+    return UnsupportedError(f"{doing} {shown(url)!r} {needs}one more package: {package}")
+
+
+def _needs(url: str) -> str:
+    """What to install for a URL that no installed package opens."""
+    library = "obstore" if _by_obstore(url) else "fsspec"
+    return f"needs {library}: pip install {requirement(library)}"
+
+
+def _by_obstore(url: str) -> bool:
+    """Whether obstore would open the URL, but is not installed."""
+    return small_protocols(url).partition("://")[0] in _STORES and find_spec("obstore") is None
 
 
 # ---- errors --------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyparq.column_names import as_list
 from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.file_columns import Matching, of_nodes
 from pyparq.errors import OptionError, ParquetError
@@ -27,6 +28,7 @@ from pyparq.maintenance.index_building import (
 from pyparq.maintenance.indexed_file import Changes, IndexWriter, find_changes
 from pyparq.maintenance.report import IndexedColumn, IndexedFile, IndexReport
 from pyparq.maintenance.table_commits import replace_files
+from pyparq.option_checks import keywords
 from pyparq.options import ReadOptions, WriteOptions
 from pyparq.read.footers.open_file import OpenFile
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from pyparq.option_values import Bloom
 
 
+@keywords()
 def add_indexes(
     source: Any,
     target: Any = None,
@@ -94,7 +97,7 @@ def add_indexes(
         decryption=decryption, limits=limits or DEFAULT_LIMITS, verify_checksums=verify_checksums,
         use_threads=use_threads,
     )  # fmt: skip
-    wanted = IndexOptions(options, page_index, replace, remove)
+    wanted = IndexOptions(options, as_list(page_index), replace, remove)
     source, target, storage_options = both_located(source, target, filesystem, storage_options)
     if target is None and format_of(source) is not None:
         return IndexReport(tuple(index_table(source, reading, wanted, fsync, progress, storage_options)))

@@ -92,7 +92,7 @@ def _sample(file: ParquetFile, rows: int) -> Table:
 def _as_it_is(file: ParquetFile) -> dict[str, Any]:
     """Codec and rows of a row group of the file, and encodings and Bloom filters of its flat columns."""
     opened = file_of(file)
-    metas = [(leaf, opened.chunk(0, leaf).meta) for leaf in file.schema.leaves]
+    metas = [(leaf, opened.chunk(0, leaf).meta) for leaf in file.tree.leaves]
     codec = codec_name(metas[0][1].codec).lower().replace("uncompressed", "none")
     codec = "snappy" if codec == "lzo" else codec  # which is only read
     # Columns inside lists and maps may have other names when they are written.

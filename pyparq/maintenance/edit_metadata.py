@@ -11,6 +11,7 @@ from pyparq.io.sink import Sink, copy_range
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.file_runs import jobs_of, run
 from pyparq.maintenance.footer_edit import FooterTree
+from pyparq.option_checks import keywords
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.write.schema_hint import text_key, text_value
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties
 
 
+@keywords()
 def edit_metadata(
     source: Any,
     target: Any = None,

@@ -56,7 +56,7 @@ class NewFile:
 def facts_of(path: str, storage_options: Mapping[str, Any] | None, decryption: Any) -> FileFacts:
     """The facts of the file at a path or URL."""
     with ParquetFile(path, storage_options=storage_options, decryption=decryption) as file:
-        return facts_in(file.metadata, file.schema)
+        return facts_in(file.metadata, file.tree)
 
 
 def facts_in(metadata: FileMetaData, tree: SchemaTree) -> FileFacts:

@@ -59,7 +59,7 @@ class IndexOptions:
     def __post_init__(self) -> None:
         if not isinstance(self.replace, bool):
             raise OptionError(f"replace must be True or False, not {self.replace!r}")
-        if isinstance(self.page_index, str) or not isinstance(self.page_index, (bool, list, tuple, set, frozenset)):
+        if not isinstance(self.page_index, (bool, list, tuple, set, frozenset)):
             raise OptionError(f"page_index must be True, False or a list of names, not {self.page_index!r}")
         for kind in _removals(self.remove):
             if kind not in _REMOVABLE:

@@ -40,6 +40,7 @@ from pyparq.maintenance.footer_edit import (
 from pyparq.maintenance.in_place import check_not_managed, identity_of, is_same_file, remove_stale, replaced_source
 from pyparq.maintenance.index_layout import Layout, free_ranges
 from pyparq.maintenance.indexed_file import RECORD_KEY
+from pyparq.option_checks import keywords
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.footers.chunks import Chunk
@@ -49,6 +50,9 @@ from pyparq.read.plan.page_indexes import check_own_index, has_column_index, has
 from pyparq.runtime.text import printable
 from pyparq.write.file_layout import CREATED_BY
 from pyparq.write.schema_hint import text_key, text_value
+
+SMALL = 1 << 20
+"""Row groups with fewer bytes cost more than they are worth."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,23 +77,33 @@ class MergeReport:
     notes: tuple[str, ...] = ()
     """What else is not as it was in the files."""
 
+    @property
+    def advice(self) -> str:
+        """What to do about row groups that are too small to be read quickly; empty where they are not."""
+        size = self.num_bytes // max(self.num_row_groups, 1)
+        if self.num_row_groups < 2 or size >= SMALL:
+            return ""
+        return f"row groups have {size:,} bytes on average: pyparq.rewrite makes fewer, larger ones, read more quickly"
+
     @viewable
     def _repr_html_(self) -> str:
         facts = [
             ("files", f"{self.num_files:,}"),
             ("written", f"{self.num_row_groups:,} row groups, {self.num_rows:,} rows, {self.num_bytes:,} bytes"),
-            *(("note", note) for note in self.notes),
+            *(("note", note) for note in (*self.notes, self.advice) if note),
         ]
         return html_view(f"MergeReport {self.target}", facts)
 
     @printable
     def __repr__(self) -> str:
         done = f"{self.num_files:,} files, {self.num_row_groups:,} row groups, {self.num_rows:,} rows"
-        return f"<MergeReport {self.target}: {done}, {self.num_bytes:,} bytes>"
+        more = f"; {self.advice}" if self.advice else ""
+        return f"<MergeReport {self.target}: {done}, {self.num_bytes:,} bytes{more}>"
 
 
+@keywords(files="source")
 def merge(
-    files: Any,
+    source: Any,
     target: Any,
     *,
     key_value_metadata: Mapping[str, str | bytes | None] | None = None,
@@ -103,7 +117,7 @@ def merge(
     """Join files of one schema into one file. Row groups, Bloom filters and page indexes are copied as they are, and
     nothing is decoded.
 
-    ``files``: a list, folder or glob of files, or a :class:`pyparq.Dataset`; their row groups follow in that order.
+    ``source``: a list, folder or glob of files, or a :class:`pyparq.Dataset`; their row groups follow in that order.
     Values in the names of folders are not stored. ``target``: where the new file goes; it may be one of the files.
     ``key_value_metadata``: keys to set in the footer. Without it, a key is kept where all files that have it agree, and
     those of pandas and GeoParquet are joined.
@@ -126,9 +140,9 @@ def merge(
         report = pyparq.merge("flights/*/*.parquet", "all.parquet")
         print(report)
     """
-    files, target, storage_options = both_located(files, target, filesystem, storage_options)
+    source, target, storage_options = both_located(source, target, filesystem, storage_options)
     own = identity_of(target)
-    listed, storage_options = _listed(files, storage_options)
+    listed, storage_options = _listed(source, storage_options)
     if not is_url(target) and isinstance(target, (str, os.PathLike)):
         path = os.fsdecode(target)
         check_not_managed(local_path(path) or path, force)

@@ -17,7 +17,7 @@ from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.footers import ListedFile, status_of
 from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.write_dataset import WriteReport, WrittenFile, replace_sources, write_dataset
+from pyparq.datasets.write.write_dataset import replace_sources, write_dataset
 from pyparq.errors import ChangedMeanwhile, OptionError, reading
 from pyparq.filters.expression import top_names
 from pyparq.format.types import Schema
@@ -48,6 +48,7 @@ from pyparq.options import WriteOptions, with_options
 from pyparq.write.column_plans import check_options, make_plan
 from pyparq.write.external_sort import ExternalSorter
 from pyparq.write.file import ParquetWriter
+from pyparq.write.file_layout import WriteReport, WrittenFile
 from pyparq.write.row_groups import batch_bytes
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ class _Rows:
         """With dictionaries, views and other layouts, as in the files."""
         self.tested = top_names(scan.filters)
         """The columns that the filter looks at."""
-        self.schema, self._batches = ingest(_Stream(scan.schema, scan.batches(_BATCH_ROWS)))
+        self.schema, self._batches = ingest(_Stream(scan.schema, scan.iter_batches(_BATCH_ROWS)))
         self._sorter: ExternalSorter | None = None
 
     def sort(self, keys: Sequence[SortKey], folder: str | None, secret: bool) -> None:

@@ -24,6 +24,7 @@ from pyparq.format.types import DataType, Field, Schema
 from pyparq.io.locations import StorageOptions
 from pyparq.io.locations import located as on_system
 from pyparq.limits import Limits
+from pyparq.option_checks import UnknownArgument
 
 # ---- sources and targets
 
@@ -127,10 +128,6 @@ _SAME = {
 _RENAMED = {"encryption_properties": "encryption", "use_deprecated_int96_timestamps": "int96_timestamps"}
 
 
-class _UnknownArgument(OptionError, TypeError):
-    """An argument that pyarrow does not have either."""
-
-
 def write_options(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """Options of :class:`pyparq.WriteOptions` for pyarrow's arguments of a writer. ``names``: of the columns.
 
@@ -160,7 +157,7 @@ def write_options(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]
     }
     unknown = left.keys() - _SAME - _RENAMED.keys()
     if unknown:
-        raise _UnknownArgument(f"unexpected keyword argument {min(unknown)!r}")
+        raise UnknownArgument(f"unexpected keyword argument {min(unknown)!r}")
     return made | {_RENAMED.get(name, name): value for name, value in left.items() if value is not None}
 
 

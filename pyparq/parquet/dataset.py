@@ -227,7 +227,7 @@ class ParquetDataset:
         columns = wanted if later is None else None
         if self._one is not None:
             own = self._one._own
-            names = None if columns is None else _all_known(own.schema, columns)
+            names = None if columns is None else _all_known(own.tree, columns)
             table = table_of(own.read(names, own_filters))
         else:
             table = table_of(self._folder.read(columns, own_filters))

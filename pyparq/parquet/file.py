@@ -68,7 +68,7 @@ class ParquetFile:
         self._closed = False
         with arrow_errors():
             self._own = OwnFile(place, storage_options=storage, **options)
-            known = text_columns(self._own.schema, read_dictionary or ())
+            known = text_columns(self._own.tree, read_dictionary or ())
             if known:
                 self._own = OwnFile(place, storage_options=storage, read_dictionary=known, **options)
         self._types = asked.of(self._own.key_value_metadata)
@@ -120,7 +120,7 @@ class ParquetFile:
         wanted: list[str] = [name for name in columns if name is not None]
         if use_pandas_metadata:
             wanted += [name for name in index_columns(self._own.key_value_metadata) if name not in wanted]
-        return known_columns(self._own.schema, wanted)
+        return known_columns(self._own.tree, wanted)
 
     def read(
         self, columns: Sequence[str] | None = None, use_threads: bool = True, use_pandas_metadata: bool = False

@@ -25,6 +25,7 @@ from pyparq.index.page_index import PageLocations
 from pyparq.io.locations import located as on_system
 from pyparq.io.retry import may_pass
 from pyparq.io.source import begin
+from pyparq.option_checks import methods_told
 from pyparq.option_values import Int96Unit
 from pyparq.options import ReadOptions, with_options
 from pyparq.pictures.tables import html_view, size_text, viewable
@@ -84,7 +85,7 @@ def _is_beyond(file: OpenFile, leaf: Node) -> bool:
     try:
         if leaf.max_rep == 0 and not Scan(_read_in(file, "us"), [], _far(leaf)).count():
             return False
-        for _ in Scan(_read_in(file, "ns"), [leaf.path]).batches():
+        for _ in Scan(_read_in(file, "ns"), [leaf.path]).iter_batches():
             pass
     except DataError:
         return True
@@ -119,6 +120,7 @@ class PageInfo:
     has_crc: bool
 
 
+@methods_told
 class ParquetFile(OtherNames):
     """An open Parquet file.
 
@@ -203,14 +205,16 @@ class ParquetFile(OtherNames):
     # ---- the contents of the footer and the indexes
 
     @property
-    def schema(self) -> SchemaTree:
+    def tree(self) -> SchemaTree:
         """The Parquet schema: a tree of nodes with levels and physical types."""
         return self._file.tree
 
     @property
-    def schema_arrow(self) -> Schema:
+    def schema(self) -> Schema:
         """The Arrow schema that tables of this file have."""
         return self._file.fields.schema
+
+    schema_arrow = schema
 
     @property
     def metadata(self) -> FileMetaData:
@@ -301,9 +305,9 @@ class ParquetFile(OtherNames):
         with located(file=self._file.name):
             return Scan(self._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
 
-    def read(self, columns: Names | None = None, filters: Filters | None = None) -> Table:
-        """All (matching) rows as a table."""
-        return self.scan(columns, filters).to_table()
+    def read(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Table:
+        """All (matching) rows as a table; with ``limit`` at most so many, the first."""
+        return self.scan(columns, filters, limit=limit).to_table()
 
     def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
         """The first (matching) rows."""
@@ -359,13 +363,13 @@ class ParquetFile(OtherNames):
         columns: Names | None = None,
         filters: Filters | None = None,
     ) -> Iterator[Batch]:
-        """Matching rows in batches of at most ``batch_size``; see :meth:`Scan.batches`."""
-        return self.scan(columns, filters, row_groups).batches(batch_size)
+        """Matching rows in batches of at most ``batch_size``; see :meth:`Scan.iter_batches`."""
+        return self.scan(columns, filters, row_groups).iter_batches(batch_size)
 
-    def map(self, path: Any = None, filters: Filters | None = None, columns: Names | None = None) -> FileMap:
+    def map(self, path: Any = None, columns: Names | None = None, filters: Filters | None = None) -> FileMap:
         """A picture of the file as an HTML page: where everything lies, and how well its pages can be told apart.
 
-        With ``filters`` or ``columns``, the query runs, and the picture shows of each page what ruled it out or that it
+        With ``columns`` or ``filters``, the query runs, and the picture shows of each page what ruled it out or that it
         was read. ``path``: where to write the page, too. A notebook shows the result. docs/pictures.md explains it.
 
         Reads the page indexes. Without them it reads page headers, of a local file of up to 2,000 column chunks.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.column_names import as_list
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
 from pyparq.format.nesting import Shape, shape_of
@@ -124,12 +125,10 @@ def _check_filled(shape: Shape) -> None:
 
 def named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | None]:
     """The top-level nodes of the named columns, with the leaves wanted of each (``None``: all)."""
-    if isinstance(columns, str):
-        raise OptionError(f"columns must be a list of names; did you mean [{columns!r}]?")
     if _is_filter(columns):
         raise OptionError(f"columns must be a list of names; {columns!r} is a filter: give it as filters=...")
     wanted: dict[Node, set[int] | None] = {}
-    for name in columns:
+    for name in as_list(columns):
         if not isinstance(name, (str, tuple, LeafNumber)):
             raise OptionError(f"columns must be a list of names, but {name!r} is not a name")
         node = tree.leaves[name] if isinstance(name, LeafNumber) else _found(tree, name)

@@ -14,6 +14,7 @@ from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.column_names import as_list
 from pyparq.errors import (
     LimitError,
     OptionError,
@@ -85,7 +86,7 @@ class Scan(Convertible):
         with pyparq.ParquetFile("flights.parquet") as file:
             scan = file.scan(["dest"], pyparq.col("flight") < 50)
             print(scan.count())
-            for batch in scan.batches():
+            for batch in scan.iter_batches():
                 print(batch.num_rows)
     """
 
@@ -101,8 +102,8 @@ class Scan(Convertible):
     ) -> None:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
-        if columns is not None and not isinstance(columns, (str, Expression)):
-            columns = list(columns)
+        if columns is not None and not isinstance(columns, Expression):
+            columns = list(as_list(columns))
         self.projection = project(file.tree, columns, file.fields)
         self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)
@@ -127,7 +128,7 @@ class Scan(Convertible):
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
         self.share_read = 0.0
-        """How far :meth:`batches` has come, from 0 to 1."""
+        """How far :meth:`iter_batches` has come, from 0 to 1."""
         self._selections: list[Selection] | None = None
         self._trace: Trace | None = None
         self._begun = False
@@ -206,7 +207,7 @@ class Scan(Convertible):
             schema = restore_batches(batches, self.outputs, self.schema, most, self.reader.account)
         return Table(*widen_columns(schema, batches))
 
-    def batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
+    def iter_batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
         """Matching rows in order, as :class:`pyparq.arrow.table.Batch` values. Each has at most ``batch_size`` rows
         (``None``: a whole row group) and less than 2 GiB of text per column. All have the same schema.
 
@@ -237,12 +238,12 @@ class Scan(Convertible):
         self.share_read = 1.0
 
     def __aiter__(self) -> AsyncIterator[Batch]:
-        """:meth:`batches` for a program with an event loop: ``async for batch in scan``. Each batch is read when it is
-        asked for, and waiting for a store holds no thread: see :func:`pyparq.run_async`."""
-        return batches_async(self.batches)
+        """:meth:`iter_batches` for a program with an event loop: ``async for batch in scan``. Each batch is read when
+        it is asked for, and waiting for a store holds no thread: see :func:`pyparq.run_async`."""
+        return batches_async(self.iter_batches)
 
     def begin(self) -> None:
-        """Request what pruning and the first row groups of :meth:`batches` will need. Only useful for remote files."""
+        """Request what pruning and the first row groups of :meth:`iter_batches` will need. Useful for remote files."""
         self._request_ahead(self._prune(to_read=True), self.outputs)
 
     def _request_ahead(self, selections: list[Selection], outputs: list[Output]) -> None:
@@ -331,7 +332,7 @@ class Scan(Convertible):
         return self._stream().get_schema()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`batches`.
+        """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`iter_batches`.
 
         Each call runs the scan anew and reads one row group at a time, as batches are requested. It keeps the
         file open; after :meth:`pyparq.ParquetFile.close` the next batch is an error. ``requested_schema`` is

@@ -12,6 +12,7 @@ from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
 from pyparq.errors import CorruptFileError
 from pyparq.format.types import Schema
+from pyparq.option_checks import old_name
 from pyparq.read.hinted_types import depends_on_data
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Streamed(Protocol):
 
     @property
     def schema(self) -> Schema: ...
-    def batches(self) -> Generator[Batch]: ...
+    def iter_batches(self) -> Generator[Batch]: ...
 
 
 class ScanStream:
@@ -41,7 +42,7 @@ class ScanStream:
         self._name = name
         self._check_open = check_open
         self._promised = scan.schema
-        self._batches: Generator[Batch] = scan.batches()
+        self._batches: Generator[Batch] = scan.iter_batches()
         self._ahead: Batch | None = None
         self._schema: Schema | None = None
 
@@ -116,15 +117,17 @@ def slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:
 
 
 class Convertible:
-    """Something with ``to_table`` and ``batches``."""
+    """Something with ``to_table`` and ``iter_batches``."""
 
     def to_table(self) -> Table:
         """All (matching) rows as a table."""
         raise NotImplementedError
 
-    def batches(self) -> Generator[Batch]:
+    def iter_batches(self) -> Generator[Batch]:
         """All (matching) rows in batches."""
         raise NotImplementedError
+
+    batches = old_name("batches", "iter_batches")
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """All (matching) rows as a pandas DataFrame: see :meth:`pyparq.Table.to_pandas`."""
@@ -139,5 +142,5 @@ class Convertible:
         return self.to_table().to_arrow()
 
     def __iter__(self) -> Iterator[Batch]:
-        """All (matching) rows in batches, as :meth:`batches` gives them."""
-        return self.batches()
+        """All (matching) rows in batches, as :meth:`iter_batches` gives them."""
+        return self.iter_batches()

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,17 @@ def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -
     registry = frame.f_globals.setdefault("__warningregistry__", {})
     name = frame.f_globals.get("__name__") or "<string>"
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, name, registry)
+
+
+def called() -> tuple[str, Sequence[str]]:
+    """The function of pyparq that the user called, and the names of its arguments."""
+    frame: FrameType | None = sys._getframe(1)
+    code = sys._getframe(1).f_code
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        code = code if frame.f_code.co_name == "call" else frame.f_code  # that is around the function
+        frame = frame.f_back
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return code.co_qualname.removesuffix(".__init__").lstrip("_") + "()", names
 
 
 def _outside(frame: FrameType | None) -> FrameType | None:

@@ -28,6 +28,7 @@ from pyparq.datasets.write.write_dataset import write_staged
 from pyparq.errors import DataError, OptionError
 from pyparq.format.types import Schema
 from pyparq.io.url import is_url
+from pyparq.option_checks import keywords
 from pyparq.option_values import SortKey, sort_keys
 from pyparq.options import WriteOptions
 from pyparq.spark.catalog_tables import learner
@@ -54,9 +55,10 @@ MOST_COLUMNS = 8
 """Of a Z-order."""
 
 
+@keywords(path="source")
 def compact(
     spark: Any,
-    path: Any,
+    source: Any,
     *,
     target_size: int | str = "256MB",
     sort_by: Any = None,
@@ -75,7 +77,7 @@ def compact(
 
     Only files that have the same columns are joined: Spark gives a column's DEFAULT for files without the column.
 
-    ``path``: a folder. ``target_size``: the compressed size of a file, in bytes or as ``"256MB"`` (2**20 bytes each).
+    ``source``: a folder. ``target_size``: the compressed size of a file, in bytes or as ``"256MB"`` (2**20 bytes each).
     Files below three quarters of it count as small. They are joined where that makes fewer files. ``sort_by``: an order
     as in :func:`pyparq.write_table`; files that do not declare it are rewritten too. ``zorder_by``: columns that a
     search may name alone or together. Rows that are near in all of them go together (Z-order). Files that this function
@@ -102,7 +104,7 @@ def compact(
     check_factory(decryption)
     check_factory(encryption, "encryption")
     wanted, keep_seconds = _wanted(target_size, sort_by, zorder_by), _seconds(keep_old)
-    where, storage_options = _folder(spark, path, storage_options)
+    where, storage_options = _folder(spark, source, storage_options)
     if keep_seconds and is_url(where):
         raise OptionError("keep_old needs a file system: on a store, let the store keep versions of its objects")
     began, watch, learn = time.perf_counter(), Watch(spark, progress), learner(spark, table, where)

@@ -230,7 +230,7 @@ def _check_columns(files: Sequence[DataFile], job: FileJob) -> None:
     for file in files[:: max(len(files) // LOOKED_AT, 1)]:
         try:
             with ParquetFile(file.where, **job.opening(file)) as parquet:
-                tree = parquet.schema
+                tree = parquet.tree
         except (ParquetError, OSError):
             continue  # the report says so
         try:

@@ -235,19 +235,13 @@ def question_of(
     source = absolute(source, is_connect(spark))
     storage_options = store_options(spark, storage_options, source)
     known = {"partitioning", "filename", "by"}
-    ReadOptions.check_known({k: v for k, v in options.items() if k not in known}, (*_PARAMETERS, *known))
+    ReadOptions.check_known({k: v for k, v in options.items() if k not in known}, tuple(known))
     return Question(
         source, columns, taken(filters, spark), arrow_schema(schema), partitions, small, decryption, own.on_error,
         truncate, storage_options, is_case_sensitive(spark), options, counts,
         None if skipped_to is None else absolute(skipped_to, is_connect(spark)), many_files(spark),
         zone, folders_of(spark), residual, is_ansi(spark), engine, own.choice,
     )  # fmt: skip
-
-
-_PARAMETERS = (
-    "columns", "filters", "schema", "partitions", "small", "decryption", "on_error", "skipped_to", "truncate",
-    "residual", "engine", "storage_options", "progress",
-)  # fmt: skip
 
 
 def arrow_schema(schema: Any) -> Any:

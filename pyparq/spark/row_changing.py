@@ -28,6 +28,7 @@ from pyparq.maintenance.row_changes.old_catalogs import remove_catalogs
 from pyparq.maintenance.row_changes.places import new_file_options
 from pyparq.maintenance.row_changes.report import ChangedFileReport
 from pyparq.maintenance.row_changes.upsert import check_names
+from pyparq.option_checks import keywords
 from pyparq.spark.choosing import Columns, columns_of_places, columns_that_occur
 from pyparq.spark.columns import is_column, taken
 from pyparq.spark.file_jobs import balanced
@@ -56,9 +57,10 @@ REPORT = (
 """Columns of the report: Spark's text of the schema."""
 
 
+@keywords(path="source")
 def delete(
     spark: Any,
-    path: Any,
+    source: Any,
     filters: Filters | None = None,
     *,
     keys: Any = None,
@@ -72,7 +74,7 @@ def delete(
     """Delete the rows of a folder for which ``filters`` is true, on Spark's workers. Row groups without such rows are
     copied byte for byte, and files without them stay untouched.
 
-    ``path``: a folder or its URL. ``filters``: as in :func:`pyparq.spark.read`. Rows for which it is null stay.
+    ``source``: a folder or its URL. ``filters``: as in :func:`pyparq.spark.read`. Rows for which it is null stay.
     ``keys``: a DataFrame instead, of columns that the folder has too: rows go whose values in all of these are those
     of one of its rows. A null matches nothing. It is not collected. ``dry_run``: write nothing there, and return the
     same report. ``keep_empty``: keep files of which no row is left; they are removed otherwise. The others: as in
@@ -92,14 +94,15 @@ def delete(
     if (filters is None) == (keys is None):
         raise OptionError("give either filters or keys: which rows to delete")
     return _run(
-        spark, path, filters, None if keys is None else _Frame(keys, None),
+        spark, source, filters, None if keys is None else _Frame(keys, None),
         Work("delete", None, keep_empty, dry_run, decryption), force, storage_options, progress,
     )  # fmt: skip
 
 
+@keywords(path="source")
 def update(
     spark: Any,
-    path: Any,
+    source: Any,
     filters: Filters,
     values: Mapping[str, Any] | None = None,
     *,
@@ -132,7 +135,7 @@ def update(
     if filters is None:
         raise OptionError("give filters: which rows to update")
     return _run(
-        spark, path, filters, None, Work("update", given, True, dry_run, decryption), force, storage_options,
+        spark, source, filters, None, Work("update", given, True, dry_run, decryption), force, storage_options,
         progress,
     )  # fmt: skip
 
@@ -162,9 +165,10 @@ def _new_values(values: Mapping[str, Any], schema: Schema, question: Question, s
     return found, tested
 
 
+@keywords(path="source")
 def upsert(
     spark: Any,
-    path: Any,
+    source: Any,
     df: Any,
     key: str | Sequence[str],
     *,
@@ -195,7 +199,7 @@ def upsert(
     if not names or not all(isinstance(name, str) for name in names):
         raise OptionError(f"key must name columns of the folder, not {key!r}")
     work = Work("upsert", None, True, dry_run, decryption)
-    return _run(spark, path, None, _Frame(df, names), work, force, storage_options, progress)
+    return _run(spark, source, None, _Frame(df, names), work, force, storage_options, progress)
 
 
 @dataclass(frozen=True)

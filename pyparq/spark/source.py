@@ -298,7 +298,7 @@ def _question(options: Mapping[str, Any], schema: StructType | None) -> Question
         if name in ("path", "paths", *_NAMES, *OF_TABLES) or name.startswith("option.") or is_of_writes(name):
             continue
         if name not in known:
-            ReadOptions.check_known({name: value}, (*_NAMES, "partitioning", "filename", "by"))
+            ReadOptions.check_known({name: value}, (*_NAMES, "partitioning", "filename", "by"), "the format pyparq")
         others[name] = as_value(value)
     columns = as_list(given.get("columns"))
     if columns is None and schema is not None:

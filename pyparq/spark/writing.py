@@ -12,7 +12,7 @@ from pyparq.datasets.staging import Staging
 from pyparq.datasets.write.commit import Committer, complete_writes
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.store_commit import StoreCommitter, StoreStaging
-from pyparq.datasets.write.write_dataset import StagedPart, WriteReport, WrittenFile, check_write, write_staged
+from pyparq.datasets.write.write_dataset import StagedPart, check_write, write_staged
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError, TargetExistsError, UnsupportedError
 from pyparq.io.url import check_storage_options, is_url, local_path, shown
 from pyparq.maintenance.kept_storage import ROW_METADATA
@@ -24,6 +24,7 @@ from pyparq.spark.session import absolute, check_session, is_connect, store_opti
 from pyparq.spark.stored import as_stored, floored
 from pyparq.spark.tasks import OF_WRITES, Progress, Watch, attempt, here, over_partitions
 from pyparq.spark.types import SparkTypes, in_microseconds, with_clocks, zoned_names
+from pyparq.write.file_layout import WriteReport, WrittenFile
 
 MODES = {"error": "error", "errorifexists": "error", "append": "append", "overwrite": "overwrite", "ignore": "ignore",
          "overwrite_partitions": "overwrite_partitions"}  # fmt: skip

@@ -33,12 +33,13 @@ from pyparq.io.file_objects import not_its_own
 from pyparq.io.locations import located as on_system
 from pyparq.io.sink import Sink, open_sink
 from pyparq.io.table_formats import check_target
+from pyparq.option_checks import keywords
 from pyparq.options import WriteOptions, with_options
 from pyparq.runtime import fork_safety
 from pyparq.write import unclosed
 from pyparq.write.column_plans import WritePlan, check_options, within_ordinals
 from pyparq.write.external_sort import RUN_SHARE, ExternalSorter
-from pyparq.write.file_layout import FileLayout
+from pyparq.write.file_layout import FileLayout, WriteReport, WrittenFile
 from pyparq.write.row_groups import RowBuffer, RowGroupEncoder
 from pyparq.write.schema_hint import text_key, text_value, without_notes, without_order
 from pyparq.write.shredding import Shredded, needs_rows, plan_with_shredding, shredded_batch
@@ -49,31 +50,32 @@ if TYPE_CHECKING:
     from pyparq.arguments import WriteArguments
 
 
+@keywords(where="path")
 def write_table(
     data: Any,
-    where: Any,
+    path: Any,
     *,
     schema: Any = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     force: bool = False,
     **options: Unpack[WriteArguments],
-) -> None:
-    """Write a table to one Parquet file.
+) -> WriteReport:
+    """Write a table to one Parquet file. Returns what was written.
 
     ``data``: anything that speaks the Arrow PyCapsule interface (pyarrow, polars, duckdb, pandas >= 3, nanoarrow), a
     pandas DataFrame, a dict of numpy arrays or lists, a list of dicts (rows), or an iterable of tables, batches or
-    rows, such as a generator. An iterable is written piece by piece, so memory use stays bounded. ``where``: a path, a
+    rows, such as a generator. An iterable is written piece by piece, so memory use stays bounded. ``path``: a path, a
     URL, a writable binary file object, or the result of ``fsspec.open(url, "wb")``. An existing file at a path is
     replaced only when the new one is complete. With a file object, the offsets in the Parquet file are counted from its
     current position. ``schema``: the schema to write; without it, types come from the data. ``storage_options``:
     options for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on
-    which ``where`` is a path; or ``"obstore"`` or ``"fsspec"``, by which a URL is opened (docs/urls.md). ``force``:
+    which ``path`` is a path; or ``"obstore"`` or ``"fsspec"``, by which a URL is opened (docs/urls.md). ``force``:
     write even into a local folder that Delta Lake, Apache Iceberg, Apache Hudi or a stream of Spark manages.
     ``options``: the fields of :class:`pyparq.WriteOptions`, listed below.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written, and
-    :class:`OptionError` for invalid options. A file that exists at ``where`` is then unchanged.
+    :class:`OptionError` for invalid options. A file that exists at ``path`` is then unchanged.
 
     Example::
 
@@ -83,9 +85,13 @@ def write_table(
     if isinstance(data, (str, os.PathLike)):
         raise OptionError(f"write_table() takes the data first and the target second, but {data!r} is not data")
     with ParquetWriter(
-        where, schema, storage_options=storage_options, filesystem=filesystem, force=force, **options
+        path, schema, storage_options=storage_options, filesystem=filesystem, force=force, **options
     ) as writer:
         writer._write(data, None, last=True)
+        sink = writer._sink
+    assert sink is not None
+    assert writer._state is not None
+    return WriteReport(sink.name, (WrittenFile(sink.name, writer._state.layout.num_rows, sink.position),))
 
 
 _STALE = (ARROW_SCHEMA, b"org.apache.spark.sql.parquet.row.metadata", b"pyparq.indexes")
@@ -127,9 +133,10 @@ class ParquetWriter:
             writer.write({"id": [3], "city": ["Kyoto"]})
     """
 
+    @keywords(where="path")
     def __init__(
         self,
-        where: Any,
+        path: Any,
         schema: Any = None,
         *,
         storage_options: Mapping[str, Any] | None = None,
@@ -137,7 +144,8 @@ class ParquetWriter:
         force: bool = False,
         **options: Unpack[WriteArguments],
     ) -> None:
-        where, storage_options = on_system(where, filesystem, storage_options)
+        if filesystem is not None:
+            path, storage_options = on_system(path, filesystem, storage_options)
         given = WriteOptions.make(options)
         check_options(given)
         check_properties(given.encryption)
@@ -156,8 +164,8 @@ class ParquetWriter:
         self._sink: Sink | None = None
         if self._schema is not None:
             self._planned(self._schema)  # before anything is created
-        check_target(where, force)
-        self._sink = open_sink(where, self.options.fsync, storage_options)
+        check_target(path, force)
+        self._sink = open_sink(path, self.options.fsync, storage_options)
         fork_safety.watch(self)
         unclosed.watch(self)
         try:

@@ -60,7 +60,7 @@ def test_one_schema_for_all_batches(name: str, sizes: list[int], store_schema: b
     data = file_of(table, sizes, store_schema=store_schema)
     with pyparq.ParquetFile(data) as file:
         scan = file.scan()
-        batches = list(scan.batches())
+        batches = list(scan.iter_batches())
     assert [b.schema for b in batches] == [scan.schema] * len(batches)
     if name not in ("large", "view") or not store_schema:  # views of a dictionary share its bytes
         assert len(batches) > 2, "too little text for this test"

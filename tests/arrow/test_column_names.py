@@ -66,9 +66,9 @@ def dig(value: Any, path: tuple[str, ...]) -> Any:
 def test_what_the_library_prints_is_accepted(data: bytes, k: int) -> None:
     expected = [dig(row, PATHS[k]) for row in TABLE.to_pylist()]
     with pyparq.ParquetFile(data) as file:
-        assert file.schema.leaves[k].dotted == DOTTED[k]
+        assert file.tree.leaves[k].dotted == DOTTED[k]
         for name in (DOTTED[k], PATHS[k]):
-            assert file.schema.find(name) is file.schema.leaves[k]
+            assert file.tree.find(name) is file.tree.leaves[k]
             got = file.read(columns=[name])
             assert [dig(row, PATHS[k]) for row in got.to_pylist()] == expected
             wanted = expected[2]
@@ -99,7 +99,7 @@ def test_a_group_is_all_its_leaves_and_short_paths_work(data: bytes) -> None:
         assert both[3] == {"s": {"t": {"u.v": "3", "w": -3}}}
         assert file.read([("s", "t")]).to_pylist() == both == file.read(["s.t.u.v", ("s", "t", "w")]).to_pylist()
         for short in ("ls.p.q", ("ls", "p.q"), "ls.element.p.q"):
-            assert file.schema.find(short).dotted == "ls.list.element.p.q"
+            assert file.tree.find(short).dotted == "ls.list.element.p.q"
             assert file.read(["id"], filters=col(short).contains(4)).to_pydict() == {"id": [4]}
 
 
@@ -193,7 +193,7 @@ def test_write_options_by_name(number: Any, text: Any) -> None:
     assert inner.field("x.y").metadata[b"PARQUET:field_id"] == b"7"
     assert inner.field("t").type.field("u.v").metadata[b"PARQUET:field_id"] == b"8"
     with pyparq.ParquetFile(sink.getvalue()) as file:
-        has = [leaf.dotted for leaf in file.schema.leaves if file.bloom_filter(0, leaf.path) is not None]
+        has = [leaf.dotted for leaf in file.tree.leaves if file.bloom_filter(0, leaf.path) is not None]
     assert has == ["s.x.y", "s.t.u.v"]
 
 
@@ -250,8 +250,8 @@ def test_keys_by_name(name: Any) -> None:
     assert pyparq.read_table(sink.getvalue(), decryption=keys).to_pylist() == TABLE.to_pylist()
     with pyparq.ParquetFile(sink.getvalue(), decryption=DecryptionProperties(FOOTER)) as file:
         group = file.metadata.row_group(0)
-        encrypted = [leaf.path for leaf in file.schema.leaves if group.column_encryption(leaf.path) is not None]
-        below = file.schema.find(name)
+        encrypted = [leaf.path for leaf in file.tree.leaves if group.column_encryption(leaf.path) is not None]
+        below = file.tree.find(name)
         assert encrypted == [leaf.path for leaf in below.leaves()]
 
 

@@ -49,7 +49,7 @@ def test_peers_that_pass_over_the_annotation_read_the_struct(tmp_path: Path) -> 
 
 def annotation(data: bytes, name: str = "f") -> Any:
     with pyparq.ParquetFile(data) as file:
-        return next(n for n in file.schema.root.children if n.name == name).element.logicalType
+        return next(n for n in file.tree.root.children if n.name == name).element.logicalType
 
 
 def test_written_and_read() -> None:
@@ -77,7 +77,7 @@ def test_some_fields_in_lists() -> None:
     found = pyparq.read_table(data.getvalue())
     assert found.to_pydict()["l"] == rows
     with pyparq.ParquetFile(data.getvalue()) as opened:
-        (element,) = opened.schema.find("l.list.element").children[0].parent.parent.children
+        (element,) = opened.tree.find("l.list.element").children[0].parent.parent.children
         assert element.is_file
     bad = pa.table({"l": pa.array([[], [rows[0][0], {"content_type": "a/b", "inline": None}]], pa.list_(field))})
     with pytest.raises(DataError, match=r"row 1: a FILE needs inline.*column l"):

@@ -322,5 +322,5 @@ def test_pandas_in_two_lines(large: bytes) -> None:
     found = pyparq.read_table(large, columns=["id", "x"], filters=pyparq.col("id") < 3).to_pandas()
     assert list(found["id"]) == [0, 1, 2]
     with pyparq.ParquetFile(large) as file:
-        parts = [batch.to_pandas() for batch in file.scan(["id"], pyparq.col("id") < 30_000).batches()]
+        parts = [batch.to_pandas() for batch in file.scan(["id"], pyparq.col("id") < 30_000).iter_batches()]
     assert sum(len(part) for part in parts) == 30_000

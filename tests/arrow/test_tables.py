@@ -194,8 +194,9 @@ def test_select(data: Any) -> None:
         assert part.to_pydict() == {"price": NAMES["price"], "id": NAMES["id"]}
     assert data.select([]).shape == (5, 0)
     assert data.select([]).to_pylist() == [{}] * 5
-    for wrong in ("id", 0, None):
-        with pytest.raises(OptionError, match=r"select\(\) takes a list of names"):
+    assert data.select("id").column_names == ["id"]
+    for wrong in (0, None):
+        with pytest.raises(OptionError, match=r"select\(\) takes names or numbers"):
             data.select(wrong)
     with pytest.raises(OptionError, match="given by name or number"):
         data.select([None])

@@ -160,7 +160,7 @@ def test_geoarrow_to_parquet_and_back(described: dict[str, Any], crs: str, algor
     schema = pa.schema([pa.field("g", pa.binary(), metadata=metadata)])
     file = written(pa.table({"g": pa.array([WKB, None], pa.binary())}, schema=schema))
     with pyparq.ParquetFile(file) as opened:
-        leaf = opened.schema.leaves[0].type
+        leaf = opened.tree.leaves[0].type
         assert leaf == LeafType(
             Physical.BYTE_ARRAY, "geography" if algorithm else "geometry", crs=crs, algorithm=algorithm
         )
@@ -177,7 +177,7 @@ def test_geoarrow_to_parquet_and_back(described: dict[str, Any], crs: str, algor
         assert got["crs"] == "OGC:CRS84"
     assert table.to_pydict() == {"g": [WKB, None]}
     with pyparq.ParquetFile(written(table)) as again:
-        assert again.schema.leaves[0].type == leaf
+        assert again.tree.leaves[0].type == leaf
     text = logical(file)
     assert ("Geography" if algorithm else "Geometry") in text
     assert pq.read_table(io.BytesIO(file))["g"].to_pylist() == [WKB, None]
@@ -194,7 +194,7 @@ def test_geospatial_files_of_the_corpus(corpus: Path) -> None:
     found = {}
     for path in sorted((corpus / "data" / "geospatial").glob("crs-*.parquet")):
         with pyparq.ParquetFile(path) as file:
-            (leaf,) = [leaf.type for leaf in file.schema.leaves if leaf.type.kind.startswith("geo")]
+            (leaf,) = [leaf.type for leaf in file.tree.leaves if leaf.type.kind.startswith("geo")]
             (field,) = [f for f in file.schema_arrow if NAME in f.metadata]
             found[path.stem] = (leaf.kind, json.loads(field.metadata[DETAILS]))
             table = file.read()
@@ -218,9 +218,9 @@ def test_unshredded_variant(tmp_path: Path) -> None:
     rows = [{"metadata": metadata, "value": value}, None, {"metadata": metadata, "value": b"\x00"}]
     file = written({"v": rows}, schema={"v": "variant?"})
     with pyparq.ParquetFile(file) as opened:
-        (top,) = opened.schema.root.children
+        (top,) = opened.tree.root.children
         assert top.element.logicalType.VARIANT.specification_version == 1
-        assert {leaf.type.kind for leaf in opened.schema.leaves} == {"variant"}
+        assert {leaf.type.kind for leaf in opened.tree.leaves} == {"variant"}
         for leaf in ("v.metadata", "v.value"):
             assert opened.column_index(0, leaf) is None
             assert not opened.metadata.row_group(0).column(leaf).bounds.has_bounds.any()

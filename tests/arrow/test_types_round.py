@@ -243,7 +243,7 @@ def test_unused_entries_are_no_values() -> None:
     with pyparq.ParquetFile(file) as opened:
         bounds = opened.metadata.row_group(0).column(0).bounds
         assert (bounds.mins[0], bounds.maxs[0]) == (b"m", b"n")
-        assert opened._file.chunk(0, opened.schema.leaves[0]).meta.statistics.distinct_count == 2
+        assert opened._file.chunk(0, opened.tree.leaves[0]).meta.statistics.distinct_count == 2
         assert opened.scan(filters=pyparq.col("x") == "b").to_table().num_rows == 0
     assert pyparq.read_table(file, filters=pyparq.col("x") == "n").num_rows == 100
     assert pyparq.read_table(file).to_arrow().equals(pa.table({"x": array}))

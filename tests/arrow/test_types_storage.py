@@ -70,7 +70,7 @@ def test_int96_bounds_under_their_own_order() -> None:
         int96_timestamps=True, max_rows_per_page=100, use_dictionary=False,
     )  # fmt: skip
     with pyparq.ParquetFile(file) as opened:
-        leaf = opened.schema.leaves[0]
+        leaf = opened.tree.leaves[0]
         assert opened._file.column_order(leaf) == Order.INT96
         index = opened.column_index(0, "t")
         assert index is not None
@@ -85,7 +85,7 @@ def test_int96_bounds_under_their_own_order() -> None:
 
 def test_int96_bounds_without_their_order_are_ignored(corpus: Any) -> None:
     with pyparq.ParquetFile(corpus / "data" / "int96_from_spark.parquet") as opened:
-        assert opened._file.column_order(opened.schema.leaves[0]) == Order.UNKNOWN
+        assert opened._file.column_order(opened.tree.leaves[0]) == Order.UNKNOWN
     table = pyparq.read_table(corpus / "data" / "int96_from_spark.parquet", coerce_int96_timestamp_unit="us")
     path = corpus / "data" / "int96_from_spark.parquet"
     theirs = pq.read_table(path, coerce_int96_timestamp_unit="us")
@@ -122,7 +122,7 @@ def test_binary_decimals_take_the_fewest_bytes_and_keep_bounds() -> None:
     with pyparq.ParquetFile(file) as opened:
         bounds = opened.metadata.row_group(0).column(0).bounds
         assert (bounds.mins[0], bounds.maxs[0]) == (-32768, 10**17)
-        sizes = opened._file.chunk(0, opened.schema.leaves[0]).meta.size_statistics
+        sizes = opened._file.chunk(0, opened.tree.leaves[0]).meta.size_statistics
     expected = sum((n if n >= 0 else ~n).bit_length() // 8 + 1 for n in numbers)
     assert sizes.unencoded_byte_array_data_bytes == expected
 
@@ -193,8 +193,8 @@ def test_total_order_bounds(dtype: Any) -> None:
     values = np.array([v for page in pages for v in (page * 4)[:4]], dtype)
     file = written({"x": values}, float_order="IEEE_754_TOTAL_ORDER", max_rows_per_page=4, use_dictionary=False)
     with pyparq.ParquetFile(file) as opened:
-        assert opened._file.column_order(opened.schema.leaves[0]) == Order.TOTAL
-        raw = opened._file.chunk(0, opened.schema.leaves[0])
+        assert opened._file.column_order(opened.tree.leaves[0]) == Order.TOTAL
+        raw = opened._file.chunk(0, opened.tree.leaves[0])
         stats = raw.meta.statistics
         assert np.frombuffer(stats.min_value, dtype)[0] == -inf
         assert np.frombuffer(stats.max_value, dtype)[0] == inf
@@ -222,7 +222,7 @@ def test_total_order_of_nans_alone() -> None:
     values = NANS.view(np.float64)
     file = written({"x": values}, float_order={"x": "IEEE_754_TOTAL_ORDER"}, use_dictionary=False)
     with pyparq.ParquetFile(file) as opened:
-        stats = opened._file.chunk(0, opened.schema.leaves[0]).meta.statistics
+        stats = opened._file.chunk(0, opened.tree.leaves[0]).meta.statistics
         by_order = sorted(values, key=total_key)
         assert stats.min_value == by_order[0].tobytes()
         assert stats.max_value == by_order[-1].tobytes()

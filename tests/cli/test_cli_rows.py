@@ -337,7 +337,7 @@ def test_columns_at_a_time_write_what_values_one_by_one_do(tmp_path: Path, rows:
     path = tmp_path / "varied.parquet"
     pq.write_table(table, path, row_group_size=1700)
     with ParquetFile(path) as file:
-        schema, batches = file.schema_arrow, list(file.scan().batches(None))
+        schema, batches = file.schema_arrow, list(file.scan().iter_batches(None))
         sliced = [batch.slice(5, batch.num_rows - 5) for batch in batches if batch.num_rows > 5]
         for given in (batches, sliced):
             as_lines = b"".join(json_lines(schema, given)).decode()

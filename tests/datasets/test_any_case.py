@@ -128,7 +128,7 @@ def test_files_that_spell_a_column_differently(folder: Path) -> None:
     assert ds.lookup("ID", [2, 3], columns=["Id"]).to_pydict() == {"Id": [2, 3]}
     assert ds.head(5, ["id"]).num_rows == 5
     assert pyparq.scan(folder, ["id"], col("ID") == 6, case_sensitive=False).to_table().to_pydict() == {"Id": [6]}
-    assert [batch.num_rows for batch in ds.batches(columns=["ID"])] == [2, 2, 2]
+    assert [batch.num_rows for batch in ds.iter_batches(columns=["ID"])] == [2, 2, 2]
     assert pyparq.read_schema(folder, case_sensitive=False) == ds.schema
     as_duckdb = duckdb.sql(f"select id from read_parquet('{folder}/*.parquet', union_by_name=true) order by id")
     assert [row[0] for row in as_duckdb.fetchall()] == whole["Id"].to_pylist()
@@ -252,9 +252,9 @@ def test_a_partition_that_one_path_has_twice(tmp_path: Path) -> None:
 def test_the_filename_column(folder: Path) -> None:
     ds = pyparq.dataset(folder, filename=True, case_sensitive=False)
     assert ds.count(col("FileName").starts_with("nowhere")) == 0
-    assert ds.lookup("ID", 1, columns=["id"], path="ID_of").column_names == ["Id", "ID_of"]
+    assert ds.lookup("ID", 1, columns=["id"], filename="ID_of").column_names == ["Id", "ID_of"]
     with pytest.raises(OptionError, match="already a column"):
-        pyparq.dataset(folder, case_sensitive=False).lookup("id", 1, path="iD")
+        pyparq.dataset(folder, case_sensitive=False).lookup("id", 1, filename="iD")
 
 
 def test_the_option_is_checked(folder: Path) -> None:

@@ -131,7 +131,7 @@ def test_kinds_of_keys(folder: Path, keys: Any) -> None:
 def test_rows_come_in_the_order_of_files_each_once(tmp_path: Path) -> None:
     for k in range(5):
         pyparq.write_table({"id": [k, 7, 7, 9], "row": [0, 1, 2, 3]}, tmp_path / f"{k}.parquet", bloom_filters=["id"])
-    found = pyparq.dataset(tmp_path).lookup("id", [9, 7, 7], path=True).to_pydict()
+    found = pyparq.dataset(tmp_path).lookup("id", [9, 7, 7], filename=True).to_pydict()
     assert found["row"] == [1, 2, 3] * 5
     assert [Path(name).name for name in found["filename"]] == [f"{k}.parquet" for k in range(5) for _ in range(3)]
 
@@ -161,17 +161,17 @@ def test_keys_of_other_types(folder: Path) -> None:
 
 def test_names_of_files(folder: Path, tmp_path: Path) -> None:
     ds = pyparq.dataset(folder)
-    found = ds.lookup("id", [100, 200], columns=["id"], path=True)
+    found = ds.lookup("id", [100, 200], columns=["id"], filename=True)
     assert found.schema.names == ["id", "filename"]
     for key, name in zip(*found.to_pydict().values(), strict=True):
         assert key in pq.read_table(name)["id"].to_pylist()
-    assert ds.lookup("id", 100, path="where").schema.names[-1] == "where"
-    assert ds.lookup("id", 101, path=True).schema.names[-1] == "filename"
+    assert ds.lookup("id", 100, filename="where").schema.names[-1] == "where"
+    assert ds.lookup("id", 101, filename=True).schema.names[-1] == "filename"
     assert "filename" not in ds.lookup("id", 100).schema.names
     with pytest.raises(OptionError, match="another name"):
-        ds.lookup("id", 100, path="text")
+        ds.lookup("id", 100, filename="text")
     with pytest.raises(OptionError, match="another name"):
-        pyparq.dataset(folder, filename=True).lookup("id", 100, path=True)
+        pyparq.dataset(folder, filename=True).lookup("id", 100, filename=True)
 
 
 def test_partition_columns(folder: Path) -> None:
@@ -289,7 +289,7 @@ def test_any_filter_asked_of_many_files_at_once(folder: Path, data: st.DataObjec
     apart = read_one_by_one(ds.scan(filters=filters))  # each file by itself
     same(scan.to_table(), apart)
     assert ds.count(filters) == apart.num_rows
-    assert sum(batch.num_rows for batch in ds.batches(filters=filters)) == apart.num_rows
+    assert sum(batch.num_rows for batch in ds.iter_batches(filters=filters)) == apart.num_rows
     assert scan.explain().rows == apart.num_rows
 
 
@@ -399,7 +399,7 @@ def test_remote_files(tmp_path: Path) -> None:
     memory = fsspec.filesystem("memory")
     for path in write_some(tmp_path):
         memory.pipe(f"/lookup/{path.name}", path.read_bytes())
-    found = pyparq.dataset("memory://lookup").lookup("id", [3, 8], path=True).to_pydict()
+    found = pyparq.dataset("memory://lookup").lookup("id", [3, 8], filename=True).to_pydict()
     assert found["id"] == [8, 3]
     assert [name.rpartition("/")[2] for name in found["filename"]] == ["2.parquet", "3.parquet"]
 
@@ -441,7 +441,7 @@ def test_explanations_tell_what_ran(folder: Path, filters: Any) -> None:
     alone = [file.scan(filters=filters).explain() for file in files]
     rows = sum(one.rows or 0 for one in alone)
     left = sum(one.candidate_rows for one in alone)
-    for run in (lambda scan: scan.to_table(), lambda scan: list(scan.batches())):
+    for run in (lambda scan: scan.to_table(), lambda scan: list(scan.iter_batches())):
         scan = pyparq.dataset(folder).scan(filters=filters)
         before = bytes_read()
         run(scan)
@@ -463,7 +463,7 @@ def test_explanations_tell_what_ran(folder: Path, filters: Any) -> None:
 
 def test_an_explanation_of_a_stream_that_was_left(folder: Path) -> None:
     head = pyparq.dataset(folder).scan(filters=col("id") >= 0)
-    next(iter(head.batches()))
+    next(iter(head.iter_batches()))
     assert len(head.explain(execute=False).parts) == 1
 
 

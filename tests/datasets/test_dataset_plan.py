@@ -112,7 +112,7 @@ def test_a_planned_scan_is_a_scan(folder: Path) -> None:
     expected = pyparq.dataset(folder).read(filters=col("id") >= 1_000)
     assert pa.table(plan.scan()).num_rows == 200
     assert plan.scan().count() == 200
-    assert sum(batch.num_rows for batch in plan.scan().batches(7)) == 200
+    assert sum(batch.num_rows for batch in plan.scan().iter_batches(7)) == 200
     assert plan.scan(use_threads=False).to_table() == expected
     again = pickle.loads(pickle.dumps(plan)).scan().plan()
     assert again.scan().to_table() == expected

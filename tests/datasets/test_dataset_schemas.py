@@ -48,7 +48,7 @@ def test_every_way_to_read_has_the_schema_of_all_files(folder: Path, k: int, tmp
     assert scan.schema == whole
     arrow = scan.to_table().to_arrow().schema
     assert arrow == pyparq.dataset(folder).read().to_arrow().schema
-    assert all(batch.schema == whole for batch in ds.batches(filters=question))
+    assert all(batch.schema == whole for batch in ds.iter_batches(filters=question))
     assert pa.RecordBatchReader.from_stream(ds.scan(filters=question)).schema == arrow
     assert ds.head(3, filters=question).schema == ds.plan(filters=question).schema == whole
     assert all(part.scan().to_table().schema == whole for part in ds.plan(filters=question).split(3))
@@ -139,7 +139,7 @@ def test_files_without_columns_have_rows(tmp_path: Path) -> None:
     assert ds.read().shape == ds.scan().to_table().shape == ds.plan().scan().to_table().shape == (3, 0)
     assert ds.read().to_pandas().shape == (3, 0)
     assert ds.read().to_arrow().num_rows == pa.RecordBatchReader.from_stream(ds).read_all().num_rows == 3
-    assert ds.count() == sum(batch.num_rows for batch in ds.batches()) == 3
+    assert ds.count() == sum(batch.num_rows for batch in ds.iter_batches()) == 3
     assert ds.head(2).num_rows == 2
     assert "in" in str(ds.explain())
     pyparq.write_table(ds, tmp_path / "table.parquet")
@@ -255,11 +255,11 @@ def test_int96_of_repeated_names_is_rewritten(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "0.parquet", use_deprecated_int96_timestamps=True)
     pyparq.rewrite(tmp_path / "0.parquet", tmp_path / "1.parquet")
     assert pq.ParquetFile(tmp_path / "1.parquet").read().equals(table)
-    leaves = pyparq.ParquetFile(tmp_path / "1.parquet").schema.leaves
+    leaves = pyparq.ParquetFile(tmp_path / "1.parquet").tree.leaves
     assert [leaf.type.kind for leaf in leaves] == ["int96"] * 3
     pyparq.rewrite(tmp_path / "0.parquet", tmp_path / "2.parquet", filters=col("other") == NOON)
     assert pq.ParquetFile(tmp_path / "2.parquet").read().equals(table)
-    leaves = pyparq.ParquetFile(tmp_path / "2.parquet").schema.leaves
+    leaves = pyparq.ParquetFile(tmp_path / "2.parquet").tree.leaves
     assert [leaf.type.kind for leaf in leaves] == ["timestamp", "timestamp", "int96"]
 
 

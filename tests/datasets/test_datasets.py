@@ -106,7 +106,7 @@ def test_filters_are_pyarrows(folder: Path, name: str) -> None:
     assert rows_of(ds.read(filters=ours)) == expected
     assert ds.count(ours) == len(expected)
     assert rows_of(pa.table(ds.scan(filters=ours))) == expected
-    found = [row for batch in ds.batches(7, filters=ours) for row in pa.record_batch(batch).to_pylist()]
+    found = [row for batch in ds.iter_batches(7, filters=ours) for row in pa.record_batch(batch).to_pylist()]
     assert sorted(found, key=lambda row: row["id"]) == expected
 
 
@@ -478,7 +478,7 @@ def test_few_descriptors_for_many_files(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (held + 20, hard))
     try:
         assert pyparq.read_table(tmp_path)["x"].to_pylist() == list(range(120))
-        assert sum(b.num_rows for b in pyparq.dataset(tmp_path).batches()) == 120
+        assert sum(b.num_rows for b in pyparq.dataset(tmp_path).iter_batches()) == 120
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 

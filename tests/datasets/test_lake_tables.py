@@ -101,7 +101,7 @@ def check_questions(source: Any, expected: list[dict[str, Any]]) -> None:
         found = ds.read(filters=question)
         assert by_id(found) == [row for row in expected if row["id"] in set(wanted)]
         assert ds.count(question) == len(wanted)
-        assert sorted(r["id"] for b in ds.batches(7, ["id"], question) for r in b.to_pylist()) == wanted
+        assert sorted(r["id"] for b in ds.iter_batches(7, ["id"], question) for r in b.to_pylist()) == wanted
         plan = ds.plan(["id"], question)
         assert sorted(row["id"] for part in plan.split() for row in part.scan().to_table().to_pylist()) == wanted
     everything = ds.read(["id"]).column("id").to_pylist()

@@ -78,7 +78,7 @@ def test_the_same_rows(question: Any, tail_size: int | None) -> None:
     ds = dataset(store(), tail_size=tail_size)
     assert ds.read(filters=question).to_arrow() == expected
     assert ds.count(question) == expected.num_rows
-    assert sum(batch.num_rows for batch in ds.scan(filters=question).batches()) == expected.num_rows
+    assert sum(batch.num_rows for batch in ds.scan(filters=question).iter_batches()) == expected.num_rows
     assert ds.scan(filters=question).explain().rows == expected.num_rows
 
 

@@ -46,7 +46,7 @@ def test_who_has_listed_before_reads_the_old_files(tmp_path: Path, files: int, r
     folder = folder_of(tmp_path / "t", files, rows)
     listed, read_once = pyparq.dataset(folder), pyparq.dataset(folder)
     assert read_once.read(["id"]).num_rows == files * rows
-    running = pyparq.dataset(folder).scan().batches()
+    running = pyparq.dataset(folder).scan().iter_batches()
     first = next(running)
     plans = pickle.dumps(pyparq.dataset(folder).plan(["id"], col("id") >= 0).split(2))
     replace_all(folder, 3600)

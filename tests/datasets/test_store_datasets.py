@@ -163,7 +163,7 @@ def test_the_next_files_are_begun_while_one_is_used(slow: AsyncStore | LoopingSt
     dataset = pyparq.dataset("slow://data", tail_size=TAIL)
     assert dataset.schema.names == ["id", "x", "year"]
     slow.log.clear()
-    batches = dataset.batches()
+    batches = dataset.iter_batches()
     next(batches)
 
     def paths(requests: list[Request]) -> set[str]:
@@ -180,10 +180,12 @@ def test_the_rows_come_in_order(slow: AsyncStore | LoopingStore, question: Any) 
     whole = pyparq.dataset([io.BytesIO(file_bytes(k)) for k in range(FILES)]).read(["id"], question)
     for options in ({}, {"prefetch_bytes": 0}, {"prefetch_bytes": 30_000}, {"use_threads": False}):
         dataset = pyparq.dataset("slow://data", tail_size=TAIL, **options)
-        found = [n for batch in dataset.batches(columns=["id"], filters=question) for n in batch.columns[0].to_pylist()]
+        found = [
+            n for batch in dataset.iter_batches(columns=["id"], filters=question) for n in batch.columns[0].to_pylist()
+        ]
         assert found == whole.to_pydict()["id"]
         assert dataset.read(["id"], question).to_pydict() == whole.to_pydict()
-    assert sum(b.num_rows for b in dataset.scan(filters=question, limit=2500).batches()) == 2500
+    assert sum(b.num_rows for b in dataset.scan(filters=question, limit=2500).iter_batches()) == 2500
 
 
 @pytest.mark.parametrize("slow", [AsyncStore], indirect=True)
@@ -205,7 +207,7 @@ def test_an_error_comes_with_its_file(slow: AsyncStore | LoopingStore) -> None:
     dataset = pyparq.dataset("slow://data", tail_size=TAIL)
     assert dataset.count() == FILES * ROWS
     slow.fail = lambda r: ConnectionResetError("gone") if r.path.endswith("part-05.parquet") else None
-    batches = dataset.batches()
+    batches = dataset.iter_batches()
     assert sum(next(batches).num_rows for _ in range(5)) == 5 * ROWS
     with pytest.raises(ConnectionError) as caught:
         next(batches)
@@ -218,5 +220,5 @@ def test_files_that_fail_are_left_out_when_asked(slow: AsyncStore | LoopingStore
     dataset = pyparq.dataset("slow://data", tail_size=TAIL, on_error="skip")
     slow.fail = lambda r: PermissionError("no") if r.path.endswith("part-05.parquet") else None
     with pytest.warns(pyparq.SkippedFileWarning):
-        assert sum(b.num_rows for b in dataset.batches()) == (FILES - 1) * ROWS
+        assert sum(b.num_rows for b in dataset.iter_batches()) == (FILES - 1) * ROWS
     assert [name for name, _ in dataset.skipped] == [f"slow://{names()[5]}"]

@@ -286,7 +286,7 @@ def test_pruning_works_as_on_plain_files(algorithm: str, columns: str, version: 
             scan = file.scan(["shuffled", "nested", "secret"], filters=predicate)
             assert pa.table(scan.to_table()) == expected
             after = scan.explain()
-            assert sum(b.num_rows for b in file.scan(filters=predicate).batches(17)) == expected.num_rows
+            assert sum(b.num_rows for b in file.scan(filters=predicate).iter_batches(17)) == expected.num_rows
             assert file.scan(filters=predicate).count() == expected.num_rows
         assert (after.pages_decoded, after.candidate_rows) == (before.pages_decoded, before.candidate_rows)
         assert [s.name for s in after.stages] == [s.name for s in before.stages]

@@ -180,7 +180,7 @@ def test_batches_and_limits_on_rows() -> None:
     table = table_of(pa.decimal128(15, 2), 0.1)
     file = pyparq.ParquetFile(io.BytesIO(stored(table)))
     expected = table.filter(pc.field("x") > Decimal("0.5"))
-    parts = [pa.record_batch(batch) for batch in file.scan(filters=col("x") > Decimal("0.5")).batches(1_000)]
+    parts = [pa.record_batch(batch) for batch in file.scan(filters=col("x") > Decimal("0.5")).iter_batches(1_000)]
     assert pa.Table.from_batches(parts).equals(expected)
     first = pa.table(file.scan(filters=col("x") > Decimal("0.5"), limit=5_001).to_table())
     assert first.equals(expected.slice(0, 5_001))

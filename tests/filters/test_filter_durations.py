@@ -90,7 +90,7 @@ def test_every_road_compares_what_is_shown(folder: Path, op: str, literal: Any) 
     data = pyparq.dataset(folder)
     same(data.read(["x"], filters=filters).to_pydict()["x"], expected * 4)
     assert data.scan(filters=filters).count() == 4 * len(expected)
-    streamed = [v for batch in data.scan(["x"], filters).batches() for v in batch.to_pydict()["x"]]
+    streamed = [v for batch in data.scan(["x"], filters).iter_batches() for v in batch.to_pydict()["x"]]
     same(streamed, expected * 4)
     negated = [v for v in VALUES if v is not None and v not in expected]
     same(data.read(["x"], filters=~OPS[op](col("x"), literal)).to_pydict()["x"], negated * 4)

@@ -121,7 +121,7 @@ def test_sql_text(path: Path, where: str, found: list[int]) -> None:
 
 WAYS: dict[str, Callable[[Path, Any], int]] = {
     "scan": lambda path, where: pyparq.ParquetFile(path).scan(filters=where).count(),
-    "batches": lambda path, where: sum(b.num_rows for b in pyparq.ParquetFile(path).scan(filters=where).batches()),
+    "batches": lambda path, where: sum(b.num_rows for b in pyparq.ParquetFile(path).scan(filters=where).iter_batches()),
     "plan": lambda path, where: pyparq.ParquetFile(path)
     .execute(pickle.loads(pickle.dumps(pyparq.ParquetFile(path).scan(filters=where).plan())))
     .num_rows,

@@ -277,7 +277,7 @@ def test_wrong_questions() -> None:
 
 def condition_of(data: bytes, text: str) -> Any:
     with pyparq.ParquetFile(data) as file:
-        return parse_where(text, file.schema)
+        return parse_where(text, file.tree)
 
 
 def test_in_sql() -> None:

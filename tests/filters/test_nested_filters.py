@@ -296,10 +296,10 @@ def test_in_sql(text: str, expression: Expression) -> None:
     where = pytest.importorskip("pyparq.filters.sql_text")
     data = FILES["ours"]()
     with pyparq.ParquetFile(data) as file:
-        found = file.read(["id"], where.parse_where(text, file.schema)).to_pydict()
+        found = file.read(["id"], where.parse_where(text, file.tree)).to_pydict()
         assert found == file.read(["id"], expression).to_pydict()
         assert 0 < len(found["id"]) < len(ROWS)
         with pytest.raises(FilterError, match="NULL equals nothing"):
-            where.parse_where("list_contains(l, NULL)", file.schema)
+            where.parse_where("list_contains(l, NULL)", file.tree)
         with pytest.raises(FilterError, match="use == to compare"):
-            where.parse_where("list_contains(id, 1)", file.schema)
+            where.parse_where("list_contains(id, 1)", file.tree)

@@ -192,9 +192,9 @@ def test_refuses_by_name(sample: Path, condition: str, piece: str) -> None:
 
 def test_names_with_dots_and_paths(sample: Path) -> None:
     with ParquetFile(sample) as file:
-        assert repr(parse_where("st.x = 1", file.schema)) == "(col('st.x') == 1)"
-        assert repr(parse_where('"st"."x" = 1', file.schema)) == "(col('st', 'x') == 1)"
-        assert repr(parse_where("id = 1 -- comment", file.schema)) == "(col('id') == 1)"
+        assert repr(parse_where("st.x = 1", file.tree)) == "(col('st.x') == 1)"
+        assert repr(parse_where('"st"."x" = 1', file.tree)) == "(col('st', 'x') == 1)"
+        assert repr(parse_where("id = 1 -- comment", file.tree)) == "(col('id') == 1)"
 
 
 WORDS = {

@@ -121,9 +121,9 @@ def test_sound_files_are_as_before(tmp_path: Path) -> None:
 
 
 STREAMS: dict[str, Any] = {
-    "scan": lambda path: list(pyparq.scan(path).batches()),
+    "scan": lambda path: list(pyparq.scan(path).iter_batches()),
     "iter_batches": lambda path: list(pyparq.ParquetFile(path).iter_batches()),
-    "dataset": lambda path: list(pyparq.dataset([path, path]).batches()),
+    "dataset": lambda path: list(pyparq.dataset([path, path]).iter_batches()),
     "arrow stream": lambda path: pa.table(pyparq.scan(path)),
     "rewrite": lambda path: pyparq.rewrite(path, path.parent / "out.parquet"),
 }
@@ -144,7 +144,7 @@ def test_streams_refuse_chunks_that_are_shared_later(tmp_path: Path) -> None:
     forged = Forged(written(pa.table({"n": list(range(30)), "m": list(range(30))}), row_group_size=10))
     forged.meta.row_groups.append(deepcopy(forged.meta.row_groups[2]))
     forged.meta.num_rows = 40
-    batches = pyparq.scan(forged.data()).batches()
+    batches = pyparq.scan(forged.data()).iter_batches()
     assert [next(batches).num_rows for _ in range(3)] == [10, 10, 10]
     with pytest.raises(CorruptFileError, match="overlap those of column chunk 0 in row group 2"):
         next(batches)
@@ -158,5 +158,5 @@ def test_streams_of_sizes_that_reach_into_the_next_chunk() -> None:
             chunk.meta_data.total_compressed_size += 40
     scan = pyparq.scan(forged.data())
     for _ in range(2):  # the same reader again
-        assert pa.Table.from_batches([pa.record_batch(b) for b in scan.batches()]).equals(table)
+        assert pa.Table.from_batches([pa.record_batch(b) for b in scan.iter_batches()]).equals(table)
     assert scan.to_table().to_arrow().equals(table)

@@ -260,7 +260,7 @@ def every_way(path: Path, **options: Any) -> dict[str, Callable[[], list[Any]]]:
         "arrow": lambda: pyparq.read_table(path, **options).to_arrow()["x"].to_pylist(),
         "polars": lambda: pyparq.read_table(path, **options).to_polars()["x"].to_list(),
         "pandas": pandas,
-        "batches": opened(lambda file: [v for batch in file.scan().batches(700) for v in batch["x"].to_pylist()]),
+        "batches": opened(lambda file: [v for batch in file.scan().iter_batches(700) for v in batch["x"].to_pylist()]),
         "arrow stream": opened(lambda file: pa.table(file.scan())["x"].to_pylist()),
         "plan": opened(lambda file: file.execute(pickle.loads(pickle.dumps(file.scan().plan())))["x"].to_pylist()),
         "dataset": lambda: whole.read()["x"].to_pylist(),

@@ -219,7 +219,7 @@ def test_other_predicates_and_limits(file: Any, table: pa.Table, name: str, coun
         found = opened.scan(filters=ours, limit=count)
         assert found.to_table().to_arrow().equals(wanted)
         assert opened.scan(["text"], ours, limit=count).count() == len(wanted)
-        batches = [pa.record_batch(b) for b in opened.scan(["text", "list"], ours, limit=count).batches(999)]
+        batches = [pa.record_batch(b) for b in opened.scan(["text", "list"], ours, limit=count).iter_batches(999)]
         streamed = pa.Table.from_batches(batches, wanted.select(["text", "list"]).schema)
         assert streamed.equals(wanted.select(["text", "list"]))
 

@@ -58,11 +58,11 @@ def test_what_is_read_can_be_written(file: str) -> None:
     with pyparq.ParquetFile(TYPES / f"{file}.parquet") as opened:
         names = [field.name for field in opened.schema_arrow if field.type.kind != "duration"]
         table = opened.read(names)
-        leaves = {leaf.dotted: by_default(leaf.type) for leaf in opened.schema.leaves}
+        leaves = {leaf.dotted: by_default(leaf.type) for leaf in opened.tree.leaves}
     again = io.BytesIO()
     pyparq.write_table(table, again, decimal_storage={"decimal_binary": "binary"} if "decimal_binary" in names else {})
     with pyparq.ParquetFile(again) as opened:
         assert opened.read().to_pydict() == table.to_pydict()
-        flat = {leaf.dotted: by_default(leaf.type) for leaf in opened.schema.leaves if leaf.max_rep == 0}
+        flat = {leaf.dotted: by_default(leaf.type) for leaf in opened.tree.leaves if leaf.max_rep == 0}
         assert flat == {name: leaves[name] for name in flat}
         assert len(flat) > 5

@@ -227,7 +227,7 @@ def test_bloom_filters_have_the_same_bits(path: Path, writer: str, data: st.Data
 
 def bitsets(path: Path) -> dict[str, int]:
     with pyparq.ParquetFile(path) as file:
-        names = [".".join(leaf.path) for leaf in file.schema.leaves]
+        names = [".".join(leaf.path) for leaf in file.tree.leaves]
         found = {name: file.bloom_filter(0, name) for name in names} if file.num_row_groups else {}
     return {name: int.from_bytes(f.bitset.tobytes(), "little") for name, f in found.items() if f is not None}
 

@@ -312,7 +312,7 @@ def test_batches_by_several_calls() -> None:
 
     async def number_of_rows() -> int:
         file, rows = await pyparq.run_async(ParquetFile, store.of("t"), **SMALL_TAIL), 0
-        batches = file.scan().batches()
+        batches = file.scan().iter_batches()
         while (batch := await pyparq.run_async(next, batches, None)) is not None:
             rows += batch.num_rows
         return rows

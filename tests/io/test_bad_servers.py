@@ -111,7 +111,7 @@ def test_a_rewrite_of_an_object_that_is_replaced_meanwhile(tmp_path: Path) -> No
 
 READS: dict[str, Any] = {
     "read": lambda file: file.read(),
-    "batches": lambda file: list(file.scan().batches()),
+    "batches": lambda file: list(file.scan().iter_batches()),
     "filter": lambda file: file.read(filters=col("id") == 7),
     "count": lambda file: file.scan(filters=col("x") > 0.5).count(),
     "take": lambda file: file.take([5, 25_000]),
@@ -226,7 +226,7 @@ def test_http_file_in_a_dataset() -> None:
     with serve(data(), ignores_conditions=True) as server:
         where, options = server.source("http")
         dataset = pyparq.dataset([where], tail_size=1000, prefetch_bytes=0, **options)
-        batches = dataset.scan().batches()
+        batches = dataset.scan().iter_batches()
         assert next(batches).num_rows > 0
         server.replace(data(2))
         with pytest.raises(ChangedFileError):

@@ -111,7 +111,7 @@ def test_reads_in_vain_are_bounded_for_all_row_groups_and_files(files: int, monk
         store = AsyncStore({f"lake/{k}": data() for k in range(files)})
         given = {"tail_size": footer_size(data()), "use_bloom_filters": False}
         dataset = pyparq.dataset([store.of(f"lake/{k}") for k in range(files)], **given)
-        assert sum(batch.num_rows for batch in dataset.scan(["price"], question).batches(None)) == 0
+        assert sum(batch.num_rows for batch in dataset.scan(["price"], question).iter_batches(None)) == 0
         seen.append(store.log.num_bytes)
     assert seen[0] <= seen[1] <= seen[0] + group
 
@@ -121,7 +121,7 @@ def test_what_was_needed_is_not_in_vain(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("pyparq.read.column_reads.TRIP", 60_000)
     store = AsyncStore({"t": data()}, delay=0.02)
     with ParquetFile(store.of("t"), tail_size=footer_size(data())) as file:
-        batches = list(file.scan(["price"], col("amount") < 0.01).batches(None))
+        batches = list(file.scan(["price"], col("amount") < 0.01).iter_batches(None))
     assert len(batches) == GROUPS
     prices = [r for r in store.log.of("bytes") if r.size > 30_000]
     assert sum(r.size for r in prices) > 2 * 60_000

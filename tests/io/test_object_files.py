@@ -69,7 +69,7 @@ def test_the_same_values(s3: S3) -> None:
         found = pyparq.read_table(file, ["s"], col("id") == 7, coalesce_gap=0, tail_size=1000)
         assert found.to_arrow() == table().filter(pa.compute.field("id") == 7).select(["s"])
         with ParquetFile(file) as opened:
-            assert sum(b.num_rows for b in opened.scan().batches()) == ROWS
+            assert sum(b.num_rows for b in opened.scan().iter_batches()) == ROWS
         assert pyparq.read_metadata(file).num_rows == ROWS
 
 

@@ -72,7 +72,7 @@ def tail() -> dict[str, Any]:
 def test_the_next_row_groups_are_asked_for_while_one_is_used(store: Store, file_size: dict[str, Any]) -> None:
     slow = store({"t": data()})
     with ParquetFile(slow.of("t"), **file_size) as file:
-        batches = file.scan().batches(None)
+        batches = file.scan().iter_batches(None)
         first = next(batches)
         assert slow.log.wait_for(lambda requests: {group_of(r) for r in of_groups(requests)} == set(range(GROUPS)))
         assert values([first, *batches]) == table()["id"].to_pylist()
@@ -82,7 +82,7 @@ def test_the_next_row_groups_are_asked_for_while_one_is_used(store: Store, file_
 def test_nothing_is_asked_for_early_without(store: Store, file_size: dict[str, Any]) -> None:
     slow = store({"t": data()})
     with ParquetFile(slow.of("t"), prefetch_bytes=0, **file_size) as file:
-        batches = file.scan().batches(None)
+        batches = file.scan().iter_batches(None)
         for k in range(GROUPS):
             next(batches)
             assert {group_of(r) for r in of_groups(slow.log.requests)} == set(range(k + 1))
@@ -101,7 +101,7 @@ def test_every_byte_is_asked_for_once(
         slow = store({"t": data()})
         with ParquetFile(slow.of("t"), prefetch_bytes=size, **file_size) as file:
             scan = file.scan(columns, question)
-            found = list(scan.batches(None))
+            found = list(scan.iter_batches(None))
             told = scan.explain()
         requests = sorted((r.start, r.size) for r in slow.log.of("bytes"))
         assert len(set(requests)) == len(requests)
@@ -120,7 +120,7 @@ def test_the_bound_holds(store: Store, by: str, file_size: dict[str, Any]) -> No
     option: dict[str, Any] = {by: bound} if by == "prefetch_bytes" else {"limits": Limits(max_memory=8 * bound)}
     slow = store({"t": data()})
     with ParquetFile(slow.of("t"), **option, **file_size) as file:
-        batches = file.scan().batches(None)
+        batches = file.scan().iter_batches(None)
         for k in range(GROUPS):
             next(batches)
             expected = set(range(min(k + 3, GROUPS)))
@@ -135,7 +135,7 @@ def test_an_error_comes_with_its_row_group(store: Store, bad: int, file_size: di
     slow = store({"folder/t": data()})
     slow.fail = lambda r: ConnectionResetError("gone") if r.kind == "bytes" and group_of(r) == bad else None
     with ParquetFile(slow.of("folder/t"), **file_size) as file:
-        batches = file.scan().batches(None)
+        batches = file.scan().iter_batches(None)
         found = [next(batches) for _ in range(bad)]
         assert values(found) == table()["id"].to_pylist()[: bad * ROWS]
         with pytest.raises(ConnectionError) as caught:
@@ -158,7 +158,7 @@ def test_a_stream_that_is_given_up_asks_for_nothing_more(file_size: dict[str, An
     group = starts()[1] - starts()[0]
     with ParquetFile(slow.of("t"), prefetch_bytes=2 * group + 10, **file_size) as file:
         scan = file.scan()
-        batches = scan.batches(None)
+        batches = scan.iter_batches(None)
         next(batches)
         assert slow.log.wait_for(lambda rs: len(of_groups(rs)) == 3)
         batches.close()
@@ -185,7 +185,7 @@ def test_rows_that_may_not_be_needed_are_not_asked_for(file_size: dict[str, Any]
     """A limit on the rows that match: nobody knows how many row groups it takes."""
     slow = AsyncStore({"t": data()})
     with ParquetFile(slow.of("t"), **file_size) as file:
-        assert sum(b.num_rows for b in file.scan(filters=col("x") < 0.5, limit=10).batches()) == 10
+        assert sum(b.num_rows for b in file.scan(filters=col("x") < 0.5, limit=10).iter_batches()) == 10
     assert {group_of(r) for r in of_groups(slow.log.requests)} == {0}
 
 
@@ -205,7 +205,7 @@ def test_large_column_chunks_are_on_their_way_together() -> None:
 def test_without_threads_there_are_none(file_size: dict[str, Any]) -> None:
     slow = AsyncStore({"t": data()})
     with ParquetFile(slow.of("t"), use_threads=False, **file_size) as file:
-        next(file.scan().batches(None))
+        next(file.scan().iter_batches(None))
     assert {group_of(r) for r in of_groups(slow.log.requests)} == {0}
 
 
@@ -215,7 +215,7 @@ def test_a_forked_child_asks_again(file_size: dict[str, Any]) -> None:
     slow = LoopingStore({"t": data()})
     group = starts()[1] - starts()[0]
     with ParquetFile(slow.of("t"), prefetch_bytes=2 * group + 10, **file_size) as file:
-        batches = file.scan().batches(None)
+        batches = file.scan().iter_batches(None)
         first = next(batches)
         assert slow.log.wait_for(lambda rs: len(of_groups(rs)) == 3 and all(r.ended < 1 << 60 for r in rs))
         child = os.fork()

@@ -159,6 +159,22 @@ def test_what_fsspec_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
             use("gs://bucket/x.parquet")
 
 
+@pytest.mark.parametrize("protocol", ["s3", "gs", "abfss", "S3"])
+def test_a_store_needs_obstore(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is installed that opens it, the message names the extra to install. So does that of fsspec alone,
+    which knows a package of its own."""
+    url = f"{protocol}://bucket/x.parquet"
+    uses: list[Any] = [pyparq.read_table, lambda url: pyparq.write_table({"a": [1]}, url), pyparq.dataset]
+    for missing in (["s3fs", "gcsfs", "adlfs"], ["fsspec"]):
+        for name in ("obstore", *missing):
+            monkeypatch.setitem(sys.modules, name, None)
+        for use in uses:
+            with pytest.raises(UnsupportedError, match=r"needs obstore: pip install .*\[obstore\]"):
+                use(url)
+    with pytest.raises(UnsupportedError, match=r"needs fsspec: pip install .*\[fsspec\]"):
+        pyparq.read_table("sftp://host/x.parquet")
+
+
 def test_fsspec_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without fsspec, the error says what to install."""
     monkeypatch.setitem(sys.modules, "fsspec", None)

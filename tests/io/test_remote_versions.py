@@ -110,7 +110,7 @@ class SilentStore(_Versions, LoopingStore):
 STORES: dict[str, Any] = {"google": GoogleStore, "azure": AzureStore, "dated": DatedStore}
 READS: dict[str, Callable[[ParquetFile], Any]] = {
     "read": lambda file: file.read(),
-    "batches": lambda file: list(file.scan().batches()),
+    "batches": lambda file: list(file.scan().iter_batches()),
     "filter": lambda file: file.read(filters=col("id") == 7),
     "count": lambda file: file.scan(filters=col("x") > 0.5).count(),
     "take": lambda file: file.take([5, 25_000]),

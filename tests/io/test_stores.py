@@ -158,7 +158,7 @@ def test_an_object_that_is_replaced_while_it_is_read(s3: S3, same_size: bool) ->
             with pytest.raises(ChangedFileError, match="open it again") as caught:
                 file.read(["text"])
             assert caught.value.file == url
-            batches = file.scan(["text"]).batches()
+            batches = file.scan(["text"]).iter_batches()
             with pytest.raises(ChangedFileError):
                 next(batches)
         fs.rm_file(url)
@@ -372,7 +372,7 @@ def test_nothing_that_was_asked_for_ahead_stays() -> None:
             scan = file.scan(filters=col("word") == "word 77")
             getattr(scan, run)()
             assert not scan.file.fetcher.ahead
-        batches = (scan := file.scan(filters=col("word") == "word 77")).batches()
+        batches = (scan := file.scan(filters=col("word") == "word 77")).iter_batches()
         next(batches)
         batches.close()
         assert not scan.file.fetcher.ahead
@@ -451,7 +451,9 @@ def test_encrypted_files(plaintext_footer: bool) -> None:
     assert found.to_arrow() == table().filter(pa.compute.field("id") == 41_000).select(["x"])
     assert slow.log.depth <= 4
     with ParquetFile(slow.of("t"), decryption=both, tail_size=tail) as file:
-        assert [v for b in file.scan(["id"]).batches() for v in b.columns[0].to_pylist()] == table()["id"].to_pylist()
+        assert [v for b in file.scan(["id"]).iter_batches() for v in b.columns[0].to_pylist()] == table()[
+            "id"
+        ].to_pylist()
 
 
 def test_damaged_indexes_are_told_once_and_not_used() -> None:
@@ -472,7 +474,7 @@ def test_a_plan_is_run_as_a_stream(store: Store) -> None:
         plan = ParquetFile(whole).scan(["id"], question).plan()
         slow = store({"t": whole})
         with ParquetFile(slow.of("t"), tail_size=footer_size(whole)) as file:
-            found = [v for b in file.scan_of(plan).batches() for v in b.columns[0].to_pylist()]
+            found = [v for b in file.scan_of(plan).iter_batches() for v in b.columns[0].to_pylist()]
         assert found == pyparq.read_table(whole, ["id"], question).to_pydict()["id"]
 
 
@@ -482,7 +484,7 @@ def test_some_rows_of_a_stream(store: Store) -> None:
     rows = np.array([3, 4, 9_999, 10_000, 25_123, 59_999])
     slow = store({"t": whole})
     with ParquetFile(slow.of("t"), tail_size=footer_size(whole)) as file:
-        found = [v for b in file.scan(["text"], rows=rows).batches() for v in b.columns[0].to_pylist()]
+        found = [v for b in file.scan(["text"], rows=rows).iter_batches() for v in b.columns[0].to_pylist()]
     assert found == table()["text"].take(rows).to_pylist()
 
 

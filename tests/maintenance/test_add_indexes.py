@@ -187,7 +187,7 @@ def check_indexes(path: Path, table: pa.Table) -> None:
         for k, group in enumerate(footer_of(data).row_groups):
             rows = table.slice(first_row, group.num_rows)
             first_row += group.num_rows
-            for leaf in file.schema.leaves:
+            for leaf in file.tree.leaves:
                 found = offset_index(data, k, leaf.column)
                 assert [(p.offset, p.compressed_page_size) for p in found.page_locations] == [
                     (p.offset, p.size) for p in data_pages(data, k, leaf.column)
@@ -433,7 +433,7 @@ def test_report_says_all(tmp_path: Path) -> None:
         ({"bloom_filter_layout": "middle"}, "bloom_filter_layout"),
         ({"remove": ["bloom"]}, "remove cannot take 'bloom'; the kinds are 'bloom_filters'"),
         ({"remove": ["bloom_filters"], "bloom_filters": ["id"]}, "replace=True"),
-        ({"page_index": "k"}, "list of names"),
+        ({"page_index": 5}, "list of names"),
         ({"on_error": "ignore"}, "on_error"),
     ],
 )

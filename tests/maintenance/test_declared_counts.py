@@ -110,23 +110,23 @@ def test_batches_of_rows_that_nothing_shows() -> None:
     assert pyparq.scan(data).count() == 1 << 40
     assert pyparq.ParquetFile(data).head(7).num_rows == 7
     with pytest.raises(LimitError, match=r"max_values_per_byte"):
-        next(pyparq.scan(data).batches())
+        next(pyparq.scan(data).iter_batches())
     with pytest.raises(pa.ArrowInvalid, match=r"max_values_per_byte"):
         pa.table(pyparq.scan(data))
     raised = pyparq.scan(data, limits=Limits(max_values_per_byte=1 << 40))
-    assert next(raised.batches()).num_rows == 65536
+    assert next(raised.iter_batches()).num_rows == 65536
     few = no_columns(100_000)
-    assert [b.num_rows for b in pyparq.scan(few).batches()] == [65536, 34464]
+    assert [b.num_rows for b in pyparq.scan(few).iter_batches()] == [65536, 34464]
     assert pa.table(pyparq.scan(few)).num_rows == 100_000
 
 
 def test_batches_of_no_columns_of_a_file_with_some() -> None:
     pages, places = null_pages(1, 1 << 20)
     sound = by_hand([(4, places[-1] - 4, 1 << 20)], pages, OPTIONAL_INT)
-    assert sum(b.num_rows for b in pyparq.scan(sound, columns=[]).batches()) == 1 << 20
+    assert sum(b.num_rows for b in pyparq.scan(sound, columns=[]).iter_batches()) == 1 << 20
     lying = by_hand([(4, places[-1] - 4, 1 << 40)], pages, OPTIONAL_INT)
     with pytest.raises(LimitError, match=r"max_values_per_byte"):
-        next(pyparq.scan(lying, columns=[]).batches())
+        next(pyparq.scan(lying, columns=[]).iter_batches())
 
 
 def test_rewriting_rows_that_nothing_shows(tmp_path: Path) -> None:

@@ -101,7 +101,12 @@ def test_everybody_reads_all_rows_in_order(tmp_path: Path, mixed: list[Path]) ->
     assert report.num_bytes == target.stat().st_size
     meta = pq.read_metadata(target)
     assert (meta.num_rows, meta.num_row_groups) == (1500, 9)
-    assert repr(report).endswith(f"9 row groups, 1,500 rows, {report.num_bytes:,} bytes>")
+    assert f"9 row groups, 1,500 rows, {report.num_bytes:,} bytes; row groups have " in repr(report)
+    assert report.advice.endswith("pyparq.rewrite makes fewer, larger ones, read more quickly")
+    assert pyparq.merge(mixed[:1], tmp_path / "one").advice in repr(pyparq.merge(mixed[:1], tmp_path / "one"))
+    large = {"x": np.random.default_rng(0).random(600_000)}
+    pyparq.write_table(large, tmp_path / "large", row_group_size=200_000)
+    assert pyparq.merge([tmp_path / "large"], tmp_path / "same").advice == ""
 
 
 def test_pages_filters_and_indexes_are_copied(tmp_path: Path, mixed: list[Path]) -> None:
@@ -315,7 +320,9 @@ def test_urls_and_file_objects(tmp_path: Path, mixed: list[Path]) -> None:
 def test_the_command(tmp_path: Path, mixed: list[Path]) -> None:
     target = tmp_path / "all.parquet"
     told = ok("merge", *mixed, "-o", target)
-    assert told == f"{target}: 3 files, 9 row groups, 1,500 rows, {target.stat().st_size:,} bytes\n"
+    first, advice = told.splitlines()
+    assert first == f"{target}: 3 files, 9 row groups, 1,500 rows, {target.stat().st_size:,} bytes"
+    assert advice.startswith("row groups have ")
     assert pq.read_table(target).num_rows == 1500
 
 

@@ -183,7 +183,7 @@ def test_our_encrypted_files(algorithm: Any, plaintext_footer: bool) -> None:
     # One byte of the first page of an encrypted column.
     spoiled = bytearray(data)
     with pyparq.ParquetFile(data, decryption=given) as file:
-        chunk = file._file.chunk(1, file.schema.find("id"))
+        chunk = file._file.chunk(1, file.tree.find("id"))
         locations = file.page_locations(1, "id")
     assert locations is not None
     spoiled[chunk.start + int(locations.sizes[0]) - 20] ^= 1

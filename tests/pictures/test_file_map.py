@@ -82,9 +82,9 @@ def page_places(document: dict[str, Any]) -> list[tuple[int, int, int]]:
 def check_against_footer(path: Path, document: dict[str, Any], **options: Any) -> None:
     """Chunks, pages and indexes lie where the footer and the OffsetIndexes say, and nothing overlaps."""
     with pyparq.ParquetFile(path, **options) as file:
-        wide, chunks = len(file.schema.leaves), document["chunks"]
+        wide, chunks = len(file.tree.leaves), document["chunks"]
         assert document["groups"] == [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
-        assert [c["name"] for c in document["columns"]] == [leaf.dotted for leaf in file.schema.leaves]
+        assert [c["name"] for c in document["columns"]] == [leaf.dotted for leaf in file.tree.leaves]
         places = page_places(document)
         for g in range(file.num_row_groups):
             for c in range(wide):

@@ -37,7 +37,7 @@ def file_in(folder: Path) -> Path:
 
 SHOWN: dict[str, Callable[[Path], Any]] = {
     "ParquetFile": lambda f: pyparq.ParquetFile(file_in(f)),
-    "SchemaTree": lambda f: pyparq.ParquetFile(file_in(f)).schema,
+    "SchemaTree": lambda f: pyparq.ParquetFile(file_in(f)).tree,
     "Schema": lambda f: pyparq.ParquetFile(file_in(f)).schema_arrow,
     "FileMetaData": lambda f: pyparq.read_metadata(file_in(f)),
     "Scan": lambda f: pyparq.ParquetFile(file_in(f)).scan(filters=col(HOSTILE) > 4),

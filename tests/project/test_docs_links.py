@@ -24,7 +24,8 @@ def text_of(page: Path) -> str:
 def anchors(page: Path) -> set[str]:
     """The anchors that GitHub gives the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", text_of(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    found = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    return {name if (n := found[:k].count(name)) == 0 else f"{name}-{n}" for k, name in enumerate(found)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,13 @@ COLUMN = (
     "std unique value_counts sort cast astype filter isin is_in is_null isna fill_null fillna dropna head tail "
     "take iloc item"
 )
+FILTER = (
+    "str dt is_in startswith endswith isnull isna notnull is_between eq ne lt le gt ge not_ and_ or_ cast alias len"
+)
+SCHEMA = "leaves root find column types with_metadata to_arrow"
 MODULE = (
-    "read_parquet read_csv read_json scan_parquet to_parquet write_parquet lit load open table "
-    "from_pandas concat_tables sink_parquet write_to_dataset read_pandas"
+    "read_parquet read_csv read_json scan_parquet to_parquet write_parquet lit load open field ParquetDataset "
+    "from_pandas concat_tables concat sink_parquet write_to_dataset read_pandas record_batch int64 string list_"
 )
 
 
@@ -45,17 +50,21 @@ def said(thing: Any, name: str) -> str:
     return str(told.value)
 
 
-@pytest.mark.parametrize(("kind", "names"), [("file", FILE), ("table", TABLE), ("column", COLUMN), ("module", MODULE)])
+@pytest.mark.parametrize(("kind", "names"), [
+    ("file", FILE), ("table", TABLE), ("column", COLUMN), ("filter", FILTER), ("schema", SCHEMA), ("module", MODULE),
+])  # fmt: skip
 def test_the_error_says_what_to_write(kind: str, names: str) -> None:
     with pyparq.ParquetFile(PATH) as file:
-        things = {"file": file, "table": file.read(), "column": file.read()["id"], "module": pyparq}
+        things = {
+            "file": file, "table": file.read(), "column": file.read()["id"], "module": pyparq, "schema": file.schema,
+            "filter": pyparq.col("id"),
+        }  # fmt: skip
         for name in names.split():
             text = said(things[kind], name)
             assert f"no attribute {name!r}; use " in text
             # Names of ours in it are there.
             for own in re.findall(r"pyparq\.(\w+)", text):
-                if own != "delete":
-                    assert hasattr(pyparq, own) or own == "pandas", text
+                assert hasattr(pyparq, own), text
         assert said(things["table"], "nothing_like_it").endswith("no attribute 'nothing_like_it'")
 
 
@@ -78,3 +87,128 @@ def test_what_is_there_under_the_usual_name() -> None:
 def test_options_of_others(call: Any, told: str) -> None:
     with pytest.raises(pyparq.OptionError, match=re.escape(told)):
         call()
+
+
+KEYWORDS: list[tuple[Any, str]] = [
+    (lambda: pyparq.read_table(PATH, colums="id"), r"read_table\(\) has no option 'colums'; did you mean 'columns'"),
+    (lambda: pyparq.scan(PATH, colums="id"), r"scan\(\) has no option 'colums'; did you mean 'columns'"),
+    (lambda: pyparq.count(PATH, filter="id > 1"), r"count\(\) has no option 'filter'; did you mean 'filters'"),
+    (lambda: pyparq.read_schema(PATH, columns=["id"]), r"read_schema\(\) has no option 'columns'; give it to read_t"),
+    (lambda: pyparq.ParquetFile(PATH, limit=1), r"ParquetFile\(\) has no option 'limit'; give it to read_table"),
+    (lambda: pyparq.dataset(PATH, partition="hive"), r"dataset\(\) has no option 'partition'; did you mean 'partition"),
+    (lambda: pyparq.write_table({"a": [1]}, "x", compresion="zstd"), r"write_table\(\) has no option 'compresion'"),
+    (lambda: pyparq.write_dataset({"a": [1]}, "x", format="parquet"), r"write_dataset\(\) has no option 'format'; the"),
+    (lambda: pyparq.ParquetWriter("x", overwrite=1), r"ParquetWriter\(\) has no option 'overwrite'"),
+    (lambda: pyparq.rewrite(PATH, "x", colums="id"), r"rewrite\(\) has no option 'colums'; did you mean 'columns'"),
+    (lambda: pyparq.delete(PATH, where="id = 1"), r"delete\(\) has no argument 'where'; give filters="),
+    (lambda: pyparq.merge([PATH], "x", filesystm=None), r"merge\(\) has no argument 'filesystm'; did you mean 'files"),
+    (lambda: pyparq.verify(PATH, column="id"), r"verify\(\) has no argument 'column'; did you mean 'columns'"),
+    (lambda: pyparq.upsert(PATH, {}, keys="id"), r"upsert\(\) has no argument 'keys'; did you mean 'key'"),
+    (lambda: pyparq.ParquetFile(PATH).read(column="id"), r"ParquetFile.read\(\) has no argument 'column'; did you m"),
+    (lambda: pyparq.ParquetFile(PATH).head(n=1), r"ParquetFile.head\(\) has no argument 'n'"),
+    (lambda: pyparq.ParquetFile(PATH).iter_batches(size=1), r"iter_batches\(\) has no argument 'size'"),
+    (lambda: pyparq.dataset(PATH).to_table(filter="id > 1"), r"read\(\) has no argument 'filter'; did you mean 'fil"),
+    (lambda: pyparq.dataset(PATH).lookup("id", [1], colums="id"), r"lookup\(\) has no argument 'colums'; did you"),
+]
+
+
+@pytest.mark.parametrize("case", range(len(KEYWORDS)))
+def test_a_wrong_keyword_names_the_function_and_the_right_one(case: int) -> None:
+    call, told = KEYWORDS[case]
+    with pytest.raises(pyparq.OptionError, match=told) as raised:
+        call()
+    assert isinstance(raised.value, TypeError)  # which Python raises for one
+
+
+def test_old_names_go_on_with_a_warning() -> None:
+    calls: list[tuple[Any, str]] = [
+        (lambda: pyparq.write_table({"a": [1]}, where="old.parquet"), "where= is called path= now"),
+        (lambda: pyparq.write_dataset({"a": [1]}, where="folder"), "where= is called path= now"),
+        (lambda: pyparq.ParquetWriter(where="w", schema={"a": "int64"}).abort(), "where= is called path= now"),
+        (lambda: pyparq.merge(files=[PATH], target="merged.parquet"), "files= is called source= now"),
+        (lambda: pyparq.recover_dataset(path="folder"), "path= is called source= now"),
+        (lambda: pyparq.dataset(PATH).lookup("id", [1], path=True).schema.field("filename"), "is called filename="),
+        (lambda: list(pyparq.dataset(PATH).batches()), r"batches\(\) is called iter_batches\(\) now"),
+        (lambda: list(pyparq.dataset(PATH).scan().batches(2)), r"batches\(\) is called iter_batches\(\) now"),
+        (lambda: list(pyparq.ParquetFile(PATH).scan().batches()), r"batches\(\) is called iter_batches\(\) now"),
+    ]
+    for call, told in calls:
+        with pytest.warns(DeprecationWarning, match=told) as warned:
+            call()
+        assert warned[0].filename == __file__  # where the user has to change it
+    assert pyparq.read_table("old.parquet").to_pydict() == {"a": [1]}
+
+
+def test_a_column_alone_is_a_text() -> None:
+    pyparq.write_dataset({"name": ["a", "b"], "id": [1, 2]}, "d")
+    for source in (pyparq.ParquetFile(PATH), pyparq.dataset("d")):
+        assert source.read("name").column_names == ["name"]
+        assert source.scan(columns="name").to_table().column_names == ["name"]
+        assert source.head(1, "name").column_names == source.take([1], "name").column_names == ["name"]
+        assert [b.column_names for b in source.iter_batches(columns="name")] == [["name"]]
+    assert pyparq.read_table([PATH, PATH], "name", limit=2).to_pydict() == {"name": ["a", "b"]}
+    assert pyparq.dataset("d").lookup("id", 1, columns="name", filename="in").column_names == ["name", "in"]
+    assert pyparq.read_table(PATH).select("name").column_names == pyparq.read_schema(PATH).select("name").names
+    options: Any = {"bloom_filters": "name", "use_dictionary": "name", "write_statistics": "name", "sort_by": "name"}
+    pyparq.write_table({"name": ["b", "a"], "id": [1, 2]}, "w.parquet", **options)
+    with pyparq.ParquetFile("w.parquet") as file:
+        assert file.read("name").to_pydict() == {"name": ["a", "b"]}
+        assert file.bloom_filter(0, "name") is not None
+        assert file.bloom_filter(0, "id") is None
+        assert file.metadata.row_group(0).column("id").statistics is None
+    pyparq.add_indexes("w.parquet", bloom_filters="id", page_index="id")
+    pyparq.rewrite("w.parquet", "r.parquet", columns="id")
+    assert pyparq.read_table("r.parquet").column_names == ["id"]
+    assert pyparq.read_table("w.parquet", read_dictionary="name").schema.field("name").type.dictionary is not None
+    assert pyparq.index_dataset("d", "id").columns == ("id",)
+
+
+def test_tab_completion_shows_what_people_call() -> None:
+    shown = dir(pyparq)
+    assert {"read_table", "write_table", "table", "col", "ParquetFile", "errors", "pandas", "parquet"} < set(shown)
+    assert [n for n in shown if n.endswith(("Error", "Warning", "Report", "Plan", "Explanation"))] == []
+    assert all(hasattr(pyparq, name) for name in (*shown, *pyparq.__all__))  # all can be imported as before
+
+
+def test_a_table_of_anything() -> None:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    columns = {"a": [1, None], "b": ["x", "y"]}
+    rows = [{"a": 1, "b": "x"}, {"a": None, "b": "y"}]
+    for data in (columns, rows, pa.table(columns), pl.DataFrame(columns), pyparq.table(columns), iter(rows)):
+        assert pyparq.table(data).to_pydict() == columns
+    frame = pd.DataFrame({"b": ["x", "y"]}, index=pd.Index([5, 6], name="k"))
+    assert pyparq.table(frame).to_pydict() == {"b": ["x", "y"], "k": [5, 6]}
+    schema = pyparq.schema({"a": "int8?", "b": "string"})
+    assert pyparq.table(columns, schema).schema.field("a").type == schema.field("a").type
+    assert pyparq.table({}).num_rows == 0
+
+
+def test_a_written_file_is_reported() -> None:
+    report = pyparq.write_table({"a": range(1000)}, "a.parquet", row_group_size=300)
+    assert (report.path, report.num_rows, report.num_bytes) == ("a.parquet", 1000, Path("a.parquet").stat().st_size)
+    assert [file.path for file in report.files] == ["a.parquet"]
+    buffer = io.BytesIO()
+    report = pyparq.write_table({"a": []}, buffer)
+    assert (report.num_rows, report.num_bytes) == (0, len(buffer.getvalue()))
+
+
+def test_the_schema_of_a_file_is_a_schema() -> None:
+    with pyparq.ParquetFile(PATH) as file:
+        assert file.schema == file.schema_arrow == pyparq.read_schema(PATH)
+        assert isinstance(file.schema, pyparq.Schema)
+        assert [leaf.dotted for leaf in file.tree.leaves] == file.schema.names == pyparq.dataset(PATH).schema.names
+
+
+def test_a_path_with_dots_is_shown_as_it_has_to_be_written() -> None:
+    pyparq.write_table({"a.b": [1], "c": [{"d": 2}]}, "dots.parquet")
+    asks: list[Any] = [pyparq.read_table, lambda path, columns: pyparq.dataset(path).read(columns)]
+    for name, path in ((("a", "b"), ("a.b",)), (("c.d",), ("c", "d"))):
+        for ask in asks:
+            with pytest.raises(
+                pyparq.ColumnNotFoundError, match=re.escape(f"{name!r}; did you mean the path {path!r}")
+            ):
+                ask("dots.parquet", columns=[name])
+            assert ask("dots.parquet", columns=[path]).num_rows == 1

@@ -88,15 +88,15 @@ def test_a_plan_is_for_one_file(tmp_path: Path) -> None:
         (lambda f: f.scan([0]), "list of names, but 0 is not a name"),
         (lambda f: f.scan(row_groups=0), "list of row group numbers"),
         (lambda f: f.scan(row_groups=["a"]), "list of row group numbers"),
-        (lambda f: pyparq.ParquetFile(b"", memory_map=True), "unknown read option 'memory_map'; only the needed bytes"),
+        (lambda f: pyparq.ParquetFile(b"", memory_map=True), "has no option 'memory_map'; only the needed bytes"),
         (
             lambda f: pyparq.ParquetFile(b"", qqqq=True),
-            r"unknown read option 'qqqq'; help\(\) of the function tells of all that there are$",
+            r"^ParquetFile\(\) has no option 'qqqq'; help\(\) of the function tells of all that there are$",
         ),
-        (lambda f: written({"a": [1]}, flavor="spark"), "unknown write option 'flavor'; names are kept"),
+        (lambda f: written({"a": [1]}, flavor="spark"), r"^write_table\(\) has no option 'flavor'; names are kept"),
         (
             lambda f: written({"a": [1]}, qqqq=1),
-            r"unknown write option 'qqqq'; help\(\) of the function tells of all that there are$",
+            r"^write_table\(\) has no option 'qqqq'; help\(\) of the function tells of all that there are$",
         ),
         (lambda f: written({"a": [1]}, key_value_metadata=[1]), "key-value metadata must be a dict"),
         (lambda f: pyparq.read_table("nowhere://x"), "cannot read from 'nowhere://x'"),
@@ -113,7 +113,7 @@ def test_wrong_arguments_are_named(call: Any, told: str) -> None:
     [
         {"compression_level": 1.5, "compression": "zstd"},
         {"compression": 5},
-        {"use_dictionary": "a"},
+        {"use_dictionary": 5},
         {"use_dictionary": {"a": 5}},
         {"write_statistics": {"a": True}},
         {"bloom_filter_options": 5},
@@ -162,8 +162,8 @@ def test_slices_count_from_zero() -> None:
     for start, length in ((-1, None), (0, -1)):
         with pytest.raises(OptionError, match="slice"):
             table.slice(start, length)
-    with pytest.raises(OptionError, match=r"\['a'\]"):
-        table.select("a")
+    with pytest.raises(OptionError, match=r"\[0\]"):
+        table.select(0)
 
 
 def test_lz4_is_the_one_that_all_read() -> None:
@@ -185,7 +185,7 @@ def test_shown_as_text() -> None:
     data = written({"a": [1], "s": [{"x": 1, "y": ["z"]}]})
     with pyparq.ParquetFile(data) as file:
         assert repr(file.schema_arrow) == "pyparq.Schema (2 columns)\n" + str(file.schema_arrow)
-        assert repr(file.schema).splitlines() == [
+        assert repr(file.tree).splitlines() == [
             "pyparq.SchemaTree (3 leaves)",
             "a: optional INT64",
             "s: optional group",
@@ -196,7 +196,7 @@ def test_shown_as_text() -> None:
         ]
         assert repr(file.scan(["a"], col("a") > 3)) == "<Scan of <bytes>: a where a > 3>"
         assert repr(file.metadata.row_group(0)) == "<RowGroupMetaData 0: 1 rows, 3 columns>"
-        assert [repr(b).splitlines()[0] for b in file.scan().batches()] == ["pyparq.Batch (1 row, 2 columns)"]
+        assert [repr(b).splitlines()[0] for b in file.scan().iter_batches()] == ["pyparq.Batch (1 row, 2 columns)"]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_messages_say_what_to_write(tmp_path: Path) -> None:
         (lambda: pyparq.ParquetFile([path, path]), "use pyparq.dataset or read_table for several files"),
         (lambda: pyparq.read_table(path, col("a") > 0), r"give it as filters=\.\.\."),
         (lambda: pyparq.read_table(path, [("a", ">", 0)]), r"give it as filters=\.\.\."),
-        (lambda: pyparq.read_table(path, "a"), r"did you mean \['a'\]"),
+        (lambda: pyparq.read_table(path, "b"), "no column 'b'; the columns are 'a'"),
     ]  # fmt: skip
     for call, told in calls:
         with pytest.raises(ParquetError, match=told):

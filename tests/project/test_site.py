@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,6 +38,27 @@ def test_nothing_comes_from_elsewhere(site: Path) -> None:
         assert [address for address in asked if "//" in address] == [], page.name
     for style in site.rglob("*.css"):
         assert re.findall(r"(?:@import\s+|url\()[\"']?(?:https?:)?//", style.read_text("utf-8")) == [], style.name
+
+
+FIRST = {
+    "append": "append", "csv": "csv-and-json", "filter": "filters", "delete": "append", "json": "csv-and-json",
+    "s3": "s3", "row group size": "row-group-size", "embeddings": "embeddings", "merge": "rewriting",
+    "partition": "datasets", "read_table": "api-reading", "write_table": "api-writing", "spark": "spark",
+    "encryption": "encryption",
+}  # fmt: skip
+DEVELOPERS = {"architecture", "decisions", "footer", "interop", "spark-pushdown"}
+
+
+def test_the_search_shows_guides_first_and_pages_for_developers_last(site: Path) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("needs node")
+    command = ["node", str(ROOT / "tests" / "support" / "site_search.js"), str(site), *FIRST]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    assert {word: pages[0] for word, pages in zip(FIRST, found, strict=True)} == FIRST
+    for word, pages in zip(FIRST, found, strict=True):
+        later = [page in DEVELOPERS or page.startswith("site/") for page in pages]
+        assert later == sorted(later), word
+    assert any(page in DEVELOPERS for pages in found for page in pages)
 
 
 def test_search_knows_the_pages(site: Path) -> None:

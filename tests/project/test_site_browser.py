@@ -83,6 +83,13 @@ def test_the_search_finds(place: str, words: str, window: Browser, folder: Path,
     assert window.errors() == []
 
 
+@pytest.mark.parametrize(("word", "page"), [("append", "append"), ("csv", "csv-and-json"), ("filter", "filters")])
+def test_the_search_finds_the_guide_first(word: str, page: str, window: Browser, address: str) -> None:
+    window.visit(f"{address}/search.html?q={word}")
+    first = window.wait("const a = document.querySelector('#search-results li a'); return a && a.getAttribute('href')")
+    assert first.split("?")[0].split("#")[0].endswith(f"{page}.html")
+
+
 def test_one_page_leads_to_the_next(window: Browser, address: str) -> None:
     window.visit(f"{address}/index.html")
     titles = []
@@ -92,7 +99,7 @@ def test_one_page_leads_to_the_next(window: Browser, address: str) -> None:
         )
         window.run("document.querySelector('.related-pages .next-page').click()")
         window.wait("return document.readyState == 'complete' && document.querySelector('h1')")
-    assert titles == ["pyparq", "Selective reads", "Writing for selective reads", "Filters"]
+    assert titles == ["pyparq", "Installing", "Selective reads", "Writing for selective reads"]
 
 
 def test_dark_and_light(window: Browser, address: str) -> None:

@@ -37,7 +37,7 @@ def stored(version: str, indexes: bool) -> bytes:
 
 def num_empty(data: bytes) -> int:
     with pyparq.ParquetFile(data) as file:
-        places = [(g, c) for g in range(file.num_row_groups) for c in range(len(file.schema.leaves))]
+        places = [(g, c) for g in range(file.num_row_groups) for c in range(len(file.tree.leaves))]
         return sum(page.num_values == 0 for g, c in places for page in file.pages(g, c))
 
 

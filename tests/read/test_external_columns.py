@@ -51,7 +51,7 @@ def test_such_a_column_is_refused_and_the_others_are_read(tmp_path: Path, elsewh
             with pytest.raises(UnsupportedError, match=r"stored in another file.*column b"):
                 file.take([7, 4999, 3])
             with pytest.raises(UnsupportedError, match=r"stored in another file.*column b"):
-                list(file.scan(filters=col("c") >= 600).batches())
+                list(file.scan(filters=col("c") >= 600).iter_batches())
     with pytest.raises(UnsupportedError, match=r"stored in another file.*column b"):
         pyparq.dataset(tmp_path / "main.parquet").read()
 

@@ -164,13 +164,13 @@ def test_a_stream_joins_small_row_groups(tmp_path: Path, calls: list[int]) -> No
     path = tmp_path / "t.parquet"
     pq.write_table(table(), path, row_group_size=10)
     with pyparq.ParquetFile(path) as file:
-        batches = list(file.scan(filters=col("k") < 50).batches())
+        batches = list(file.scan(filters=col("k") < 50).iter_batches())
         joined_calls = [count for count in calls if count > 1]
         assert len(joined_calls) < 20
         assert len(calls) - len(joined_calls) <= 16  # two for each of the first eight row groups, which come alone
         assert sum(batch.num_rows for batch in batches) == table().filter(pc.field("k") < 50).num_rows
         assert len(batches) < 20
-        assert len(list(file.scan().batches(None))) == 150
+        assert len(list(file.scan().iter_batches(None))) == 150
 
 
 def test_a_damaged_chunk_is_named(tmp_path: Path) -> None:

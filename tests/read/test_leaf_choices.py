@@ -19,7 +19,7 @@ def leaves(table: pa.Table, **options: Any) -> dict[str, Any]:
     sink = io.BytesIO()
     pyparq.write_table(table, sink, **options)
     with pyparq.ParquetFile(sink.getvalue()) as file:
-        return {leaf.dotted: leaf for leaf in file.schema.leaves}
+        return {leaf.dotted: leaf for leaf in file.tree.leaves}
 
 
 def test_leaves_that_are_columns_of_their_own() -> None:

@@ -141,7 +141,7 @@ def test_a_stream_has_one_row_group_alive(many_groups: bytes) -> None:
         for batch in file.iter_batches(10_000):
             rows += batch.num_rows
         assert rows == 1_000_000
-        assert sum(b.num_rows for b in file.scan(filters=col("n") >= 0).batches()) == 1_000_000
+        assert sum(b.num_rows for b in file.scan(filters=col("n") >= 0).iter_batches()) == 1_000_000
         assert file.scan(filters=col("n") % 2 == 0 if hasattr(col("n"), "__mod__") else col("n") > 5).count() > 0
         with pytest.raises(LimitError, match=r"limits.max_memory"):
             file.read()

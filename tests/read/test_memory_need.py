@@ -56,7 +56,7 @@ def test_row_groups_that_do_not_fit_together(use_dictionary: bool) -> None:
     with pyparq.ParquetFile(data, limits=Limits(max_memory=3 * MIB)) as file:
         tests = [("x", ">", "unique string 000000001000")]
         for filters, right in ((None, expected), (tests, pq.read_table(io.BytesIO(data), filters=tests))):
-            batches = list(file.scan(filters=filters).batches())
+            batches = list(file.scan(filters=filters).iter_batches())
             assert pa.Table.from_batches([pa.record_batch(batch) for batch in batches]).equals(right)
             assert file.scan(filters=filters).count() == right.num_rows
         with pytest.raises(LimitError):

@@ -70,6 +70,6 @@ def test_row_groups_on_both_sides_of_two_gibibytes(use_dictionary: bool, monkeyp
             assert arrow.schema.field("s").type == pa.large_string()
             assert arrow.schema.field("l").type.value_type == pa.large_string()
             assert arrow.schema.field("m").type.key_type == pa.large_string()
-        batches = [pa.table(batch.to_table()) for batch in file.scan().batches()]
+        batches = [pa.table(batch.to_table()) for batch in file.scan().iter_batches()]
     assert {b.schema.field("s").type for b in batches} == {pa.string()}  # cut, rather than of another type
     assert [row for batch in batches for row in batch.to_pylist()] == table.to_pylist()

@@ -252,7 +252,7 @@ def test_a_scan_of_a_plan_does_what_scans_do() -> None:
         scan = file.scan_of(sent(planned(**question)))
         expected = file.scan(**question).to_table().to_pydict()
         assert scan.count() == 100
-        assert [v for b in scan.batches(7) for v in b.to_table().to_pydict()["id"]] == expected["id"]
+        assert [v for b in scan.iter_batches(7) for v in b.to_table().to_pydict()["id"]] == expected["id"]
         assert scan.explain().rows == 100
         assert pickle.dumps(file.scan_of(scan.plan()).plan()) == pickle.dumps(scan.plan())
 

@@ -76,7 +76,7 @@ def test_pages_kept_are_those_that_must_be(indexed: pyparq.ParquetFile, name: st
     kept = dropped = 0
     for node in predicates(110, seed=1):
         filters = expression(node)
-        if isinstance(bind(filters, indexed.schema), Constant):
+        if isinstance(bind(filters, indexed.tree), Constant):
             continue
         plan = indexed.scan(["row"], filters).plan()
         groups = {g.row_group: g for g in plan.row_groups}
@@ -129,7 +129,7 @@ def test_pages_decoded_are_those_needed(name: str) -> None:
     with pyparq.ParquetFile(data, **INDEX_ONLY) as oracle:
         for node in predicates(30, seed=4):
             filters = expression(node)
-            if isinstance(bind(filters, oracle.schema), Constant):
+            if isinstance(bind(filters, oracle.tree), Constant):
                 continue
             outside = CountingFile(data)
             with pyparq.ParquetFile(outside, **options) as file:
@@ -187,6 +187,6 @@ def test_dictionaries_are_asked_where_bounds_do_not_pass(filters: Any, asked: in
 def test_no_index_is_damaged(indexed: pyparq.ParquetFile) -> None:
     """Neither pyarrow's indexes nor ours are taken for damaged."""
     for group in range(3):
-        for leaf in indexed.schema.leaves:
+        for leaf in indexed.tree.leaves:
             indexed.column_index(group, leaf.name)
     assert issubclass(CorruptIndexWarning, UserWarning)

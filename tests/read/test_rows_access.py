@@ -104,7 +104,7 @@ def test_limits(data: bytes, whole: pa.Table, limit: int) -> None:
         check(file.head(limit), whole.slice(0, limit))
         scan = file.scan(["id"], limit=limit)
         assert scan.count() == min(limit, COUNT)
-        assert sum(b.num_rows for b in scan.batches(7)) == min(limit, COUNT)
+        assert sum(b.num_rows for b in scan.iter_batches(7)) == min(limit, COUNT)
 
 
 FILTERS = col("l").contains(3) | (col("s.a") > 18)
@@ -123,7 +123,7 @@ def test_limits_and_rows_of_a_filter(data: bytes, limit: int, rows: Any) -> None
         scan = file.scan(["id", "ls.y"], FILTERS, rows=rows, limit=limit)
         assert scan.to_table().to_pydict()["id"] == expected
         assert scan.count() == len(expected)
-        assert [v for b in scan.batches(11) for v in b.to_table().to_pydict()["id"]] == expected
+        assert [v for b in scan.iter_batches(11) for v in b.to_table().to_pydict()["id"]] == expected
         assert file.execute(scan.plan()).to_pydict()["id"] == expected
 
 
@@ -209,7 +209,7 @@ BIG = big_file()
 def test_take_reads_the_touched_pages(rows: list[int], leaves: list[int]) -> None:
     counting = CountingFile(BIG)
     with pyparq.ParquetFile(counting, coalesce_gap=0) as file:
-        columns = [file.schema.leaves[k].path[0] for k in leaves]
+        columns = [file.tree.leaves[k].path[0] for k in leaves]
         opened = counting.num_bytes
         table = file.take(rows, columns)
         spent = counting.num_bytes - opened
@@ -264,7 +264,7 @@ def first_repetitions(data: bytes, column: str) -> list[int]:
         inner = file._file
         found = []
         for k in range(file.num_row_groups):
-            chunk = inner.chunk(k, next(file.schema.find(column).leaves()))
+            chunk = inner.chunk(k, next(file.tree.find(column).leaves()))
             (raw,) = inner.fetcher.fetch([(chunk.start, chunk.size)])
             run = ChunkPages(raw, chunk, inner.options, Account(inner.options.limits)).decode(with_values=False)
             for levels in PageValues(chunk.node, run, None).rep_levels:

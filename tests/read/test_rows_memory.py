@@ -34,7 +34,7 @@ with pyparq.ParquetFile(path, use_threads=not traced) as file:
     if traced:
         tracemalloc.start()
     batch_size = {"loop": 65_536, "slices": 60_000}.get(way)
-    for batch in file.scan(None, filters).batches(batch_size):
+    for batch in file.scan(None, filters).iter_batches(batch_size):
         rows += batch.num_rows
         if way != "loop":  # there, it lives until the next has come
             del batch
@@ -80,7 +80,7 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
     table = pa.table({f"column {k}": pa.array([k, None, k + 1], pa.int32()) for k in range(count)})
     pq.write_table(table, path, row_group_size=2, write_page_index=True)
     with pyparq.ParquetFile(path) as file:
-        assert len(file.schema.leaves) == count
+        assert len(file.tree.leaves) == count
         name = f"column {count - 3}"
         assert file.take([2, 0], [name]).to_pydict() == {name: [count - 2, count - 3]}
         assert len(file._file._chunks) == 2  # one per row group

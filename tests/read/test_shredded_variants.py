@@ -102,7 +102,7 @@ def test_parts_are_put_together(shredded: Path) -> None:
     assert table.to_pydict()["v"] == expected
     assert table["v"][4] == expected[4]
     with pyparq.ParquetFile(shredded) as file:
-        batches = list(file.scan(filters=col("id") >= 3).batches(2))
+        batches = list(file.scan(filters=col("id") >= 3).iter_batches(2))
         assert [row["v"] for batch in batches for row in batch.to_pylist()] == expected[3:]
         assert file.read_rows(1, 5)["v"].to_pylist() == expected[1:5]
         assert file.scan(["id"]).to_table().num_rows == len(ROWS)

@@ -82,7 +82,7 @@ def test_sorting_columns_that_are_named_again() -> None:
     forged = wide(3)
     forged.meta.row_groups[0].sorting_columns = [tt.SortingColumn(k % 3, False, False) for k in range(50_000)]
     assert pyparq.verify(forged.data()).ok
-    leaves = list(pyparq.ParquetFile(forged.data()).schema.leaves)
+    leaves = list(pyparq.ParquetFile(forged.data()).tree.leaves)
     keys = checkable(forged.meta.row_groups[0].sorting_columns, leaves, Findings("f", 0))
     assert [node.column for node, _ in keys] == [0, 1, 2]
     forged.meta.row_groups[0].sorting_columns[1:] = [tt.SortingColumn(0, True, False)]

@@ -37,7 +37,7 @@ def damaged(tmp_path: Path) -> list[Path]:
 WAYS: dict[str, Callable[[Path], Any]] = {
     "read_table": lambda path: pyparq.read_table(path, filters=col("id") == 77),
     "count": lambda path: pyparq.ParquetFile(path).scan(filters=col("id") == 77).count(),
-    "batches": lambda path: list(pyparq.ParquetFile(path).scan(filters=col("id") == 77).batches()),
+    "batches": lambda path: list(pyparq.ParquetFile(path).scan(filters=col("id") == 77).iter_batches()),
     "written": lambda path: pyparq.write_table(
         pyparq.ParquetFile(path).scan(filters=col("id") == 77), path.parent / "out.pq"
     ),

@@ -497,7 +497,7 @@ def test_wrong_options_of_the_data_source(source: Any, folder: Path) -> None:
     from pyspark.errors import AnalysisException
 
     for options, said in (
-        ({"filter": "id < 3"}, "unknown read option 'filter'"),
+        ({"filter": "id < 3"}, "the format pyparq has no option 'filter'; did you mean 'filters'"),
         ({"truncate": "maybe"}, "true or false"),
         ({"partitions": "many"}, "whole number"),
     ):

@@ -104,7 +104,7 @@ def test_files_without_such_rows_stay(usual: Any, ps: Any, tmp_path: Path) -> No
     assert sum(row.rows_added for row in report) == 10
     added = pyparq.ParquetFile(next((lake / "g=9").glob("*.parquet")))
     first = pyparq.ParquetFile(next((lake / "g=0").glob("*.parquet")))
-    assert [str(leaf) for leaf in added.schema.leaves] == [str(leaf) for leaf in first.schema.leaves]
+    assert [str(leaf) for leaf in added.tree.leaves] == [str(leaf) for leaf in first.tree.leaves]
 
 
 def test_a_frame_that_reads_the_folder(usual: Any, ps: Any, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def _filter(place: Place) -> Any:
 
 def _batches(place: Place) -> Any:
     with _open(place) as file:
-        return pa.Table.from_batches([pa.record_batch(batch) for batch in file.scan().batches()])
+        return pa.Table.from_batches([pa.record_batch(batch) for batch in file.scan().iter_batches()])
 
 
 def _count(place: Place) -> Any:

@@ -47,7 +47,8 @@ def people() -> dict[str, list[Any]]:
 
 def prepare(page: str) -> None:
     """Puts the files of a page into the current folder."""
-    wanted = FILES.get(Path(page).stem, ())
+    name = Path(page).stem
+    wanted = FILES["api"] if name.startswith("api-") else FILES.get(name, ())
     for make in wanted:
         make()
 
@@ -128,7 +129,7 @@ FILES = {
 
 def prepare_for_spark(page: str) -> None:
     """Files that only the blocks with Spark need."""
-    if page == "README.md":
+    if page == "docs/tour.md":
         pyparq.write_dataset(
             [{**row, "day": str(row["time"])[:10]} for row in events()], "events", partition_cols=["day"]
         )

@@ -37,7 +37,7 @@ def work(pyparq: Any, data: bytes, folder: Path, wrong: type[Exception]) -> str:
         out.unlink(missing_ok=True)
 
     whole = done(lambda: shown(pyparq.read_table(path)))
-    streamed = done(lambda: shown(pyparq.Table.from_batches(pyparq.scan(path).batches(50))))
+    streamed = done(lambda: shown(pyparq.Table.from_batches(pyparq.scan(path).iter_batches(50))))
     if streamed != whole and FAILED not in (streamed, whole):
         raise wrong("batches give other data than read_table")
     report = pyparq.verify(path)

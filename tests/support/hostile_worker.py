@@ -136,7 +136,7 @@ def look_around(pyparq: Any, data: bytes) -> None:
     groups = min(file.num_row_groups, 4)
     for g in range(groups):
         asks.append(lambda g=g: file.metadata.row_group(g).sorting_columns)
-        for c in range(min(len(file.schema.leaves), 12)):
+        for c in range(min(len(file.tree.leaves), 12)):
             asks += [
                 lambda g=g, c=c: repr(file.metadata.row_group(g).column(c)),
                 lambda g=g, c=c: file.metadata.row_group(g).column(c).bounds,

@@ -90,7 +90,7 @@ def within_rows(index: bool = False, **options: Any) -> bytes:
     all the same, which lies."""
     file = Written(by_us(max_rows_per_page=60, compression="none", write_page_checksum=False, **options))
     with pyparq.ParquetFile(file.data) as opened:
-        leaves = opened.schema.leaves
+        leaves = opened.tree.leaves
     data, indexes = bytearray(b"PAR1"), []
     for group, row_group in enumerate(file.meta.row_groups):
         for column, chunk in enumerate(row_group.columns):

@@ -360,7 +360,7 @@ Page = tuple[int, str, int, int]
 
 def all_pages(file: pyparq.ParquetFile) -> Iterator[Page]:
     for group in range(3):
-        for leaf in file.schema.leaves:
+        for leaf in file.tree.leaves:
             locations = file.page_locations(group, leaf.name)
             assert locations is not None
             for offset, size in zip(locations.offsets.tolist(), locations.sizes.tolist(), strict=True):

@@ -23,7 +23,7 @@ def read(path: Path, number: int) -> None:
     for step in range(4):
         assert pyparq.read_table(path, filters=col("a") > number * 1000 * step).num_rows
         with pyparq.ParquetFile(path) as file:
-            assert sum(batch.num_rows for batch in file.scan(["s", "b"], filters=col("b") < 0.5).batches(5000))
+            assert sum(batch.num_rows for batch in file.scan(["s", "b"], filters=col("b") < 0.5).iter_batches(5000))
 
 
 def count(path: Path, number: int) -> None:

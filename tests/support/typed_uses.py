@@ -27,7 +27,7 @@ def reading(names: list[str], paths: list[tuple[str, ...]]) -> None:
 
     pyparq.read_table("f", colums=["a"])  # wrong: "colums"
     pyparq.read_table("f", filter=col("a") > 1)  # wrong: "filter"
-    pyparq.read_table("f", columns="a")  # wrong: "columns"
+    pyparq.read_table("f", columns=5)  # wrong: "columns"
     pyparq.read_table("f", filters=3)  # wrong: "filters"
     pyparq.read_table("f", tail_size="all")  # wrong: "tail_size"
     pyparq.read_schema("f", verify_checksum=False)  # wrong: "verify_checksum"
@@ -44,7 +44,7 @@ def an_open_file(columns: list[str]) -> tuple[pyparq.Scan, pyparq.ScanPlan, pypa
         print(told.bytes_fetched, metadata.num_rows, [field.name for field in scan.schema])
         condition: pyparq.Expression = col("a").isin([1, 2])
         file.read(columns, condition)
-        file.scan("a")  # wrong: "scan"
+        file.scan(5)  # wrong: "scan"
         file.scan(filters=5)  # wrong: "filters"
         pyparq.ParquetFile("f", columns=columns)  # wrong: "columns"
         return scan, plan, file.execute(plan)
@@ -71,7 +71,7 @@ def writing(codecs: dict[str, pyparq.SortKey], rates: dict[str, float], ids: dic
     pyparq.write_table(data, "f", compression={"a": "zst"})  # wrong: 'zst'
     pyparq.write_table(data, "f", row_group_size="many")  # wrong: "row_group_size"
     pyparq.write_table(data, "f", partition_cols=["a"])  # wrong: "partition_cols"
-    pyparq.write_table(data, "f", use_dictionary="a")  # wrong: "use_dictionary"
+    pyparq.write_table(data, "f", use_dictionary=5)  # wrong: "use_dictionary"
     pyparq.write_table(data, "f", bloom_filters={"a": "yes"})  # wrong: "bloom_filters"
     pyparq.write_table(data, "f", bloom_filter_layout="middle")  # wrong: "bloom_filter_layout"
     pyparq.write_table(data, "f", data_page_version=2)  # wrong: "data_page_version"

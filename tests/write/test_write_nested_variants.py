@@ -52,7 +52,7 @@ def test_at_any_depth(names: tuple[Any, ...], version: str) -> None:
     data = written(rows(), dict.fromkeys(names, OBJECT), data_page_version=version, row_group_size=17)
     assert pyparq.read_table(data).to_pylist() == rows()
     assert pyparq.verify(data).ok
-    leaves = {leaf.dotted for leaf in pyparq.ParquetFile(data).schema.leaves}
+    leaves = {leaf.dotted for leaf in pyparq.ParquetFile(data).tree.leaves}
     assert {f"{path}.typed_value.user.typed_value.id.typed_value" for path in PATHS} <= leaves
     assert pyparq.read_table(data, rows=[3, 40]).to_pylist() == [rows()[3], rows()[40]]
 
@@ -63,7 +63,7 @@ def test_auto_takes_what_most_have() -> None:
     schema = pyparq.schema({"s": "struct<v: variant?>", "l": "list<variant?>", "m": "map<string,variant?>"})
     for given in ("auto", {"s.v": "auto", "l.list.element": "auto", ("m", "key_value", "value"): "auto"}):
         stored = written(data, given, schema)
-        found = [leaf.dotted for leaf in pyparq.ParquetFile(stored).schema.leaves]
+        found = [leaf.dotted for leaf in pyparq.ParquetFile(stored).tree.leaves]
         for path in ("s.v", "l.list.element", "m.key_value.value"):
             assert f"{path}.typed_value.user.typed_value.id.typed_value" in found
         assert pyparq.read_table(stored).to_pylist() == data

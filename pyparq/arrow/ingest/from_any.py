@@ -43,6 +43,13 @@ def _check_speaks(data: Any) -> None:
         )
 
 
+def from_data(data: Any, schema: Any) -> Made:
+    """Of anything that can be written."""
+    if type(data).__module__.startswith("pandas.") or not speaks_arrow(data):
+        return _ingested(data, schema)
+    return from_arrow(data, schema)
+
+
 def from_pandas(frame: Any, schema: Any) -> Made:
     """Of a DataFrame, through pandas' own conversion to Arrow where that is there."""
     if not is_pandas(frame):

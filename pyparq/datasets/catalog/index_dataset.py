@@ -32,6 +32,7 @@ from pyparq.errors import OptionError, ParquetError
 from pyparq.io.locations import located as on_system
 from pyparq.io.retry import Retry
 from pyparq.limits import DEFAULT_LIMITS, Limits
+from pyparq.option_checks import keywords
 from pyparq.options import ReadOptions
 from pyparq.runtime.text import printable
 
@@ -90,6 +91,7 @@ LOOKED_AT = 8
 """Files, about, whose schemas are looked at before all are read."""
 
 
+@keywords()
 def index_dataset(
     source: Any,
     columns: Names | None = None,

@@ -55,6 +55,7 @@ from pyparq.io.sink import LocalSink, Sink
 from pyparq.io.source import LocalFile
 from pyparq.io.table_formats import check_folder
 from pyparq.io.url import is_url, local_path
+from pyparq.option_checks import keywords
 
 Summaries = Callable[[list[str]], list[StagedFile]]
 
@@ -226,8 +227,9 @@ class Committer:
         )
 
 
-def recover_dataset(path: Any, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> int:
-    """Clean up after writes to the folder ``path`` (a path or URL) that crashed; returns how many there were.
+@keywords(path="source")
+def recover_dataset(source: Any, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> int:
+    """Clean up after writes to the folder ``source`` (a path or URL) that crashed; returns how many there were.
 
     A write that had reached its commit record is completed, any other is undone. Writes that are under way are left
     alone. The next :func:`pyparq.write_dataset` to a local folder does the same.
@@ -246,8 +248,8 @@ def recover_dataset(path: Any, *, storage_options: Mapping[str, Any] | None = No
 
         print(pyparq.recover_dataset("flights"))      # 0: no write has crashed
     """
-    path, storage_options = on_system(path, filesystem, storage_options)
-    where = os.fsdecode(path)
+    source, storage_options = on_system(source, filesystem, storage_options)
+    where = os.fsdecode(source)
     if is_url(where):
         return recover_on_store(where, storage_options)
     target = os.path.realpath(local_path(where) or where)

@@ -25,70 +25,16 @@ from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system
 from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
+from pyparq.option_checks import keywords, refuse_unknown
 from pyparq.options import WriteOptions, with_options
-from pyparq.pictures.tables import Cell, html_view, viewable
-from pyparq.runtime.text import printable
 from pyparq.write.column_plans import check_options
+from pyparq.write.file_layout import WriteReport, WrittenFile
 from pyparq.write.shredding import plan_with_shredding
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from pyparq.arguments import WriteArguments
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenFile:
-    """One new file."""
-
-    path: str
-    """As it can be opened: a path or a URL."""
-    num_rows: int
-    num_bytes: int
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class WriteReport:
-    """What :func:`pyparq.write_dataset` has done.
-
-    Example::
-
-        report = pyparq.write_dataset({"id": [1, 2, 3]}, "ids")
-        for file in report.files:
-            print(file.path, file.num_rows)
-    """
-
-    path: str
-    """The folder."""
-    files: tuple[WrittenFile, ...]
-    """The new files, in the order of their paths."""
-    replaced: tuple[str, ...] = ()
-    """Paths of the files that were removed."""
-
-    @property
-    def num_rows(self) -> int:
-        """Rows in all new files."""
-        return sum(file.num_rows for file in self.files)
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of all new files."""
-        return sum(file.num_bytes for file in self.files)
-
-    @viewable
-    def _repr_html_(self) -> str:
-        facts = [
-            ("rows", f"{self.num_rows:,}"),
-            ("bytes", f"{self.num_bytes:,}"),
-            ("replaced", f"{len(self.replaced):,}"),
-        ]
-        rows: list[list[Cell]] = [[file.path, file.num_rows, file.num_bytes] for file in self.files]
-        return html_view(f"WriteReport {self.path}", facts, ["file", "rows", "bytes"], rows)
-
-    @printable
-    def __repr__(self) -> str:
-        done = f"{len(self.files):,} files, {self.num_rows:,} rows, {self.num_bytes:,} bytes"
-        return f"<WriteReport {self.path}: {done}, {len(self.replaced):,} files replaced>"
 
 
 _TEMPLATE = "part-{i}-{id}.parquet"
@@ -99,11 +45,12 @@ _INSTEAD = {
     "metadata_collector": "the files are in the report that is returned; write_metadata=True writes _metadata",
     "partition_by": "give partition_cols",
     "partitioning": "give partition_cols",
-    "root_path": "give the folder as the second argument",
+    "root_path": "give path",
 }
 """Names that other libraries use for these options, and the advice to give."""
 
 
+@keywords(where="path")
 def write_dataset(
     data: Any,
     path: Any,
@@ -407,9 +354,7 @@ def _target(path: Any, mode: str, storage_options: Mapping[str, Any] | None, for
 
 
 def _check(names: Sequence[Any], mode: str, template: str, write_metadata: bool, options: Mapping[str, Any]) -> None:
-    for name in options:
-        if name in _INSTEAD:
-            raise OptionError(f"unknown write option {name!r}; {_INSTEAD[name]}")
+    refuse_unknown(options, [name for name in options if name not in _INSTEAD], _INSTEAD)
     checked = WriteOptions.make(options)
     check_options(checked)
     if mode not in MODES:

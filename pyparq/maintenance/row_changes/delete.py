@@ -18,12 +18,14 @@ from pyparq.maintenance.row_changes.applying import apply
 from pyparq.maintenance.row_changes.file_change import rows_go
 from pyparq.maintenance.row_changes.places import ApplyOptions
 from pyparq.maintenance.row_changes.report import ChangeReport
+from pyparq.option_checks import keywords
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
     from pyparq.encryption.properties import DecryptionProperties
 
 
+@keywords()
 def delete(
     source: Any,
     filters: Filters | None = None,

@@ -38,6 +38,7 @@ from pyparq.maintenance.row_changes.places import ApplyOptions
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
 from pyparq.maintenance.row_changes.stored_rows import Int64Array, check_calendar, picked
+from pyparq.option_checks import keywords
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.column_reads import Wanted as WantedRows
 from pyparq.read.footers.open_file import OpenFile
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties
 
 
+@keywords()
 def update(
     source: Any,
     filters: Filters | None,

@@ -31,6 +31,7 @@ from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
 from pyparq.maintenance.row_changes.stored_rows import Int64Array, check_calendar, picked
 from pyparq.maintenance.row_changes.table_rows import moves_rows
+from pyparq.option_checks import keywords
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData, shred_column
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
 
 
+@keywords()
 def upsert(
     source: Any,
     data: Any,

@@ -28,6 +28,7 @@ from pyparq.maintenance.file_runs import opened_table
 from pyparq.maintenance.verify.chunk_check import ChunkCheck
 from pyparq.maintenance.verify.report import ChunkResult, Extent, FileReport, Findings, VerificationReport
 from pyparq.maintenance.verify.value_checks import check_order, checkable
+from pyparq.option_checks import keywords
 from pyparq.option_values import SortKey
 from pyparq.options import ReadOptions
 from pyparq.read.decode.memory_account import Account
@@ -259,6 +260,7 @@ Progress = Callable[[int, int], Any]
 """Called with the bytes that are checked and the bytes of all files, as far as they are known."""
 
 
+@keywords()
 def verify(
     source: Any,
     columns: Names | None = None,
