@@ -192,7 +192,7 @@ def test_shown_as_text() -> None:
             "  x: optional INT64",
             "  y: optional group LIST",
             "    list: repeated group",
-            "      element: optional BYTE_ARRAY",
+            "      element: optional BYTE_ARRAY STRING",
         ]
         assert repr(file.scan(["a"], col("a") > 3)) == "<Scan of <bytes>: a where a > 3>"
         assert repr(file.metadata.row_group(0)) == "<RowGroupMetaData 0: 1 rows, 3 columns>"
