@@ -179,10 +179,8 @@ Leaves = Callable[[int], list[LeafData]]
 """The leaves of a top-level column, by its number."""
 LeavesOf = Callable[[Sequence[int]], Sequence[LeafData]]
 """Leaves by their numbers."""
-OfTop = Callable[[int], Sequence[LeafData | FlatData]]
+Chunks = Callable[[int], Sequence[LeafData | FlatData]]
 """The same for the kernels."""
-Chunks = Callable[[range], Sequence[LeafData | FlatData]]
-"""The same of some top-level columns."""
 
 
 @dataclass(slots=True)
@@ -227,7 +225,7 @@ class RowGroupEncoder:
             return self._shredded(batches, top, first_row)
 
         sort = self._plan.sort
-        make: OfTop = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
+        make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
         if sort is not None:
             leaves = self._sort_leaves(leaves_of, sort)
             keys = [key for _, key in sort.keys]
@@ -236,26 +234,30 @@ class RowGroupEncoder:
                 make = lambda top: [Rows(d).pick(order) for d in leaves_of(top)]  # noqa: E731
             else:
                 _check_sorted(leaves, keys, first_row)
-        self._submit(num_rows, self._each(make), _sizes(batches), leaves_of)
+        self._submit(num_rows, make, _sizes(batches), leaves_of)
 
     def add_ordered(self, batches: list[RecordBatch]) -> None:
         """One row group of these batches, whose rows are already in the file's order."""
         first_row = self._rows_before
         num_rows = sum(b.num_rows for b in batches)
-        make: OfTop = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
+        make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
         again: Leaves = lambda top: self._shredded(batches, top, first_row)  # noqa: E731
-        self._submit(num_rows, self._each(make), _sizes(batches), again)
+        self._submit(num_rows, make, _sizes(batches), again)
 
     def add_leaves(self, num_rows: int, leaves_of: LeavesOf, sizes: Sequence[int], together: int | None = None) -> None:
         """One row group of leaves (at least one row), in the file's order. ``leaves_of``: those of some columns, asked
         for once, by the thread that encodes them. ``sizes``: bytes of each leaf, about. ``together``: columns are asked
         for together until they have as many bytes."""
 
-        def make(tops: range) -> Sequence[LeafData | FlatData]:
-            return leaves_of([leaf for top in tops for leaf in self._tops[top].leaves])
-
         of_tops = [sum(sizes[k] for k in top.leaves) for top in self._tops]
-        self._submit(num_rows, make, of_tops, together=together or max(_TASK_BYTES, min(_READ_BYTES, sum(sizes) // 4)))
+        least = together or max(_TASK_BYTES, min(_READ_BYTES, sum(sizes) // 4))
+        parts = {tops.start: tops for tops in _together(of_tops, least)}
+
+        def make(top: int) -> Sequence[LeafData]:
+            """All columns of a task with its first one."""
+            return () if top not in parts else leaves_of([leaf for k in parts[top] for leaf in self._tops[k].leaves])
+
+        self._submit(num_rows, make, of_tops, together=least)
 
     def add_sorted(self, batches: list[RecordBatch]) -> None:
         """All rows of the file, sorted together, in as many row groups as needed."""
@@ -275,7 +277,7 @@ class RowGroupEncoder:
             def picked(top: int, part: np.ndarray[tuple[int], np.dtype[np.int64]] = part) -> list[LeafData]:
                 return [rows.pick(part) for rows in rows_of[top]]
 
-            self._submit(stop - start, self._each(picked), [int(sizes[part].sum()) // len(tops)] * len(tops))
+            self._submit(stop - start, picked, [int(sizes[part].sum()) // len(tops)] * len(tops))
 
     def wait_until_stored(self) -> None:
         """Wait until every row group is stored."""
@@ -325,22 +327,6 @@ class RowGroupEncoder:
             found += [d for d in leaves_of(top) if d.node.column == node.column]
         return found
 
-    def _each(self, make: OfTop) -> Chunks:
-        """One column after the other."""
-        ordinal = self._submitted
-
-        def leaves_of(tops: range) -> list[LeafData | FlatData]:
-            leaves: list[LeafData | FlatData] = []
-            for top in tops:
-                try:
-                    leaves += make(top)
-                except ParquetError as error:
-                    error.locate(row_group=ordinal, column=self._tops[top].shape.node.dotted)
-                    raise
-            return leaves
-
-        return leaves_of
-
     def _submit(
         self, num_rows: int, leaves_of: Chunks, sizes: list[int], shredded: Leaves | None = None,
         together: int = _TASK_BYTES,
@@ -357,7 +343,14 @@ class RowGroupEncoder:
 
         def encode(made: StoredChunks, tops: range) -> None:
             try:
-                self._chunks.encode(made, leaves_of(tops), again)
+                leaves: list[LeafData | FlatData] = []
+                for top in tops:
+                    try:
+                        leaves += leaves_of(top)
+                    except ParquetError as error:
+                        error.locate(row_group=ordinal, column=self._tops[top].shape.node.dotted)
+                        raise
+                self._chunks.encode(made, leaves, again)
             finally:  # also after an error: other row groups wait for the encodings that this one chooses
                 self._choices.release(made.columns)
 
