@@ -93,7 +93,10 @@ class ListedFile:
         self.size = self.status.size
 
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
-        opened = self._found(LocalFile)
+        try:
+            opened = LocalFile(self._path)
+        except FileNotFoundError:
+            opened = self._found(LocalFile)
         try:
             now = status_of(os.fstat(opened.fileno()))
             if self._moved:
