@@ -28,13 +28,16 @@ def test_categories_keep_their_time_zone(tmp_path: Path, ordered: bool) -> None:
     ppd.to_parquet(frame, tmp_path / "by pandas")
     table = pyparq.read_table(tmp_path / "ours")
     for found in (
-        table.to_pandas(), to_pandas.frame_of(table), ppd.read_parquet(tmp_path / "by pandas"),
-        pyparq.read_table(tmp_path / "by pandas").to_pandas(), table.to_pandas(split_blocks=True),
+        table.to_pandas(), to_pandas.frame_of(table), pyparq.read_table(tmp_path / "by pandas").to_pandas(),
+        table.to_pandas(split_blocks=True),
     ):  # fmt: skip
         assert found["a"][:2].tolist() == due[:2].tolist()
         assert found["a"].isna().tolist() == [False, False, True]
         assert str(found["a"].cat.categories.dtype.tz) == "America/New_York"
         assert found["a"].cat.ordered == ordered
+    as_pandas = ppd.read_parquet(tmp_path / "by pandas")["a"]  # which gives times, and no categories of times
+    assert as_pandas.dtype == pd.read_parquet(tmp_path / "by pandas")["a"].dtype
+    assert as_pandas[:2].tolist() == due[:2].tolist()
     read = pd.read_parquet(tmp_path / "ours")["a"]
     assert read[:2].tolist() == due[:2].tolist()
 

@@ -31,7 +31,7 @@ else:
 assert report.files[0].row_groups_rewritten == groups
 print(peak() - before)
 """
-WIDE, WIDE_ROWS = 30, 40_000  # the footer takes about 4 KB a column chunk: few columns leave that out of the sum
+WIDE, WIDE_ROWS = 15, 80_000  # the footer takes about 4 KB a column chunk: few columns leave that out of the sum
 
 
 def wide(path: Path, groups: int) -> Path:

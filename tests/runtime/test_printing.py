@@ -40,7 +40,7 @@ def test_there_are_classes_to_ask() -> None:
 
 @pytest.mark.parametrize("cls", classes_that_print(), ids=lambda c: c.__name__)
 def test_objects_print_before_they_are_made(cls: type) -> None:
-    half_made = cls.__new__(cls)
+    half_made = (float if issubclass(cls, float) else object).__new__(cls)
     shown = repr(half_made)
     assert cls.__name__ in shown or "complete" in shown
 

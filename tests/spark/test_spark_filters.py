@@ -196,7 +196,7 @@ def test_rows_are_skipped_by_what_is_understood(usual: Any, ps: Any, tmp_path: P
         asked = Question(
             str(tmp_path / "new"), ["id"], where, None, 1, 0, None, "raise", False, None, False, residual=True
         )
-        return planned(asked).num_rows
+        return planned(asked)[0].num_rows
 
     assert rows("id < 100 and upper(id) = '7'") <= 1_000
     assert rows("upper(id) = '7'") == 10_000

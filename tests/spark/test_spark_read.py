@@ -83,7 +83,7 @@ def test_only_pages_that_can_match_are_planned(folder: Path) -> None:
     from pyparq.spark.question import Question, planned
 
     asked = Question(str(folder), ["id"], col("id") == 2_700, None, 2, 0, None, "raise", False, None, False)
-    plan = planned(asked)
+    plan, _ = planned(asked)
     assert [Path(file.where).parent.name for file in plan.files] == ["year=2024"]
     assert [group.row_group for group in plan.files[0].row_groups] == [1]
     whole = sum(path.stat().st_size for path in folder.glob("*/*.parquet"))

@@ -40,7 +40,7 @@ SCHEMA = schema({"id": "int64", "name": "string?", "flag": "bool", "x": "double?
         ({"column_encoding": {"id": "RLE"}}, "RLE cannot hold INT64.*column id"),
         ({"column_encoding": {"id": "PLANE"}}, "unknown encoding 'PLANE'"),
         ({"column_encoding": {"flag": "RLE_DICTIONARY"}}, "cannot hold BOOLEAN.*column flag"),
-        ({"write_statistics": "id"}, "write_statistics must be"),
+        ({"write_statistics": 7}, "write_statistics must be"),
         ({"write_page_index": "yes"}, "write_page_index must be True or False"),
     ],
 )
