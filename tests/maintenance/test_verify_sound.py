@@ -29,7 +29,6 @@ UNSOUND = {
     # A prototype of the writer left the ColumnIndex empty: all pages null, null counts of -1.
     "datapage_v1-snappy-compressed-checksum": {"count", "bounds"},
     "datapage_v1-uncompressed-checksum": {"count", "bounds"},
-    "nan_in_stats": {"bounds"},  # NaN for a maximum, and no NaN in the data
     "nation.dict-malformed": {"size", "layout"},
     "repeated_no_annotation": {"count"},  # 0 rows in the footer, 6 in the row group
 }
