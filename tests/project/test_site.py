@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import absent
 from site_build import build
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,7 @@ DEVELOPERS = {"architecture", "decisions", "footer", "interop", "spark-pushdown"
 
 def test_the_search_shows_guides_first_and_pages_for_developers_last(site: Path) -> None:
     if shutil.which("node") is None:
-        pytest.skip("needs node")
+        absent("needs node, which runs the search of the site")
     command = ["node", str(ROOT / "tests" / "support" / "site_search.js"), str(site), *FIRST]
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert {word: pages[0] for word, pages in zip(FIRST, found, strict=True)} == FIRST
