@@ -11,6 +11,7 @@ from typing import Any
 
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.scan import DatasetPlan
+from pyparq.io.url import shown
 
 LOG = logging.getLogger("pyparq.spark")
 
@@ -56,10 +57,17 @@ class Left:
 def tell_read(what: str, source: Any, filters: Any, left: Left | None, how: str) -> str:
     """A read or a count. ``how``: what becomes of what is left. Gives the line that it logs."""
     where = "" if filters is None else f" where {filters}"
-    text = f"{what} {source}"[:MOST] + where[:MOST]
+    text = f"{what} {_named(source)}"[:MOST] + where[:MOST]
     line = f"{text}: {'footers alone answer' if left is None else left}; {how}"
     LOG.info("%s", line)
     return line
+
+
+def _named(source: Any) -> str:
+    """A source without what a URL may hold besides its place: a password, a signature."""
+    if isinstance(source, (list, tuple)):
+        return str([_named(one) for one in source])
+    return shown(source) if isinstance(source, str) else str(source)
 
 
 MOST = 500
@@ -74,4 +82,4 @@ def tell_of_source() -> None:
 
 def tell_job(what: str, target: Any, files: int, rows: int, num_bytes: int) -> None:
     """A job that has written or looked at files."""
-    LOG.info("%s %s: %s files, %s rows, %s bytes", what, target, f"{files:,}", f"{rows:,}", f"{num_bytes:,}")
+    LOG.info("%s %s: %s files, %s rows, %s bytes", what, _named(target), f"{files:,}", f"{rows:,}", f"{num_bytes:,}")

@@ -87,9 +87,10 @@ def change_files(
         target = StagedFiles(job.staging, attempt())
     reader = None if staged is None else StagedReader(staged, job.storage_options)
     task = _Task(work, job, target, plan)
-    filters = plan.header.filters if reader is None else None if work.name == "upsert" else reader.all_keys()
-    if reader is None or filters is not None:
-        found = [task.by_filter(file_scan, paths) for file_scan in task.asked(filters).candidates()]
+    keys = None if reader is None or work.name == "upsert" else reader.all_keys()
+    if reader is None or keys is not None:
+        matching = task.asked(plan.header.filters if keys is None else keys)
+        found = [task.by_filter(file_scan, paths) for file_scan in matching.candidates()]
     else:
         found = [task.by_keys(number, reader, paths) for number in range(len(plan.files))]
     changed = tuple(one for one in found if one is not None)
@@ -221,7 +222,7 @@ class ByKeys:
 
 def _asked(plan: DatasetPlan, filters: Expression | None, decryption: str | None, job: WriteJob) -> MatchingFiles:
     """The files of a plan, asked with one thread: Spark has as many tasks at a time as there are cores."""
-    store = job.storage_options if any(is_url(file.where) for file in plan.files) else None
+    store = job.storage_options if is_url(job.target) else None
     return plan.matching(filters, decryption=keys_of(decryption), storage_options=store, use_threads=False)
 
 

@@ -241,14 +241,12 @@ class RowGroupEncoder:
         first_row = self._rows_before
         num_rows = sum(b.num_rows for b in batches)
         make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
-        again: Leaves = lambda top: self._shredded(batches, top, first_row)  # noqa: E731
-        self._submit(num_rows, make, _sizes(batches), again)
+        self._submit(num_rows, make, _sizes(batches), lambda top: self._shredded(batches, top, first_row))
 
     def add_leaves(self, num_rows: int, leaves_of: LeavesOf, sizes: Sequence[int], together: int | None = None) -> None:
         """One row group of leaves (at least one row), in the file's order. ``leaves_of``: those of some columns, asked
         for once, by the thread that encodes them. ``sizes``: bytes of each leaf, about. ``together``: columns are asked
         for together until they have as many bytes."""
-
         of_tops = [sum(sizes[k] for k in top.leaves) for top in self._tops]
         least = together or max(_TASK_BYTES, min(_READ_BYTES, sum(sizes) // 4))
         parts = {tops.start: tops for tops in _together(of_tops, least)}

@@ -24,10 +24,11 @@ path, groups, rows = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 keys = {"id": np.arange(groups) * rows + 5}
 pyparq.delete(path, keys={"id": [-1]})
 before = peak()
+threads = sys.argv[5] == "True"
 if sys.argv[4] == "delete":
-    report = pyparq.delete(path, keys=keys)
+    report = pyparq.delete(path, keys=keys, use_threads=threads)
 else:
-    report = pyparq.update(path, None, {"c1": pyparq.col("c2") * 2, "c3": None}, keys=keys)
+    report = pyparq.update(path, None, {"c1": pyparq.col("c2") * 2, "c3": None}, keys=keys, use_threads=threads)
 assert report.files[0].row_groups_rewritten == groups
 print(peak() - before)
 """
@@ -47,14 +48,36 @@ def wide(path: Path, groups: int) -> Path:
 
 @pytest.mark.parametrize("what", ["delete", "update"])
 def test_memory_holds_one_row_group(tmp_path: Path, what: str) -> None:
-    peaks = []
-    for groups in (3, 30):
+    """However many there are. Threads add what they happen to work on at the same time, which is bounded by itself."""
+
+    def peak(groups: int, threads: bool) -> int:
         path = wide(tmp_path / f"{groups}.parquet", groups)
-        command = [sys.executable, "-c", _PEAK, str(path), str(groups), str(WIDE_ROWS), what]
-        peaks.append(int(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+        command = [sys.executable, "-c", _PEAK, str(path), str(groups), str(WIDE_ROWS), what, str(threads)]
+        return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
     group = WIDE * WIDE_ROWS * 8
-    assert peaks[0] < 5 * group
-    assert peaks[1] < peaks[0] + group
+    few = peak(3, threads=False)
+    assert few < 4 * group
+    assert peak(30, threads=False) < few + group
+    assert peak(30, threads=True) < 6 * group
+
+
+@pytest.mark.parametrize("kind", ["text", "fixed"])
+def test_a_dictionary_that_stands_for_too_much_is_refused(tmp_path: Path, kind: str) -> None:
+    """A small file whose few entries are the values of many rows. Nothing of that is made, and the file stays."""
+    rows, path = 20_000, tmp_path / "a.parquet"
+    entries = pa.array(["z" * 60_000]) if kind == "text" else pa.array([b"z" * 60_000], pa.binary(60_000))
+    codes = pa.array(np.zeros(rows, np.int32))
+    table = pa.table({"id": range(rows), "s": pa.DictionaryArray.from_arrays(codes, entries)})
+    pq.write_table(table, path, dictionary_pagesize_limit=1 << 30, write_statistics=False)
+    before = path.read_bytes()
+    for change in (
+        pyparq.delete,
+        lambda source, keys, **more: pyparq.update(source, None, {"s": None}, keys=keys, **more),
+    ):
+        with pytest.raises(LimitError, match=r"max_memory.*row group 0, column s"):
+            change(path, keys={"id": [5]}, limits=pyparq.Limits(max_memory=1 << 30))
+    assert path.read_bytes() == before
 
 
 def test_a_row_group_beyond_the_limit_is_refused(tmp_path: Path) -> None:

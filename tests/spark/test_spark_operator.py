@@ -272,6 +272,19 @@ def test_the_plan_says_what_is_read(
     assert len(capsys.readouterr().out) < 2_000
 
 
+def test_no_line_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
+    """The line of a read stands in Spark's plans and in its UI too."""
+    from pyparq.spark.job_log import tell_job, tell_read
+
+    caplog.set_level(logging.INFO, "pyparq.spark")
+    url = "https://user:hidden@host/a.parquet?X-Amz-Signature=hidden"
+    for source in (url, [url, "b"]):
+        assert "https://host/a.parquet" in tell_read("read", source, None, None, "1 tasks will read it")
+        tell_job("compact", source, 1, 2, 3)
+    assert len(caplog.records) == 4
+    assert "hidden" not in caplog.text
+
+
 def test_the_data_source_logs_on_its_worker(usual: Any, ps: Any, dated: Path) -> None:
     """Where Spark collects what its workers log."""
     ps.register(usual)

@@ -215,24 +215,22 @@ class _MadeAnew:
     def __init__(self, rows: StoredRows, row_group: int, change: GroupChange) -> None:
         self._rows = rows
         self._row_group = row_group
-        self._change = change
+        self._values = change.values
         kept = as_mask(RowRanges.all(rows.begin(row_group)))
-        self._kept = kept if change.gone is None else kept & ~as_mask(change.gone)
-        self.num_rows = self._kept.count
+        kept = kept if change.gone is None else kept & ~as_mask(change.gone)
+        self._kept, self.num_rows = rows_of(kept), kept.count
+        self._order = np.arange(self.num_rows)
+        """Of the rows, where those from the count on are the changed ones."""
+        if change.changed is not None:
+            self._order[kept.ranks(change.changed)] = self.num_rows + np.arange(len(change.changed))
         self.sizes = rows.sizes(row_group)
         self.together = rows.together
 
     def leaves(self, columns: Sequence[int]) -> list[LeafData]:
         """Leaves by their numbers."""
-        found = self._rows.leaves(self._row_group, rows_of(self._kept), columns)
-        changed, values = self._change.changed, self._change.values
-        if changed is None:
-            return found
-        order = np.arange(self.num_rows)
-        order[self._kept.ranks(changed)] = self.num_rows + np.arange(len(changed))
-        return [
-            with_rows(leaf, values[k], order) if k in values else leaf for k, leaf in zip(columns, found, strict=True)
-        ]
+        found = zip(columns, self._rows.leaves(self._row_group, self._kept, columns), strict=True)
+        values = self._values
+        return [with_rows(leaf, values[k], self._order) if k in values else leaf for k, leaf in found]
 
 
 class _Given:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.errors import UnsupportedError, reading
+from pyparq.errors import UnsupportedError, located, reading
 from pyparq.format.hybrid_calendar import unmoved_from
 from pyparq.format.leaf_values import count_of, entries
 from pyparq.format.schema_node import Node
@@ -23,7 +23,7 @@ from pyparq.index.row_mask import Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.column_reads import Wanted as WantedRows
-from pyparq.read.decode.leaves import DecodedLeaf, is_flat
+from pyparq.read.decode.leaves import DecodedLeaf, is_flat, spelled_out
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.candidates import Selection
@@ -58,6 +58,7 @@ _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
 
 
 REQUEST_BYTES = 8 << 20
+"""Of columns in a store that are fetched together. Two such parts are in memory at a time."""
 
 
 class StoredRows:
@@ -100,10 +101,23 @@ class StoredRows:
         with reading(file=self._file.name):
             wanted = [_as_codes(WantedRows.at(selection, leaf, rows)) for leaf in stored]
             decoded = self._reader.read(wanted)
-        return [
-            _leaf(one, self._tree.leaves[k], self._file.chunk(row_group, leaf))
-            for one, k, leaf in zip(decoded, columns, stored, strict=True)
-        ]
+            return [self._leaf(row_group, *one) for one in zip(decoded, columns, strict=True)]
+
+    def _leaf(self, row_group: int, decoded: DecodedLeaf, number: int) -> LeafData:
+        column, count, node = decoded.column, decoded.rows.count, self._tree.leaves[number]
+        valid = column.valid_mask()
+        defs, reps = decoded.def_levels, decoded.rep_levels
+        if node.type.kind == "null":
+            valid = np.zeros(len(column), np.bool_)
+        if is_flat(decoded.node):
+            defs = None if valid is None or not node.max_def else valid.astype(np.uint8)
+        known = None
+        if column.dictionary is not None:
+            known = _used_entries(column, column.dictionary, valid, node, self._file.chunk(row_group, decoded.node))
+            with located(row_group=row_group, column=node.dotted):
+                column = spelled_out(column, self._reader.account, self._file.options.limits.max_column)
+        values = leaf_values(column, valid, node.type, check_text=False)
+        return LeafData(node, count, decoded.num_levels, values, defs, reps, known)
 
 
 def _as_codes(wanted: WantedRows) -> WantedRows:
@@ -111,22 +125,6 @@ def _as_codes(wanted: WantedRows) -> WantedRows:
     no value is looked up in a dictionary again."""
     flat = is_flat(wanted.node)
     return replace(wanted, tested=flat, by_entries=flat)
-
-
-def _leaf(decoded: DecodedLeaf, node: Node, chunk: Chunk) -> LeafData:
-    column, count = decoded.column, decoded.rows.count
-    valid = column.valid_mask()
-    defs, reps = decoded.def_levels, decoded.rep_levels
-    if node.type.kind == "null":
-        valid = np.zeros(len(column), np.bool_)
-    if is_flat(decoded.node):
-        defs = None if valid is None or not node.max_def else valid.astype(np.uint8)
-    known = None if column.dictionary is None else _used_entries(column, column.dictionary, valid, node, chunk)
-    if known is None or known.indices is None:
-        values = leaf_values(column, valid, node.type, check_text=False)
-    else:
-        values = entries(known.values, known.indices.astype(np.int64))
-    return LeafData(node, count, decoded.num_levels, values, defs, reps, known)
 
 
 def _used_entries(column: Column, dictionary: Column, valid: Any, node: Node, chunk: Chunk) -> Known:
