@@ -103,13 +103,14 @@ class _Task:
     def __init__(self, work: Work, job: WriteJob, target: StagedFiles | StagedObjects, plan: DatasetPlan) -> None:
         self._work = work
         self._job = job
+        self._store = job.storage_options if is_url(job.target) else None
         self._target = target
         self._plan = plan
         self.replaced: list[Numbers] = []
 
     def asked(self, filters: Expression | None) -> MatchingFiles:
         """All files, asked for these rows."""
-        return _asked(self._plan, filters, self._work.decryption, self._job)
+        return _asked(self._plan, filters, self._work.decryption, self._store)
 
     def by_filter(self, file_scan: FileScan, paths: Mapping[str, str]) -> Changed | None:
         """Change the rows of a file that a scan finds, if there are any."""
@@ -123,11 +124,11 @@ class _Task:
         file = self._plan.files[number]
         part = replace(self._plan, files=(file,)).trimmed()
         with located(file=file.name):
-            matching = _asked(part, None, self._work.decryption, self._job)
+            matching = _asked(part, None, self._work.decryption, self._store)
             opened = matching.open(0)
             assert opened is not None  # errors are raised
             values = partition_values_of(matching.files, 0)
-            by_keys = ByKeys(part, keys, values, self._work.decryption, self._job)
+            by_keys = ByKeys(part, keys, values, self._work.decryption, self._store)
             find = self._upserts(by_keys) if self._work.name == "upsert" else by_keys.rows_go
             change = FileChange(Scan(opened.fork(), [], row_groups=[]), find, self._work.keep_empty)
             return self._made(change, paths[file.where], file.name) if change.changes else None
@@ -167,14 +168,14 @@ class ByKeys:
     """The rows of one file that have one of the keys."""
 
     def __init__(
-        self, part: DatasetPlan, keys: StagedReader, values: Mapping[str, Any], decryption: str | None, job: WriteJob
+        self, part: DatasetPlan, keys: StagedReader, values: Mapping[str, Any], decryption: str | None, store: Any
     ) -> None:
-        """``values``: of the file's partition columns."""
+        """``values``: of the file's partition columns. ``store``: options of the file's store."""
         self._part = part
         self._keys = keys
         self._values = values
         self._decryption = decryption
-        self._job = job
+        self._store = store
 
     def rows_go(self, scan: Scan) -> dict[int, GroupChange]:
         """The rows go."""
@@ -207,7 +208,7 @@ class ByKeys:
         if not table.num_rows:
             return {}, numbers
         data = UpsertedRows(table, self._part.header.schema, self._keys.key)
-        asked = _asked(self._part, data.filters(), self._decryption, self._job)
+        asked = _asked(self._part, data.filters(), self._decryption, self._store)
         found = Upserts(data)
         found.begin(asked.files)
         matching = asked.ask(0, scan.file)
@@ -215,14 +216,13 @@ class ByKeys:
         return changes, numbers[found.replaced]
 
     def _matching(self, scan: Scan, filters: Expression) -> Iterator[tuple[int, Rows]]:
-        found = _asked(self._part, filters, self._decryption, self._job).ask(0, scan.file)
+        found = _asked(self._part, filters, self._decryption, self._store).ask(0, scan.file)
         if found is not None:
             yield from found.matching_rows()
 
 
-def _asked(plan: DatasetPlan, filters: Expression | None, decryption: str | None, job: WriteJob) -> MatchingFiles:
+def _asked(plan: DatasetPlan, filters: Expression | None, decryption: str | None, store: Any) -> MatchingFiles:
     """The files of a plan, asked with one thread: Spark has as many tasks at a time as there are cores."""
-    store = job.storage_options if is_url(job.target) else None
     return plan.matching(filters, decryption=keys_of(decryption), storage_options=store, use_threads=False)
 
 
