@@ -182,6 +182,11 @@ class Fetcher:
         """The end of the file, as far as it is known."""
         return self._tail
 
+    def in_tail(self, start: int, stop: int) -> memoryview | None:
+        """The bytes ``[start, stop)``, if they were read with the end. ``None`` for any others."""
+        inside = self._tail_start <= start <= stop <= self._tail_start + len(self._tail)
+        return self._tail[start - self._tail_start : stop - self._tail_start] if inside else None
+
     def note(self, requests: int, size: int) -> None:
         """Count requests that other code has made to the source: each for one range, with so many bytes in all."""
         with self._lock:

@@ -298,6 +298,8 @@ class Changes(Folders):
         # Where there is one, it may be our own: the answer to the first try may have been lost.
         with suppress(FileExistsError, ChangedFileError):
             self._changed(path, name, lambda: self._fs.pipe_file(path, data, **options), in_folder=True)
+            if creates_at_once(self._fs):
+                return True
         return self.content(path) == data
 
     def replace(self, path: str, before: bytes, data: bytes, name: str) -> bool:
@@ -309,18 +311,19 @@ class Changes(Folders):
             return Changes(self._fs.behind_fsspec(), self._options).replace(path, before, data, name)
         with suppress(FileNotFoundError, ChangedFileError):  # the first try may have done it
             if is_s3(self._fs):
-                self._changed(path, name, lambda: self._replaced_on_s3(path, before, data))
-            elif is_store(self._fs):
-                self._changed(path, name, lambda: self._fs.replace_content(path, before, data))
-            elif self.content(path) == before:
+                return self._changed(path, name, lambda: self._replaced_on_s3(path, before, data))
+            if is_store(self._fs):
+                return bool(self._changed(path, name, lambda: self._fs.replace_content(path, before, data)))
+            if self.content(path) == before:
                 self._changed(path, name, lambda: self._fs.pipe_file(path, data))
         return self.content(path) == data
 
-    def _replaced_on_s3(self, path: str, before: bytes, data: bytes) -> None:
+    def _replaced_on_s3(self, path: str, before: bytes, data: bytes) -> bool:
         from fsspec.asyn import sync
 
-        sync(self._fs.loop, replace_on_s3, self._fs, path, before, data)
+        done: bool = sync(self._fs.loop, replace_on_s3, self._fs, path, before, data)
         self._fs.invalidate_cache(path)
+        return done
 
     def opened(self, path: str, name: str) -> Any:
         """A new file, open to be written to."""

@@ -296,8 +296,9 @@ class ObjectSystem:
         self.writing.put(self.key(path), data, mode=mode)
 
     @_by_store
-    def replace_content(self, path: str, before: bytes, data: bytes) -> None:
-        """Put ``data`` into an object that holds ``before``. An object that holds anything else stays as it is.
+    def replace_content(self, path: str, before: bytes, data: bytes) -> bool:
+        """Put ``data`` into an object that holds ``before``. An object that holds anything else stays as it is. Returns
+        whether the object holds ``data`` now.
 
         Raises :class:`ChangedFileError` where it was replaced at the last moment. Stores that know no conditional
         writes are not told so.
@@ -305,7 +306,7 @@ class ObjectSystem:
         self._used()
         answer, found = get_object(self.store, self.key(path), {})
         if found != before:
-            return
+            return bool(found == data)
         version = {name: answer.meta.get(name) for name in ("e_tag", "version") if answer.meta.get(name)}
         try:
             self.writing.put(self.key(path), data, mode=version or "overwrite")
@@ -315,6 +316,7 @@ class ObjectSystem:
             if type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
                 raise
             self.writing.put(self.key(path), data)
+        return True
 
     @_by_store
     def cp_file(self, path: str, target: str) -> None:

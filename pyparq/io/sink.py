@@ -16,6 +16,7 @@ from pyparq import kernels
 from pyparq.errors import CorruptFileError, OptionError
 from pyparq.io.atomic_write import Expected, Target
 from pyparq.io.byte_ranges import Source, copy_between
+from pyparq.io.fetch import Fetcher
 from pyparq.io.file_objects import Appender, ProcessOwned, check_opened
 from pyparq.io.locations import file_system
 from pyparq.io.object_file import ObjectFile
@@ -71,14 +72,19 @@ _PIECE, _REMOTE_PIECE = 8 << 20, 32 << 20
 pieces are larger."""
 
 
-def copy_range(sink: Sink, source: Source, start: int, stop: int) -> None:
-    """Append bytes ``[start, stop)`` of ``source`` to ``sink``. Raises :class:`CorruptFileError` if the source ends
-    before."""
+def copy_range(sink: Sink, fetcher: Fetcher, start: int, stop: int) -> None:
+    """Append bytes ``[start, stop)`` of the source of ``fetcher`` to ``sink``. Raises :class:`CorruptFileError` if the
+    source ends before."""
+    source = fetcher.source
     if isinstance(sink, LocalSink) and isinstance(source, LocalFile):
         sink.take_range(source.fileno(), start, stop)
         return
     if isinstance(sink, S3CopySink) and sink.copies_from(source):
         sink.take_range(start, stop)
+        return
+    there = fetcher.in_tail(start, stop)
+    if there is not None:
+        sink.write([there])
         return
     piece = _PIECE if source.is_local else _REMOTE_PIECE
     for at in range(start, stop, piece):

@@ -13,13 +13,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from pyparq.errors import OptionError
 from pyparq.io.file_systems import is_concurrent, loops
 from pyparq.io.folders import Folders
 from pyparq.io.url import is_local_system, local_path, open_file_parts, shown
-from pyparq.runtime.threads import map_requests
+from pyparq.runtime.threads import Task, map_requests, request_pool
 
 DELTA, _HUDI, ICEBERG, SPARK_STREAM = "Delta Lake", "Apache Hudi", "Apache Iceberg", "Spark's structured streaming"
 STREAM_LOG = "_spark_metadata"
@@ -28,6 +28,8 @@ _ASKED_FOR = ("_delta_log", ".hoodie")
 """Those that a store is asked for, one by one. It is asked for the log of a stream where a listing shows it."""
 _ICEBERG_FOLDER = "metadata"
 _ICEBERG_FILES = (".metadata.json", ".metadata.json.gz")
+
+L = TypeVar("L", bound=Iterable[str])
 
 Managed = tuple[str, str]
 """The name of the format, and the table's folder."""
@@ -282,20 +284,30 @@ def managed_in(paths: Iterable[str], root: str) -> Managed | None:
     return None
 
 
-def check_folder_on(fs: Any, root: str, listed: Iterable[str], mode: str, force: bool) -> None:
-    """As :func:`check_folder`, for a folder on an fsspec file system. ``listed``: paths of all files below it, relative
-    to it."""
+def check_folder_on(fs: Any, root: str, files: Callable[[], L], mode: str, force: bool) -> L:
+    """As :func:`check_folder`, for a folder on an fsspec file system. ``files``: lists all files below it, by their
+    paths relative to it. Returns that listing.
+
+    The listing shows a table in the folder itself. The folders above are asked for at the same time."""
     if force:
-        return
-    found = managed_in(listed, root)
-    if found is not None and mode != "overwrite" and found[1].rstrip("/") != root.rstrip("/"):
-        found = None  # files beside a table harm nothing
-    found = found or managed_on(fs, root)
+        return files()
+    above = Task(managed_on, fs, root.rpartition("/")[0])
+    if is_concurrent(fs) or loops(fs):
+        above.start(request_pool)
+    try:
+        listed = files()
+        found = managed_in(listed, root)
+        if found is not None and mode != "overwrite" and found[1].rstrip("/") != root.rstrip("/"):
+            found = None  # files beside a table harm nothing
+        found = found or above.result()
+    finally:
+        above.stopped = True
     if found is not None:
         raise _refusal(*found)
     ways = (path.split("/") for path in listed)
     if any(_BUCKET.fullmatch(names[-1]) and all("=" in name for name in names[:-1]) for names in ways):
         raise _bucket_refusal(root)
+    return listed
 
 
 def check_streams(folders: Iterable[str], force: bool) -> None:

@@ -15,7 +15,7 @@ from pyparq.format.schema_tree import SchemaTree
 from pyparq.io.locations import both_located
 from pyparq.io.table_formats import format_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.file_runs import Job, jobs_of, run
+from pyparq.maintenance.file_runs import Job, jobs_of, run, side_by_side
 from pyparq.maintenance.index_building import (
     BLOOM,
     COLUMN_INDEX,
@@ -107,11 +107,7 @@ def add_indexes(
 def _index_files(
     jobs: Sequence[Job], options: IndexOptions, on_error: str, progress: Callable[[int, int], Any] | None
 ) -> IndexReport:
-    files = []
-    for done, job in enumerate(jobs):
-        files.append(_one(job, options, on_error))
-        if progress is not None:
-            progress(done + 1, len(jobs))
+    files = side_by_side(lambda job: _one(job, options, on_error), jobs, [job.size for job in jobs], progress)
     return IndexReport(tuple(files))
 
 

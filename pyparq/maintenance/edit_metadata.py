@@ -9,7 +9,7 @@ from pyparq.errors import OptionError
 from pyparq.io.locations import both_located
 from pyparq.io.sink import Sink, copy_range
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.file_runs import jobs_of, run
+from pyparq.maintenance.file_runs import jobs_of, run, side_by_side
 from pyparq.maintenance.footer_edit import FooterTree
 from pyparq.option_checks import keywords
 from pyparq.options import ReadOptions
@@ -69,23 +69,19 @@ def edit_metadata(
         return _NewFooter(file, footer) if footer.change_table_keys(changed, gone) else None
 
     source, target, storage_options = both_located(source, target, filesystem, storage_options)
-    written = 0
     jobs = jobs_of(source, target, options, storage_options, force, fsync)
-    for done, job in enumerate(jobs):
-        written += run(job, prepare).written
-        if progress is not None:
-            progress(done + 1, len(jobs))
-    return written
+    outcomes = side_by_side(lambda job: run(job, prepare), jobs, [job.size for job in jobs], progress)
+    return sum(outcome.written for outcome in outcomes)
 
 
 class _NewFooter:
     """A file with another footer."""
 
     def __init__(self, file: OpenFile, footer: FooterTree) -> None:
-        self._source = file.fetcher.source
+        self._fetcher = file.fetcher
         self._footer = footer
 
     def write(self, sink: Sink) -> None:
         parts = self._footer.parts()  # first: without the key there can be no new footer
-        copy_range(sink, self._source, 0, self._footer.start)
+        copy_range(sink, self._fetcher, 0, self._footer.start)
         sink.write(parts)

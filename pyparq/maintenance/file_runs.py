@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
@@ -16,14 +16,15 @@ from pyparq.datasets.patterns import names_many
 from pyparq.encryption.material import parse_external, parse_fields, reference_of, sibling_name
 from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
 from pyparq.io.companion_files import base_name, material_stored, read_sibling
+from pyparq.io.file_systems import is_concurrent, loops
 from pyparq.io.folders import Changes
-from pyparq.io.locations import file_system
+from pyparq.io.locations import file_system, path_on
 from pyparq.io.object_file import ObjectFile
 from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
 from pyparq.io.sink import LocalSink, Sink, copied_in_store, copy_range, kept_version, open_sink, replacing_sink
 from pyparq.io.source import open_source
-from pyparq.io.table_formats import Known, check_streams, format_of
+from pyparq.io.table_formats import Known, check_streams, format_of, managed_on_each
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.maintenance.in_place import (
     InPlace,
@@ -37,11 +38,15 @@ from pyparq.maintenance.in_place import (
 )
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile, open_file
+from pyparq.runtime.threads import map_requests
 
 ATTEMPTS = 20
 """How often a file that changes all the time is begun anew."""
 
+T = TypeVar("T")
 R = TypeVar("R")
+Progress = Callable[[int, int], Any]
+"""Called with the number of files done, and of all."""
 
 
 class Writer(Protocol):
@@ -71,6 +76,8 @@ class Job:
     fsync: bool = False
     known: Known = field(default_factory=dict, compare=False, repr=False)
     """Of the folders in the store, shared by the jobs of one call."""
+    size: int | None = None
+    """Bytes of a source that other ones may be worked on beside (:func:`side_by_side`)."""
     opened: OpenFile | None = None
     """The source, where it is open already: an object in a store, which is replaced only as it was read."""
 
@@ -212,10 +219,10 @@ class _Copy:
     """The unchanged file."""
 
     def __init__(self, file: OpenFile) -> None:
-        self._source = file.fetcher.source
+        self._fetcher = file.fetcher
 
     def write(self, sink: Sink) -> None:
-        copy_range(sink, self._source, 0, self._source.size)
+        copy_range(sink, self._fetcher, 0, self._fetcher.source.size)
 
 
 # ---- the files of a source -------------------------------------------------------------------------------------------
@@ -247,14 +254,64 @@ def jobs_of(
         retry = Retry(options.retries, options.retry_wait)
         found = (found_to_change if target is None else discover)(source, storage_options, retry)
     files = found.files
+    listed, known = isinstance(source, (list, tuple)), dict[str, Any]()
     if target is None:
         check_streams(found.streams, force)
-    listed, known = isinstance(source, (list, tuple)), dict[str, Any]()
+        if not force:
+            _ask_whether_managed(files, known)
     targets = [None] * len(files) if target is None else _targets(files, target, listed, storage_options)
     return [
-        Job(file.where, place, options, storage_options, force, fsync, known)
+        Job(file.where, place, options, storage_options, force, fsync, known, size_in_store(file))
         for file, place in zip(files, targets, strict=True)
     ]
+
+
+def _ask_whether_managed(files: Sequence[DataFile], known: Known) -> None:
+    """Ask a store for tables in the folders of the files, at once. ``known`` then has the answers."""
+    folders = dict[int, tuple[Any, dict[str, None]]]()
+    for file in files:
+        if file.fs is not None:
+            of_fs = folders.setdefault(id(file.fs), (file.fs, {}))[1]
+            of_fs[path_on(file.fs, file.where).rpartition("/")[0]] = None
+    for fs, paths in folders.values():
+        managed_on_each(fs, paths, known)
+
+
+AT_A_TIME, TOGETHER = 64, 32 << 20
+"""Small objects in a store that are worked on at the same time, and how many bytes they may have together."""
+
+
+def size_in_store(file: DataFile) -> int | None:
+    """The bytes of an object of which several can be asked for at the same time. ``None`` for any other file."""
+    return file.size if file.fs is not None and (is_concurrent(file.fs) or loops(file.fs)) else None
+
+
+def side_by_side(
+    function: Callable[[T], R], items: Sequence[T], sizes: Sequence[int | None], progress: Progress | None = None
+) -> list[R]:
+    """``[function(item) for item in items]``. Small objects in a store are worked on at the same time: their requests
+    take most of the time. Other files come one after the other, so that one of them is in memory.
+
+    ``sizes``: :func:`size_in_store` of each. ``progress``: called with the number of items done, and of all."""
+    results = list[R]()
+    for part in _parts(items, sizes):
+        results += map_requests(function, part, AT_A_TIME) if len(part) > 1 else [function(part[0])]
+        if progress is not None:
+            progress(len(results), len(items))
+    return results
+
+
+def _parts(items: Sequence[T], sizes: Sequence[int | None]) -> Iterator[list[T]]:
+    part, total = list[T](), 0
+    for item, size in zip(items, sizes, strict=True):
+        counted = TOGETHER + 1 if size is None else size
+        if part and (len(part) == AT_A_TIME or total + counted > TOGETHER):
+            yield part
+            part, total = [], 0
+        part.append(item)
+        total += counted
+    if part:
+        yield part
 
 
 def opened_table(source: Any) -> Any:

@@ -144,12 +144,11 @@ class IndexWriter:
 
     def write(self, sink: Sink) -> None:
         """Write the whole file. The caller commits."""
-        source = self._file.fetcher.source
         for piece in self._layout.pieces():
             if isinstance(piece, list):
                 sink.write(piece)
             else:
-                copy_range(sink, source, *piece)
+                copy_range(sink, self._file.fetcher, *piece)
                 self.bytes_copied += piece[1] - piece[0]
         if not self._in_groups:
             for change in self._changes.chunks:

@@ -255,9 +255,8 @@ class Part:
     def copy(self, sink: Sink) -> None:
         """Append everything except the page indexes, and rebuild the offsets in the footer."""
         self._shift = sink.position - _MAGIC
-        source = self.file.fetcher.source
         for start, stop in self._layout.pieces():
-            copy_range(sink, source, max(start, _MAGIC), stop)
+            copy_range(sink, self.file.fetcher, max(start, _MAGIC), stop)
         by_place = {(chunk.row_group, chunk.node.column): chunk for chunk in self._chunks}
         self.footer.move(self._moved, lambda k, column: by_place[k, column])
         for chunk in self._chunks:

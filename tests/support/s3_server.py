@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import socket
 import threading
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -34,6 +35,20 @@ class S3:
     """The status by which a part that is to be copied is answered; ``""``: it is copied."""
     ignores_conditions: bool = False
     """Whether it takes no notice of ``If-Match`` and ``If-None-Match``, as old servers do."""
+
+    delay: float = 0.0
+    """Seconds before each answer."""
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    """When each request came, and when its answer was there."""
+
+    @property
+    def trips(self) -> int:
+        """The longest chain of requests that each came after the one before had been answered."""
+        trips, free = 0, 0.0
+        for came, answered in sorted(self.spans, key=lambda span: span[1]):
+            if came > free:
+                trips, free = trips + 1, answered
+        return trips
 
     @property
     def options(self) -> dict[str, Any]:
@@ -86,6 +101,14 @@ def serve() -> Iterator[S3]:
     found = S3("")
     application = server_module.DomainDispatcherApplication(server_module.create_backend_app)
 
+    def timed(environ: dict[str, Any], start_response: Any) -> Any:
+        came = time.monotonic()
+        time.sleep(found.delay)
+        try:
+            return noting(environ, start_response)
+        finally:
+            found.spans.append((came, time.monotonic()))
+
     def noting(environ: dict[str, Any], start_response: Any) -> Any:
         query = environ.get("QUERY_STRING", "")
         path = environ["PATH_INFO"] + (f"?{query}" if query else "")
@@ -112,7 +135,7 @@ def serve() -> Iterator[S3]:
         def log(self, type: str, message: str, *args: Any) -> None:
             return None
 
-    running = serving.make_server("127.0.0.1", 0, noting, threaded=True, request_handler=Quiet)
+    running = serving.make_server("127.0.0.1", 0, timed, threaded=True, request_handler=Quiet)
     running.daemon_threads = True
     found.url = f"http://127.0.0.1:{running.server_port}"
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})

@@ -30,6 +30,7 @@ from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.targets import FILLED, NOT_EMPTY, StagedFile, Summary, partition_of, tidying
 from pyparq.errors import DataError, TargetExistsError, WriteConflictError
 from pyparq.io.byte_ranges import Source
+from pyparq.io.file_systems import is_concurrent, loops
 from pyparq.io.folders import Changes, Folders, Info
 from pyparq.io.locations import file_system
 from pyparq.io.remote_sinks import sink_on
@@ -37,7 +38,7 @@ from pyparq.io.sink import Sink
 from pyparq.io.source import source_on
 from pyparq.io.table_formats import check_folder_on
 from pyparq.io.url import shown
-from pyparq.runtime.threads import map_requests
+from pyparq.runtime.threads import MANY_REQUESTS, map_requests
 
 _QUIET_SECONDS = 24 * 3600
 """A staging folder in which nothing has changed for this long is abandoned."""
@@ -144,8 +145,7 @@ class RemoteTarget:
         self._root = path.rstrip("/")
         self._claim = StoreClaim(self._fs, self._root, self.name, storage_options)
         self._written: list[str] = []
-        self._old = self._listed()
-        check_folder_on(self._fs, self._root, self._old, mode, force)
+        self._old = check_folder_on(self._fs, self._root, self._listed, mode, force)
         self._check_empty(NOT_EMPTY)
 
     def _check_empty(self, message: str) -> None:
@@ -232,8 +232,13 @@ class RemoteTarget:
         return []
 
     def _remove(self, paths: Sequence[str]) -> None:
-        for path in paths:
+        def remove(path: str) -> None:
             self._changes.remove(posixpath.join(self._root, path), posixpath.join(self.name, path))
+
+        if is_concurrent(self._fs) or loops(self._fs):
+            map_requests(remove, paths, MANY_REQUESTS)
+        else:
+            list(map(remove, paths))
 
     def _summarize(self, kept: list[str], summary: Summary) -> None:
         sources = [(path, partial(self._opened, path)) for path in kept]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.data_files import DataFile
@@ -21,12 +21,12 @@ from pyparq.errors import ChangedFileError, WriteConflictError
 from pyparq.filters.expression import top_names
 from pyparq.io.table_formats import check_buckets, check_streams
 from pyparq.io.url import is_url
+from pyparq.maintenance.file_runs import side_by_side, size_in_store
 from pyparq.maintenance.in_place import check_not_managed, local_file
 from pyparq.maintenance.kept_storage import check_defaults
 from pyparq.maintenance.row_changes.file_change import FindChanges, index_help
 from pyparq.maintenance.row_changes.places import Additions, ApplyOptions, OneByOne, Place, place_for
 from pyparq.maintenance.row_changes.report import ChangedFileReport, ChangeReport, IndexHelp
-from pyparq.runtime.threads import map_requests
 
 if TYPE_CHECKING:
     pass
@@ -123,12 +123,8 @@ class _Rounds:
 
         try:
             try:
-                done = 0
-                for part in _together(candidates, place, files, self._more):
-                    map_requests(change, part) if len(part) > 1 else change(part[0])
-                    done += len(part)
-                    if options.progress is not None:
-                        options.progress(done, len(candidates))
+                sizes = _sizes(candidates, place, files, self._more)
+                side_by_side(change, candidates, sizes, options.progress)
             finally:
                 reports += [made[number] for number in sorted(made)]
             added = place.finish()
@@ -173,29 +169,14 @@ def _absolute(where: str) -> str:
     return where if is_url(where) else os.path.abspath(where)
 
 
-_AT_A_TIME, _SMALL = 8, 32 << 20
-"""Small objects that are changed at the same time, and how many bytes they may have together."""
-
-
-def _together(
+def _sizes(
     candidates: Sequence[FileScan], place: Place, files: DatasetFiles, more: Additions | None
-) -> Iterator[list[FileScan]]:
-    """The files in parts that are changed at the same time: small objects in a store, whose requests take most of the
-    time. Others are changed one after the other, so that one row group is in memory."""
-    if isinstance(place, OneByOne):
-        place.begin(candidates)
-    part, size = list[FileScan](), 0
-    for file_scan in candidates:
-        file = files.found.files[file_scan.numbers[0]]
-        alone = not isinstance(place, OneByOne) or more is not None or local_file(file.where) is not None
-        more_bytes = _SMALL if alone or file.size is None else file.size
-        if part and (len(part) == _AT_A_TIME or size + more_bytes > _SMALL):
-            yield part
-            part, size = [], 0
-        part.append(file_scan)
-        size += more_bytes
-    if part:
-        yield part
+) -> list[int | None]:
+    """Of the files that may be changed beside each other: objects in a store that are replaced one by one."""
+    if not isinstance(place, OneByOne):
+        return [None] * len(candidates)
+    place.begin(candidates)
+    return [None if more is not None else size_in_store(files.found.files[scan.numbers[0]]) for scan in candidates]
 
 
 _INSTEAD = (

@@ -70,7 +70,7 @@ class Copied:
         if isinstance(sink, NoSink):
             sink.skip(stop - start)
         else:
-            copy_range(sink, self.file.fetcher.source, start, stop)
+            copy_range(sink, self.file.fetcher, start, stop)
         self.num_bytes += stop - start
 
     def copy(self, row_group: int, ordinal: int, sink: Sink) -> CopiedGroup:

@@ -358,7 +358,7 @@ class OneByOne:
 
         job = Job(
             file.where, None, self._files.options, found.storage_options, self._options.force, self._options.fsync,
-            self._known, opened,
+            self._known, opened=opened,
         )  # fmt: skip
         outcome = run(job, prepare)
         return seen[-1].report(file.name, outcome) if outcome.written else None

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,9 @@ from pyparq.datasets.footers import open_listed
 from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
 from pyparq.format.schema_node import Node
 from pyparq.index.statistics import parse_created_by
+from pyparq.io.byte_ranges import Range
 from pyparq.io.locations import located as on_system
-from pyparq.maintenance.file_runs import opened_table
+from pyparq.maintenance.file_runs import opened_table, side_by_side, size_in_store
 from pyparq.maintenance.verify.chunk_check import ChunkCheck
 from pyparq.maintenance.verify.report import ChunkResult, Extent, FileReport, Findings, VerificationReport
 from pyparq.maintenance.verify.value_checks import check_order, checkable
@@ -32,6 +34,7 @@ from pyparq.option_checks import keywords
 from pyparq.option_values import SortKey
 from pyparq.options import ReadOptions
 from pyparq.read.decode.memory_account import Account
+from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.footer_read import ENCRYPTED_MAGIC, MAGIC
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import claim_modules
@@ -66,7 +69,8 @@ def check_file(file: OpenFile, leaves: Sequence[Node], done: Done) -> FileReport
     file.place_chunks()
     places: list[Extent] = []
     for window in _windows(file, leaves, report):
-        _check_window(file, window, leaves, done)
+        with _fetched(file, window):
+            _check_window(file, window, leaves, done)
         for group in window:
             report.findings += group.findings.found
             for result in group.results.values():
@@ -85,6 +89,8 @@ class _Group:
     raw: Any
     sizes: list[int]
     """Stored bytes of the column chunks that are checked."""
+    ranges: list[Range]
+    """Where these lie, with their indexes and Bloom filters, as far as that is inside the file."""
     keys: list[tuple[Node, SortKey]]
     """Its sorting columns."""
     findings: Findings
@@ -105,8 +111,9 @@ def _windows(file: OpenFile, leaves: Sequence[Node], report: FileReport) -> Iter
             report.findings += findings.found
             continue
         keys = checkable(raw.sorting_columns, list(file.tree.leaves), findings)
-        sizes = [_stored_size(file, number, node) for node in leaves]
-        window.append(_Group(number, raw, sizes, keys, findings))
+        chunks = [claim_modules(file, number, node) for node in leaves]
+        sizes = [0 if chunk is None else chunk.size for chunk in chunks]
+        window.append(_Group(number, raw, sizes, list(_ranges(file, chunks)), keys, findings))
         if sum(sum(group.sizes) for group in window) >= WINDOW or len(window) == MOST_GROUPS:
             yield window
             window = []
@@ -137,9 +144,33 @@ def _check_window(file: OpenFile, window: list[_Group], leaves: Sequence[Node], 
             result.leaf = None
 
 
-def _stored_size(file: OpenFile, row_group: int, node: Node) -> int:
-    chunk = claim_modules(file, row_group, node)
-    return 0 if chunk is None else chunk.size
+def _ranges(file: OpenFile, chunks: Sequence[Chunk | None]) -> Iterator[Range]:
+    most, end = file.options.limits.max_index, file.fetcher.source.size
+    for chunk in chunks:
+        if chunk is not None:
+            raw, numbers = chunk.raw, chunk.numbers
+            for offset, length, largest in (
+                (chunk.start, chunk.size, end),
+                (raw.column_index_offset, raw.column_index_length, most),
+                (raw.offset_index_offset, raw.offset_index_length, most),
+                (numbers.bloom_filter_offset, numbers.bloom_filter_length, most),
+            ):
+                if offset and length and 0 < length <= largest and 0 < offset <= end - length:
+                    yield offset, length
+
+
+@contextmanager
+def _fetched(file: OpenFile, window: list[_Group]) -> Iterator[None]:
+    """With what a store has of these row groups, in one step."""
+    ranges = [one for group in window for one in group.ranges]
+    if file.fetcher.source.is_local or sum(size for _, size in ranges) > WINDOW:
+        yield
+        return
+    held = file.fetcher.hold(ranges, file.fetcher.gap)
+    try:
+        yield
+    finally:
+        file.fetcher.forget(held)
 
 
 def _check_row_group_facts(
@@ -304,7 +335,11 @@ def verify(
     else:
         found, read = discover(source, storage_options), ReadOptions.make({**options, "use_threads": use_threads})
     run = _Run(read, columns, progress, found.files)
-    reports = [run.file(file, found.storage_options) for file in found.files]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnverifiedFooterWarning)  # the report has it
+        reports = side_by_side(
+            lambda file: run.file(file, found.storage_options), found.files, list(map(size_in_store, found.files))
+        )
     run.check_columns()
     catalog = check_catalog(found, read) if columns is None else None
     reports += [] if catalog is None else [catalog]
@@ -312,7 +347,7 @@ def verify(
 
 
 class _Run:
-    """One verification: the files come one after another."""
+    """One verification. Several files may come at a time."""
 
     def __init__(
         self, options: ReadOptions, columns: Names | None, progress: Progress | None, files: Sequence[DataFile]
@@ -333,17 +368,22 @@ class _Run:
 
     def file(self, listed: DataFile, storage_options: Mapping[str, Any] | None) -> FileReport:
         """Check one file; what keeps it from being read is a finding."""
-        findings, before, size = Findings(listed.name), self._done, listed.size or 0
+        findings, done, size = Findings(listed.name), 0, listed.size or 0
+
+        def step(more: int) -> None:
+            nonlocal done
+            with self._lock:
+                done += more
+            self._step(more)
+
         file, report = None, None
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UnverifiedFooterWarning)  # the report has it
-                file = open_listed(listed, self._options, storage_options)
+            file = open_listed(listed, self._options, storage_options)
             size = file.fetcher.source.size
             if listed.size is None:
                 with self._lock:
                     self._total += size
-            report = check_file(file, self._leaves(file), self._step)
+            report = check_file(file, self._leaves(file), step)
         except OptionError:
             raise
         except ParquetError as error:
@@ -356,7 +396,7 @@ class _Run:
         finally:
             if file is not None:
                 file.close()
-        self._step(before + size - self._done)
+        self._step(size - done)
         return FileReport(listed.name, findings=findings.found) if report is None else report
 
     def _leaves(self, file: OpenFile) -> list[Node]:
