@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, unescape
 
 from aiohttp import web
 
@@ -88,6 +88,8 @@ class Store:
 
     async def _answered(self, request: web.Request) -> web.StreamResponse:
         _, _, key = request.path.lstrip("/").partition("/")
+        if not key and request.method == "POST":
+            return self._removed(await request.text())
         if not key:
             return self._listed(request.query)
         if request.method == "POST" or "uploadId" in request.query:
@@ -98,11 +100,21 @@ class Store:
             body = "" if request.method == "HEAD" else "<Error><Code>NoSuchKey</Code><Message>no</Message></Error>"
             return web.Response(status=404, text=body, content_type="application/xml")
         if request.method == "DELETE":
+            self._remove(key)
+            return web.Response(status=204)
+        return self._object(request, key)
+
+    def _remove(self, key: str) -> None:
+        if key in self._facts:
             os.unlink(self._folder / key)
             del self._facts[key]
             self._keys.remove(key)
-            return web.Response(status=204)
-        return self._object(request, key)
+
+    def _removed(self, text: str) -> web.Response:
+        """Many objects at once."""
+        for key in re.findall("<Key>(.*?)</Key>", text):
+            self._remove(unescape(key))
+        return _xml("DeleteResult", "")
 
     async def _in_parts(self, key: str, request: web.Request) -> web.Response:
         """Begin an upload, take one of its parts, complete it, or give it up."""
@@ -123,6 +135,8 @@ class Store:
         return _xml("CompleteMultipartUploadResult", f"<Bucket>lake</Bucket><Key>{escape(key)}</Key>{tag}")
 
     async def _put(self, key: str, data: bytes) -> web.Response:
+        if key.endswith("/"):  # a mark of a folder
+            return web.Response(headers={"ETag": '"folder"'})
         path = self._folder / key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)

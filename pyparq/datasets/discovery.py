@@ -13,8 +13,9 @@ import os
 import posixpath
 import re
 import stat
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
@@ -369,10 +370,10 @@ def _matching(folders: Folders, pattern: str) -> dict[str, Mapping[str, Any]]:
 
 
 def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]], above: tuple[str, ...] = ()) -> list[DataFile]:
-    files = []
-    for path, info in sorted(listed.items()):
-        folders = folders_between(root, posixpath.dirname(path))
-        if info.get("type") == "directory" or path.endswith("/"):  # an empty object that marks a folder
+    files, paths = [], sorted(listed)
+    for path in paths:
+        info, folders = listed[path], folders_between(root, posixpath.dirname(path))
+        if info.get("type") == "directory" or _marks_folder(path, info, paths):
             continue
         if any(map(is_hidden, (*folders, posixpath.basename(path)))):
             continue
@@ -380,6 +381,16 @@ def _listed(fs: Any, root: str, listed: Mapping[str, Mapping[str, Any]], above: 
         listing = Stated.of(info, is_listed=True)
         files.append(DataFile(shown(url), url, folders, _size(info), _time(info), above=above, fs=fs, listed=listing))
     return files
+
+
+def _marks_folder(path: str, info: Mapping[str, Any], paths: Sequence[str]) -> bool:
+    """Whether an object stands for a folder: an empty one with the folder's name, in one of the ways of Hadoop."""
+    if path.endswith("/"):
+        return True
+    if _size(info) != 0:
+        return False
+    following = bisect_left(paths, path + "/")
+    return path.endswith("_$folder$") or (following < len(paths) and paths[following].startswith(path + "/"))
 
 
 def _size(info: Mapping[str, Any]) -> int | None:

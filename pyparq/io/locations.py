@@ -26,7 +26,7 @@ from pyparq.io.object_requests import are_lost, note_use
 from pyparq.io.object_store import ObjectSystem
 from pyparq.io.remote_file import SCHEMES
 from pyparq.io.url import forget_context, fsspec_system, is_local_system, shown, small_protocols, without_secrets
-from pyparq.runtime.lazy_import import LazyModule
+from pyparq.runtime.lazy_import import LazyModule, load
 from pyparq.runtime.messages import debug_logger, requirement
 
 if TYPE_CHECKING:
@@ -104,11 +104,25 @@ class Opened:
 
     def fsspec_place(self) -> tuple[Any, str]:
         """The file system of fsspec, and the path in it."""
+        _forget_credentials(self.url.partition("://")[0])
         return fsspec_system(self.url, self.doing, self.direction, stores.for_fsspec(self.url, self.given))
 
     def reopened(self) -> Any:
         """The file system of either library, opened in another process."""
         return file_system(self.url, self.doing, self.direction, self.given)[0]
+
+
+_environments = dict[str, tuple[Any, ...]]()
+"""What credentials depended on when fsspec's file system of a protocol was made."""
+
+
+def _forget_credentials(protocol: str) -> None:
+    """Have fsspec make a new file system where the environment has changed since: it keeps old ones for good."""
+    if protocol in _KINDS:
+        now = _environment()
+        if _environments.setdefault(protocol, now) != now:
+            load("fsspec").get_filesystem_class(protocol).clear_instance_cache()
+            _environments[protocol] = now
 
 
 def _refusal(url: str, doing: str, reason: str) -> Exception:

@@ -169,10 +169,7 @@ def _allow_http(found: StoreOptions, url: Any) -> None:
 # ---- S3 ----
 
 _KEYS = ("access_key_id", "secret_access_key", "session_token")
-_OF_BOTO = (
-    "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
-    "AWS_EC2_METADATA_DISABLED",
-)  # fmt: skip
+_OF_BOTO = ("AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS")
 """Settings of the environment that boto obeys and obstore does not know."""
 _ROLES = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
 """Where the environment says how to get credentials, in ways that obstore knows."""
@@ -238,6 +235,10 @@ def _add_s3_credentials(found: StoreOptions) -> None:
         has_role = profile is None and any(map(environ.get, _ROLES)) and not _named_profile()
         _use_profile(found, profile, keys=not has_role)
     if found.credential_provider is None:
+        has_keys = any(map(config.get, ("access_key_id", "skip_signature")))
+        has_keys = has_keys or any(map(environ.get, ("AWS_ACCESS_KEY_ID", *_ROLES)))
+        if environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true" and not has_keys:
+            raise NotForObstore("no keys, and the environment has AWS_EC2_METADATA_DISABLED")
         _check_keys(config.get(name) or environ.get(f"AWS_{name.upper()}") for name in _KEYS)
 
 

@@ -447,6 +447,60 @@ def test_settings_that_only_boto_obeys(monkeypatch: pytest.MonkeyPatch, tmp_path
     assert config_of(KEYS) is None
 
 
+def test_a_machine_without_a_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting that keeps boto from asking the machine for keys does not matter where there are keys."""
+    region = {"client_kwargs": {"region_name": "us-east-1"}}
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    assert taken("s3://bucket/t.parquet", {**KEYS, **region}) == "obstore"
+    assert taken("s3://bucket/t.parquet", {"anon": True, **region}) == "obstore"
+    assert taken("s3://bucket/t.parquet", region) == "fsspec"
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    assert taken("s3://bucket/t.parquet", region) == "obstore"
+
+
+def test_keys_of_the_environment_that_change(s3: S3, road: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is opened afterwards is asked for with the new ones."""
+    options = {"client_kwargs": {"endpoint_url": s3.url, "region_name": "us-east-1"}}
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    s3.fs().pipe_file(f"{BUCKET}/keys.parquet", b"")
+    used = []
+    for key in ("one", "two"):
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", key)
+        fs, _ = file_system(f"s3://{BUCKET}/keys.parquet", "reading", "read from", options)
+        if road == "obstore":
+            used.append(fs)
+        else:
+            fs.info(f"{BUCKET}/keys.parquet")
+            used.append(fs.s3._request_signer._credentials.access_key)
+    assert used[0] is not used[1] if road == "obstore" else used == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        ["ds/"],
+        ["ds/day=1/"],
+        ["ds_$folder$", "ds/day=1_$folder$", "ds/day=2_$folder$"],
+        ["ds/day=1", "ds/day=3/"],
+        ["ds"],
+    ],
+    ids=str,
+)
+def test_objects_that_mark_folders(s3: S3, road: str, marks: list[str]) -> None:
+    fs = s3.fs()
+    for day in (1, 2):
+        pyparq.write_table({"id": [day]}, f"s3://{BUCKET}/ds/day={day}/a.parquet", storage_options=s3.options)
+    for mark in marks:
+        fs.call_s3("put_object", Bucket=BUCKET, Key=mark, Body=b"")
+    try:
+        for source in (f"s3://{BUCKET}/ds/", f"s3://{BUCKET}/ds", f"s3://{BUCKET}/ds/*/*.parquet"):
+            assert pyparq.read_table(source, storage_options=s3.options).to_pydict() == {"id": [1, 2], "day": [1, 2]}
+    finally:
+        for key in [*marks, "ds/day=1/a.parquet", "ds/day=2/a.parquet"]:
+            fs.call_s3("delete_object", Bucket=BUCKET, Key=key)
+
+
 @pytest.mark.parametrize("odd", ["some-key\n", "schlüssel"])
 def test_keys_that_no_header_can_have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, odd: str) -> None:
     assert config_of({**KEYS, "key": odd}) is None, "obstore's thread would end on it"
