@@ -24,10 +24,11 @@ from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
 from pyparq.io.sink import LocalSink, Sink, copied_in_store, copy_range, kept_version, open_sink, replacing_sink
 from pyparq.io.source import open_source
-from pyparq.io.table_formats import Known, check_streams, format_of, managed_on_each
+from pyparq.io.table_formats import Known, check_streams, format_of
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.maintenance.in_place import (
     InPlace,
+    ask_whether_managed,
     check_not_managed,
     check_not_managed_remotely,
     check_unchanged,
@@ -258,23 +259,12 @@ def jobs_of(
     if target is None:
         check_streams(found.streams, force)
         if not force:
-            _ask_whether_managed(files, known)
+            ask_whether_managed(((f.fs, path_on(f.fs, f.where)) for f in files if f.fs is not None), known)
     targets = [None] * len(files) if target is None else _targets(files, target, listed, storage_options)
     return [
         Job(file.where, place, options, storage_options, force, fsync, known, size_in_store(file))
         for file, place in zip(files, targets, strict=True)
     ]
-
-
-def _ask_whether_managed(files: Sequence[DataFile], known: Known) -> None:
-    """Ask a store for tables in the folders of the files, at once. ``known`` then has the answers."""
-    folders = dict[int, tuple[Any, dict[str, None]]]()
-    for file in files:
-        if file.fs is not None:
-            of_fs = folders.setdefault(id(file.fs), (file.fs, {}))[1]
-            of_fs[path_on(file.fs, file.where).rpartition("/")[0]] = None
-    for fs, paths in folders.values():
-        managed_on_each(fs, paths, known)
 
 
 AT_A_TIME, TOGETHER = 64, 32 << 20

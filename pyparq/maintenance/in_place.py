@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import stat
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -228,11 +228,14 @@ def check_not_managed_remotely(file: RemoteFile, force: bool, known: Known) -> N
         raise _refusal(file.name, *managed)
 
 
-def ask_whether_managed(files: Sequence[RemoteFile], known: Known) -> None:
-    """Ask for the folders of many files at once. ``known`` then has the answers."""
-    for fs in {id(file.fs): file.fs for file in files}.values():
-        folders = [file.path.rpartition("/")[0] for file in files if file.fs is fs]
-        managed_on_each(fs, dict.fromkeys(folders), known)
+def ask_whether_managed(places: Iterable[tuple[Any, str]], known: Known) -> None:
+    """Ask for the folders of many files at once. ``places``: their file systems and paths. ``known`` then has the
+    answers."""
+    folders = dict[int, tuple[Any, dict[str, None]]]()
+    for fs, path in places:
+        folders.setdefault(id(fs), (fs, {}))[1][path.rpartition("/")[0]] = None
+    for fs, paths in folders.values():
+        managed_on_each(fs, paths, known)
 
 
 def _refusal(path: str, format_: str, table: str, instead: str = _INSTEAD) -> OptionError:

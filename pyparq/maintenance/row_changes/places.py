@@ -330,7 +330,7 @@ class OneByOne:
         numbers = [number for file_scan in candidates for number in file_scan.numbers]
         ask: list[Callable[[], None]] = [lambda: self._catalogs.ask([self._files.found.files[k] for k in numbers])]
         if remote and not self._options.force:
-            ask.append(lambda: ask_whether_managed(remote, self._known))
+            ask.append(lambda: ask_whether_managed((source.place for source in remote), self._known))
         map_requests(lambda one: one(), ask)
 
     def change(self, file_scan: FileScan) -> ChangedFileReport | None:
