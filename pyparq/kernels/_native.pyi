@@ -1130,10 +1130,10 @@ class TextTest:
     """
     A test of texts: starts_with, ends_with, contains, like, ilike or matches.
 
-    `pattern`: bytes for the first three. For like and ilike a list of texts, in which None stands for any characters and
-    an empty one for a single one. For matches a text in the dialect of `re`, or bytes where `is_text` is false. `ask` gets
-    a value, as str or bytes, and returns None if it does not pass. It decides where rules of Unicode do, and for what is no
-    regular language.
+    `pattern`: bytes for the first three. For like and ilike a list of texts, in which None stands for any characters
+    and an empty one for a single one. For matches a text in the dialect of `re`, or bytes if `is_text` is false. `ask`
+    gets a value, as str or bytes, and returns None if it does not pass. It decides where rules of Unicode do, and for
+    what is no regular language.
     """
 
     def __init__(self, kind: str, pattern: Any, is_text: bool, ask: Callable[[Any], object] | None) -> None: ...

@@ -1,6 +1,8 @@
 // See regex_program.hpp. The graph is built from its end: each function gets the number of what follows.
 #include "select/regex_program.hpp"
 
+#include <nanobind/stl/string.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -210,6 +212,9 @@ struct Builder {
         } else {
             throw RegexProgram::Unsupported();
         }
+        program.asks_word |= at == At::Boundary || at == At::NoBoundary;
+        program.asks_line |= at == At::LineStart;
+        program.asks_start |= at == At::Start || program.asks_line || program.asks_word;
         if (at != At::LastLineEnd) return add({Step::Check, at, next, 0, 0});
         // Before the end, or before a newline at the end: with nothing behind, that may be taken as well.
         if (program.nodes[next].step != Step::Match) throw RegexProgram::Unsupported();

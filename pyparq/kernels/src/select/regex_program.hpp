@@ -46,13 +46,15 @@ struct RegexProgram {
     std::vector<uint32_t> edges;
     uint32_t start = 0;
     size_t num_symbols = kAscii;
-    bool of_bytes = false;      // every byte is a symbol
-    bool only_ascii = false;    // it is not known what other characters mean
-    bool asks_around = false;   // there are conditions
-    bool asks_inside = false;   // NoBoundary, whose answer for an empty text depends on the version of Python
-    std::string must_hold;      // text that every match holds
-    bool is_text = false;       // `must_hold` is all of it
-    bool can_run = false;       // false for what is no regular language, and for programs that are too large
+    bool of_bytes = false;     // every byte is a symbol
+    bool only_ascii = false;   // it is not known what other characters mean
+    bool asks_around = false;  // there are conditions
+    // Whether conditions ask what stands before: nothing, a newline, a letter.
+    bool asks_start = false, asks_line = false, asks_word = false;
+    bool asks_inside = false;  // NoBoundary, whose answer for an empty text depends on the version of Python
+    std::string must_hold;     // text that every match holds
+    bool is_text = false;      // `must_hold` is all of it
+    bool can_run = false;      // false for what is no regular language, and for programs that are too large
 
     RegexProgram(const nb::object& pattern, bool of_bytes);
     struct Unsupported {};

@@ -25,7 +25,23 @@ uint32_t code_point(const uint8_t* p, size_t size) {
 RegexStates::RegexStates(std::shared_ptr<const RegexProgram> program)
     : program_(std::move(program)), seen_(program_->nodes.size(), 0) {
     group_symbols();
+    only_at_start_ = begins_at_start();
     begin_anew();
+}
+
+// What need be known of the character before.
+Around RegexStates::remembered(Around before) const {
+    if (!program_->asks_start) return Around::Nothing;
+    if (program_->asks_word) return before;
+    return program_->asks_line && before == Around::Newline ? before : Around::Other;
+}
+
+bool RegexStates::begins_at_start() {
+    if (!program_->asks_start) return false;
+    for (const Around before : {Around::Newline, Around::Word, Around::Other})
+        for (const Around after : {Around::Nothing, Around::Newline, Around::Word, Around::Other})
+            if (reach({{}, before}, after) || !takers_.empty()) return false;
+    return true;
 }
 
 void RegexStates::group_symbols() {
@@ -54,7 +70,7 @@ void RegexStates::begin_anew() {
     keys_.clear();
     table_.clear();
     at_end_.clear();
-    has_home_ = false;
+    home_ = kOpen;
     state_of({{}, Around::Nothing});
 }
 
@@ -111,12 +127,13 @@ uint32_t RegexStates::follow(uint32_t state, uint32_t group) {
     const bool around = program_->asks_around;
     if (reach(*keys_[state], around ? kind_of_group_[group] : Around::Other))
         return table_[state * num_groups_ + group] = kMatched;
-    Key key{{}, around ? kind_of_group_[group] : Around::Nothing};
+    Key key{{}, remembered(kind_of_group_[group])};
     const uint32_t symbol = symbol_of_group_[group];
     for (const uint32_t k : takers_)
         if (program_->sets[program_->nodes[k].symbols].test(symbol)) key.nodes.push_back(program_->nodes[k].next);
     std::sort(key.nodes.begin(), key.nodes.end());
     key.nodes.erase(std::unique(key.nodes.begin(), key.nodes.end()), key.nodes.end());
+    if (key.nodes.empty() && only_at_start_) return table_[state * num_groups_ + group] = kFailed;
     if (keys_.size() >= kMostStates && numbers_.find(key) == numbers_.end()) {
         begin_anew();
         return state_of(std::move(key));
@@ -140,25 +157,24 @@ uint32_t RegexStates::group_of(const uint8_t*& p, const uint8_t* end) const {
                             static_cast<size_t>(std::upper_bound(edges.begin(), edges.end(), c) - edges.begin())];
 }
 
-// Most texts stay in the first state for long, where no match has begun.
+// Most texts stay for long in the state where no match has begun.
 void RegexStates::fill_home() {
     leaves_home_.assign(256, 1);
+    home_ = state_of({{}, remembered(Around::Other)});
     for (uint32_t b = 0; b < (program_->of_bytes ? 256u : 128u); ++b) {
-        const uint32_t group = group_of_symbol_[b];
-        if (table_[group] == kOpen) follow(0, group);
-        leaves_home_[b] = table_[group] != 0;
+        const uint32_t group = group_of_symbol_[b], next = table_[home_ * num_groups_ + group];
+        leaves_home_[b] = (next == kOpen ? follow(home_, group) : next) != home_;
     }
-    has_home_ = true;
 }
 
 Answer RegexStates::search(const uint8_t* p, const uint8_t* end) {
     if (program_->asks_inside && p == end) return Answer::Unknown;
     const bool only_ascii = program_->only_ascii;
     uint32_t state = 0;
-    if (!has_home_) fill_home();
+    if (home_ == kOpen) fill_home();
     const uint8_t* const leaves = leaves_home_.data();
     while (p < end) {
-        if (state == 0) {
+        if (state == home_) {
             while (p < end && leaves[*p] == 0) ++p;
             if (p == end) break;
         }
@@ -167,9 +183,10 @@ Answer RegexStates::search(const uint8_t* p, const uint8_t* end) {
         uint32_t next = table_[state * num_groups_ + group];
         if (next == kOpen) {
             next = follow(state, group);
-            if (!has_home_) fill_home();
+            if (home_ == kOpen) fill_home();  // all states were forgotten, but for the next
         }
         if (next == kMatched) return Answer::Yes;
+        if (next == kFailed) return Answer::No;
         state = next;
     }
     return matches_at_end(state) ? Answer::Yes : Answer::No;

@@ -25,7 +25,7 @@ class RegexStates {
         auto operator<=>(const Key&) const = default;
     };
     // Marks instead of the numbers of states.
-    static constexpr uint32_t kOpen = 0xffffffff, kMatched = 0xfffffffe, kMostStates = 2'000;
+    static constexpr uint32_t kOpen = 0xffffffff, kMatched = 0xfffffffe, kFailed = 0xfffffffd, kMostStates = 2'000;
 
     void group_symbols();
     void begin_anew();
@@ -35,6 +35,8 @@ class RegexStates {
     bool reach(const Key& key, Around after);
     static bool holds(At at, Around before, Around after);
     uint32_t group_of(const uint8_t*& p, const uint8_t* end) const;
+    Around remembered(Around before) const;
+    bool begins_at_start();
     void fill_home();
 
     std::shared_ptr<const RegexProgram> program_;
@@ -45,10 +47,11 @@ class RegexStates {
 
     std::map<Key, uint32_t> numbers_;
     std::vector<const Key*> keys_;
-    std::vector<uint32_t> table_;      // state after state, a place for each group
-    std::vector<uint8_t> at_end_;      // 0: not known yet; 1: no match; 2: match
-    std::vector<uint8_t> leaves_home_;  // of each byte: whether it leads out of the first state
-    bool has_home_ = false;
+    std::vector<uint32_t> table_;       // state after state, a place for each group
+    std::vector<uint8_t> at_end_;       // 0: not known yet; 1: no match; 2: match
+    std::vector<uint8_t> leaves_home_;  // of each byte: whether it leads out of the state where no match has begun
+    uint32_t home_ = kOpen;
+    bool only_at_start_ = false;  // a match begins with the text
 
     std::vector<uint32_t> stack_, takers_;
     std::vector<uint32_t> seen_;  // by node: the round in which it was met

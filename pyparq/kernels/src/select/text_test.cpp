@@ -43,7 +43,8 @@ bool fold_special(const uint8_t* p, size_t n, std::string& out) {
     out.clear();
     size_t from = 0;
     for (size_t i = 0; i < n; ++i) {
-        if (p[i] < 0xc4) continue;
+        if (i + 8 <= n && (load<uint64_t>(p + i) & 0x8080808080808080ull) == 0) i += 8;
+        if (i == n || p[i] < 0xc4) continue;
         const auto [size, letter] = folds_to_ascii(p + i, n - i);
         if (size == 0) continue;
         out.append(reinterpret_cast<const char*>(p + from), i - from).push_back(letter);
@@ -184,11 +185,9 @@ void TextTest::search(Run& run, const O* offsets, const uint8_t* base, size_t fi
     for (size_t row = first; (p = must_hold_->find(p, end)) != nullptr;) {
         const auto at = p - base;
         while (static_cast<int64_t>(offsets[row + 1]) <= at) ++row;
-        if (static_cast<int64_t>(offsets[row + 1]) - at < static_cast<int64_t>(size)) {  // it goes on in the next value
-            ++p;
-            continue;
-        }
-        run.put(row, is_whole_ ? Answer::Yes : answer(base + offsets[row], base + offsets[row + 1], run.states));
+        // Where it goes on in the next value, none is left in this one.
+        if (static_cast<int64_t>(offsets[row + 1]) - at >= static_cast<int64_t>(size))
+            run.put(row, is_whole_ ? Answer::Yes : answer(base + offsets[row], base + offsets[row + 1], run.states));
         p = base + offsets[row + 1];
     }
 }

@@ -41,9 +41,9 @@ class TextTest {
 
     Kind kind_ = Kind::Ask;
     bool is_text_, folds_ = false;
-    Needle part_{""};                   // of the first three kinds
-    std::optional<Needle> must_hold_;   // searched first
-    bool is_whole_ = false;             // a row that holds it passes
+    Needle part_{""};                  // of the first three kinds
+    std::optional<Needle> must_hold_;  // searched first
+    bool is_whole_ = false;            // a row that holds it passes
     std::optional<LikePattern> like_;
     std::shared_ptr<const RegexProgram> program_;
     std::vector<std::unique_ptr<RegexStates>> idle_;  // guarded by the GIL

@@ -39,7 +39,8 @@ struct Side {
             if (static_cast<uint64_t>(codes.data[i]) >= entries()) fail("code " + str(codes.data[i]) + " is not below " + str(entries()));
     }
     std::pair<const uint8_t*, size_t> at(size_t row) const {
-        const size_t k = is_one() ? 0 : codes.none() ? row : static_cast<size_t>(codes.data[row]);
+        const size_t k = is_one() ? 0 : codes.none() ? row
+                                                     : static_cast<size_t>(codes.data[row]);
         return offsets.visit([&](const auto* o) {
             return std::pair<const uint8_t*, size_t>(data.data + o[k], static_cast<size_t>(o[k + 1] - o[k]));
         });
