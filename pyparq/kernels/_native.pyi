@@ -1316,8 +1316,11 @@ def dict_encode_binary(offsets: Buffer, data: Buffer, max_bytes: int) -> tuple[N
     The same for byte arrays; stops where the dictionary's PLAIN size would pass `max_bytes`.
     """
 
-def isin_binary(offsets: Buffer, data: Buffer, set_offsets: Buffer, set_data: Buffer) -> NDArray[np.bool_]:
-    """Whether each value is one of the set's."""
+class BytesSet:
+    """Byte strings to look others up in, hashed once."""
+
+    def __init__(self, offsets: Buffer, data: Buffer) -> None: ...
+    def test(self, offsets: Buffer, data: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]: ...
 
 def count_distinct_u64(hashes: Buffer) -> int:
     """How many different uint64 there are, exactly."""

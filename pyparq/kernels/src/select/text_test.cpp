@@ -95,7 +95,7 @@ TextTest::TextTest(const std::string& kind, const nb::object& pattern, bool is_t
         part_ = Needle(bytes_of(pattern));
         kind_ = kind == "starts_with" ? Kind::StartsWith : kind == "ends_with" ? Kind::EndsWith
                                                                                : Kind::Contains;
-        if (kind_ == Kind::Contains && part_.size() > 0) must_hold_ = part_, is_whole_ = true;
+        if (kind_ == Kind::Contains && part_.size() > 0) must_hold_ = std::make_unique<const Needle>(part_), is_whole_ = true;
     } else if (kind == "like" || kind == "ilike") {
         folds_ = kind == "ilike";
         read_parts(nb::cast<nb::list>(pattern));
@@ -130,7 +130,7 @@ void TextTest::read_parts(const nb::list& parts) {
         folds_ = false;
         return;
     }
-    like_.emplace(read, !is_text_);
+    like_ = std::make_unique<const LikePattern>(read, !is_text_);
     kind_ = Kind::Like;
     is_whole_ = like_->is_contains();
     must_hold(like_->must_hold());
@@ -154,7 +154,7 @@ void TextTest::read_regex(const nb::object& pattern) {
 }
 
 void TextTest::must_hold(const std::string& text) {
-    if (!text.empty()) must_hold_.emplace(text);
+    if (!text.empty()) must_hold_ = std::make_unique<const Needle>(text);
 }
 
 Answer TextTest::answer(const uint8_t* p, const uint8_t* end, RegexStates* states) const {
@@ -207,7 +207,7 @@ void TextTest::test_folded(Run& run, const O* offsets, const uint8_t* data, size
         std::vector<uint64_t> words(words_for(next - first), 0);
         const Within all{};
         Run part{all, words.data()};
-        if (must_hold_) search(part, places.data(), folded.data(), 0, next - first);
+        if (must_hold_ != nullptr) search(part, places.data(), folded.data(), 0, next - first);
         else test_rows(part, places.data(), folded.data(), 0, next - first);
         const bool looks_closer = is_text_ && !is_ascii(folded.data(), size);
         for (size_t i = first; i < next; ++i) {
@@ -259,7 +259,7 @@ nb::object TextTest::test(const Offsets& offsets, const RawIn& data, const Withi
                 first = run.end_of(first, n, false, folds_);
                 const size_t last = run.end_of(first, n, true, folds_);
                 if (folds_) test_folded(run, o, data.data, first, last);
-                else if (must_hold_) search(run, o, data.data, first, last);
+                else if (must_hold_ != nullptr) search(run, o, data.data, first, last);
                 else test_rows(run, o, data.data, first, last);
                 first = last;
             }

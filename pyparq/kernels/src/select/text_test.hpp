@@ -4,8 +4,6 @@
 #include "select/match.hpp"
 #include "select/regex_states.hpp"
 
-#include <optional>
-
 namespace pyparq {
 
 // Bytes of a row that passes; what a test cannot tell is asked of Python, value by value.
@@ -41,10 +39,10 @@ class TextTest {
 
     Kind kind_ = Kind::Ask;
     bool is_text_, folds_ = false;
-    Needle part_{""};                  // of the first three kinds
-    std::optional<Needle> must_hold_;  // searched first
-    bool is_whole_ = false;            // a row that holds it passes
-    std::optional<LikePattern> like_;
+    Needle part_{""};                          // of the first three kinds
+    std::unique_ptr<const Needle> must_hold_;  // searched first
+    bool is_whole_ = false;                    // a row that holds it passes
+    std::unique_ptr<const LikePattern> like_;
     std::shared_ptr<const RegexProgram> program_;
     std::vector<std::unique_ptr<RegexStates>> idle_;  // guarded by the GIL
     nb::object ask_;
