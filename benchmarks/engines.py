@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -36,6 +37,16 @@ class Term:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """A condition in the words of each engine; ``column`` makes its column of a name."""
+
+    sql: str
+    pyparq: Callable[[Callable[[str], Any]], Any]
+    polars: Callable[[Callable[[str], Any]], Any]
+    pyarrow: Callable[[Callable[[str], Any]], Any]
+
+
+@dataclass(frozen=True)
 class Query:
     """``select columns or * from file [where term and term ...]``, or the rows with these numbers."""
 
@@ -44,9 +55,11 @@ class Query:
     rows: tuple[int, ...] | None = None
     count: bool = False  # only how many rows there are, as a table of one number called "count"
     small: bool = False  # few rows come back: for engines that offer a choice of interfaces
+    condition: Condition | None = None  # what a row must fulfil besides
 
     def __str__(self) -> str:
         where = " and ".join(f"{t.column} {t.op} {str(t.value)[:40]}" for t in self.where)
+        where = where if self.condition is None else self.condition.sql
         return f"columns {self.columns or 'all'}, where {where or 'everything'}, rows {str(self.rows)[:40]}"
 
 
@@ -115,6 +128,7 @@ class Pyparq(Engine):
 
     def filters(self, query: Query) -> Any:
         terms = [self.term(self.pyparq.col(t.column), t) for t in query.where]
+        terms += [query.condition.pyparq(self.pyparq.col)] if query.condition else []
         return reduce(and_, terms) if terms else None
 
     def term(self, column: Any, t: Term) -> Any:
@@ -157,7 +171,7 @@ class PyArrow(Engine):
             return pq.read_table(path, columns=columns).take(pa.array(query.rows))
         if query.count:
             return counted(pa.dataset.dataset(path).count_rows(filter=self.filters(query)))
-        if query.where or path.is_dir():
+        if query.where or query.condition or path.is_dir():
             return pq.read_table(path, columns=columns, filters=self.filters(query))
         with pq.ParquetFile(path, pre_buffer=True) as source:
             return source.read(columns=columns)
@@ -166,6 +180,7 @@ class PyArrow(Engine):
         from pyarrow.compute import field
 
         terms = [self.term(field(t.column), t) for t in query.where]
+        terms += [query.condition.pyarrow(field)] if query.condition else []
         return reduce(and_, terms) if terms else None
 
     def term(self, column: Any, t: Term) -> Any:
@@ -216,6 +231,8 @@ class Polars(Engine):
                 frame = frame.filter(column.is_not_null())
             else:
                 frame = frame.filter(OPERATORS[t.op](column, t.value))
+        if query.condition:
+            frame = frame.filter(query.condition.polars(pl.col))
         if query.count:
             return counted(frame.select(pl.len()).collect().item())
         if query.columns is not None:
@@ -268,6 +285,7 @@ class DuckDB(Engine):
                 terms.append(f'"{t.column}" is not null')
             else:
                 terms.append(f'"{t.column}" {SQL_OPERATORS.get(t.op, t.op)} {sql_literal(t.value)}')
+        terms += [query.condition.sql] if query.condition else []
         if query.rows is not None:
             columns = "* exclude (file_row_number)" if query.columns is None else columns
             sql = f"select {columns} from read_parquet('{files}', file_row_number=true)"
@@ -313,6 +331,8 @@ class DataFusion(Engine):
 
         if query.rows is not None:
             raise NotOffered("no row numbers")
+        if query.condition:
+            raise NotOffered("not asked")
         context = self.context()
         frame = context.read_parquet(path)
         for t in query.where:

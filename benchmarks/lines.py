@@ -171,6 +171,8 @@ def answer(table: pa.Table, query: Query) -> pa.Table:
         else:
             keep = ARROW_OPERATORS[term.op](column, pa.scalar(term.value).cast(kind))
         table = table.filter(keep)
+    if query.condition:
+        table = table.filter(query.condition.pyarrow(pc.field))
     if query.count:
         return counted(table.num_rows)
     return table if query.columns is None else table.select(query.columns)

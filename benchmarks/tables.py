@@ -68,6 +68,46 @@ def make_customers(rows: int, seed: int = 61) -> pa.Table:
     })  # fmt: skip
 
 
+def make_articles(rows: int, seed: int = 83) -> pa.Table:
+    """Texts of 20 to 200 bytes, and numbers and times to compute with.
+
+    text     string, words of which a few are not ASCII, then one of four endings, of 1, 10, 50 and 39 % of the rows
+    topic    string, 40,000 names
+    a, b     int64 up to 1,000
+    low, mid int64: above ``a`` in 1 and 10 % of the rows
+    f, g     double
+    at       timestamp[us]
+    id       binary, 16 bytes, distinct
+    name     string, distinct
+    """
+    rng = np.random.default_rng(seed)
+    letters = rng.integers(ord("a"), ord("z") + 1, (5_000, 12), dtype=np.uint8)
+    words = [bytes(row[: 2 + k % 10]).decode() for k, row in enumerate(letters)]
+    words[5::500] = ["größe", "naïve", "東京", "Ελλάδα", "żółw", "déjà", "señor", "мир", "čeština", "Zürich"]
+    ends = np.concatenate(([0], np.cumsum(rng.integers(3, 27, rows)))).astype(np.int32)
+    drawn = pa.array(words).take(pa.array(np.minimum(rng.zipf(1.2, int(ends[-1])), 5_000) - 1))
+    endings = pa.array(["a Needle rare", "error: timeout 404", "warning half", "ok"])
+    ending = endings.take(pa.array(np.searchsorted([0.01, 0.11, 0.61], rng.random(rows))))
+    topics = pa.array([f"{words[k % 5_000]}/{k}" for k in range(40_000)])
+    a = rng.integers(0, 1000, rows)
+    return pa.table({
+        "text": pc.binary_join_element_wise(pc.binary_join(pa.ListArray.from_arrays(ends, drawn), " "), ending, " "),
+        "topic": topics.take(pa.array(rng.integers(0, 40_000, rows))),
+        "a": a, "b": rng.integers(0, 1000, rows),
+        "low": a - 500 + (rng.random(rows) < 0.01) * 900, "mid": a - 500 + (rng.random(rows) < 0.1) * 900,
+        "f": rng.normal(size=rows), "g": rng.normal(size=rows),
+        "at": pa.array(FIRST_ORDER + rng.integers(0, 10**14, rows)).cast(pa.timestamp("us")),
+        "id": distinct_ids(rng, rows),
+        "name": pa.array([f"name {k}" for k in rng.permutation(rows).tolist()]),
+    })  # fmt: skip
+
+
+def distinct_ids(rng: np.random.Generator, rows: int) -> pa.Array:
+    """Random bytes, 16 for each row."""
+    ends = pa.py_buffer(np.arange(rows + 1, dtype=np.int32) * 16)
+    return pa.BinaryArray.from_buffers(pa.binary(), rows, [None, ends, pa.py_buffer(rng.bytes(16 * rows))])
+
+
 def make_wide(columns: int, rows: int, seed: int = 19) -> pa.Table:
     """`columns` columns in turn int64, double, short string, and int32 with nulls."""
     rng = np.random.default_rng(seed)

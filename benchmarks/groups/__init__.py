@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from inputs import Inputs
 from lines import Line
 
-from groups import columns, costs, filters, many, objects, processes, scans, selective, text, writes
+from groups import columns, costs, filters, many, objects, processes, professions, scans, selective, text, writes
 
 GROUPS: dict[str, Callable[[Inputs], Iterator[Line]]] = {
     "filters": filters.lines,
@@ -16,6 +16,7 @@ GROUPS: dict[str, Callable[[Inputs], Iterator[Line]]] = {
     "writes": writes.lines,
     "objects": objects.lines,
     "selective": selective.lines,
+    "professions": professions.lines,
     "costs": costs.lines,
     "processes": processes.lines,
 }
@@ -30,6 +31,7 @@ MEANS = {
     "writes": 0.6,
     "objects": 0.7,
     "selective": 0.4,
+    "professions": 0.6,
 }
 
 TITLES = {
@@ -41,6 +43,7 @@ TITLES = {
     "writes": "How long does writing take, and how large are the files?",
     "objects": "How long do Python's dicts take, as rows in and out?",
     "selective": "How long does it take to find few rows?",
+    "professions": "How long do conditions on text and computed values take, and many keys?",
     "costs": "What does encryption add, and what does the start cost?",
     "processes": "What does a second thread bring, and how much memory does a read take?",
 }

@@ -2,7 +2,8 @@
 
 Every function returns a :class:`~pyparq.index.row_mask.RowMask` with one bit per value. Literals are in the leaf's
 comparable domain, and within the range of the values' type (binding has seen to that). ``within`` marks the values that
-matter. The bits of other values are undefined. ``sets`` gives the literals as a set to look up values of a dtype in.
+matter. The bits of other values are undefined. ``sets`` gives the literals as a set to look up
+values of a dtype in (bytes: object).
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import stored_dtype
 from pyparq.format.types import LeafType
 from pyparq.index.row_mask import RowMask, Words
-from pyparq.kernels import NumberSet
+from pyparq.kernels import BytesSet, NumberSet
 
 if TYPE_CHECKING:
     from pyparq.arrow.column import Column
 
 Within = Words | None
-Sets = Callable[["np.dtype[Any]"], NumberSet] | None
+Sets = Callable[["np.dtype[Any]"], Any] | None
 _FEW = 4
 """Up to this many literals, one pass for each beats a lookup."""
 
@@ -33,12 +34,12 @@ def match_column(op: str, literals: Any, column: Column, within: Within, sets: S
     """Decoded values, without a dictionary."""
     type_ = column.type
     if type_.is_binary_like:
-        return _match_binary(op, literals, column.offsets(), column.buffers[1], within)
+        return _match_binary(op, literals, column.offsets(), column.buffers[1], within, sets)
     kind = type_.kind
     if kind == "decimal":
         return _match_limbs(op, literals, column.values(), within)
     if kind == "fixed":
-        return _match_fixed(op, literals, column.values(), within)
+        return _match_fixed(op, literals, column.values(), within, sets)
     if kind == "bool":
         flags = kernels.mask_of_bits(column.buffers[0], column.offset, column.length)
         return _match_flags(op, literals, RowMask.of_words(flags, column.length))
@@ -50,13 +51,13 @@ def match_stored(op: str, literals: Any, values: Values, leaf: LeafType, sets: S
     is_decimal = leaf.kind == "decimal"
     if isinstance(values, BinaryValues):
         if not is_decimal:
-            return _match_binary(op, literals, values.offsets, values.data)
+            return _match_binary(op, literals, values.offsets, values.data, None, sets)
         return _by_sign(op, literals, lambda v: kernels.compare_binary_decimal(values.offsets, values.data, _big(v)))
     dtype = stored_dtype(leaf)
     if dtype is not None:
         return match_numbers(op, literals, values.reshape(-1).view(dtype), None, sets)
     if not is_decimal:
-        return _match_fixed(op, literals, values)
+        return _match_fixed(op, literals, values, None, sets)
     width, data = values.shape[1], values.reshape(-1)
     return _by_sign(op, literals, lambda v: kernels.compare_flba(data, width, True, _big(v, width)))
 
@@ -92,22 +93,28 @@ def _match_flags(op: str, literals: Sequence[Any], flags: RowMask) -> RowMask:
 
 
 def _match_binary(
-    op: str, literals: Sequence[bytes], offsets: npt.NDArray[Any], data: npt.NDArray[np.uint8], within: Within = None
+    op: str, literals: Sequence[bytes], offsets: npt.NDArray[Any], data: Any, within: Within, sets: Sets
 ) -> RowMask:
     """Byte strings of any length (unsigned lexicographic order): int32 or int64 offsets into ``data``."""
     if op not in ("in", "not in"):
         return RowMask.of_words(kernels.match_binary(offsets, data, op, literals[0], within), len(offsets) - 1)
-    lengths = np.fromiter(map(len, literals), np.int64, len(literals))
-    edges = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-    found = RowMask.of_bools(kernels.isin_binary(offsets, data, edges, b"".join(literals)))
+    known = bytes_set(literals) if sets is None else sets(np.dtype(object))
+    found = RowMask.of_words(known.test(offsets, data, within), len(offsets) - 1)
     return found if op == "in" else ~found
 
 
-def _match_fixed(op: str, literals: Sequence[bytes], values: npt.NDArray[np.uint8], within: Within = None) -> RowMask:
+def bytes_set(literals: Sequence[bytes]) -> BytesSet:
+    lengths = np.fromiter(map(len, literals), np.int64, len(literals))
+    return BytesSet(np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), b"".join(literals))
+
+
+def _match_fixed(
+    op: str, literals: Sequence[bytes], values: npt.NDArray[np.uint8], within: Within, sets: Sets
+) -> RowMask:
     """Byte strings of one length: uint8 of shape ``(n, width)``."""
     count, width = values.shape
     if op in ("in", "not in"):
-        return _match_binary(op, literals, np.arange(count + 1, dtype=np.int64) * width, values.reshape(-1))
+        return _match_binary(op, literals, np.arange(count + 1) * width, values.reshape(-1), within, sets)
     return RowMask.of_words(kernels.match_fixed(values.reshape(-1), width, op, literals[0], within), count)
 
 
@@ -118,7 +125,7 @@ def _match_limbs(op: str, literals: Sequence[int], values: npt.NDArray[np.uint8]
         return match_numbers(op, literals, values.reshape(-1).view(f"<i{width}"), within)
     raw = [v.to_bytes(width, "little", signed=True) for v in literals]
     if op in ("in", "not in"):
-        return _match_fixed(op, raw, values)
+        return _match_fixed(op, raw, values, within, None)
     return RowMask.of_words(kernels.match_limbs(values.reshape(-1), width, op, raw[0], within), count)
 
 

@@ -11,7 +11,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pyparq import kernels
 from pyparq.errors import FilterError
 from pyparq.filters import exact_numbers
 from pyparq.filters.exact_numbers import Exact, as_double, part_of, whole, year_of
@@ -27,6 +28,7 @@ from pyparq.filters.leaf_tests import Bound, Columns, Levels, looked_up
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.row_mask import RowMask, Words
+from pyparq.kernels import TextTest
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -40,26 +42,26 @@ LOCAL, INSTANT, MOMENT, TIME, DURATION = "local time", "instant", "moment", "tim
 
 
 class Texts:
-    """Byte strings: the distinct ones, and which of them each row has."""
+    """Byte strings one behind the other, and which of them each row has (``codes`` is ``None``: they are the rows)."""
 
-    __slots__ = ("codes", "entries")
+    __slots__ = ("codes", "data", "offsets")
 
-    def __init__(self, entries: list[bytes], codes: npt.NDArray[Any]) -> None:
-        self.entries = entries
+    def __init__(self, offsets: npt.NDArray[Any], data: Any, codes: npt.NDArray[Any] | None = None) -> None:
+        self.offsets, self.data = offsets, data
         self.codes = codes
 
-    def looked_up(self, answers: list[Any], dtype: Any) -> npt.NDArray[Any]:
-        """For each row, the answer for its entry."""
-        if not answers:
-            return np.zeros(self.codes.shape, dtype)
-        return np.asarray(np.array(answers, dtype)[self.codes])
+    def by_row(self, answers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """For each row, the answer for its text."""
+        return answers if self.codes is None else answers[self.codes]
+
+    def parts(self) -> tuple[Any, Any, Any]:
+        """As kernels take them."""
+        return self.offsets, self.data, None if self.codes is None else self.codes.astype(np.int64, copy=False)
 
     def objects(self) -> npt.NDArray[Any]:
-        boxed = np.empty(max(len(self.entries), 1), object)
-        boxed[:] = self.entries or [b""]
-        found = np.empty(self.codes.shape, object)
-        found[...] = boxed[self.codes]
-        return found
+        raw, found = memoryview(self.data), np.empty(len(self.offsets) - 1, object)
+        found[:] = [bytes(raw[a:b]) for a, b in pairwise(self.offsets.tolist())]
+        return self.by_row(found)
 
 
 class Vector(NamedTuple):
@@ -158,7 +160,7 @@ class Fixed(BoundValue):
     def of_rows(self, columns: Mapping[int, Column]) -> Vector:
         value = self.value
         if isinstance(value, bytes):
-            return Vector(Texts([value], np.array(0)), None)
+            return Vector(Texts(np.array([0, len(value)]), value), None)
         return Vector(np.array(value) if isinstance(value, float) else exact_numbers.exact(value), None)
 
     def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
@@ -235,11 +237,9 @@ class Function(BoundValue):
             return Vector(Exact(part_of(self.name, data), whole(1)), valid)
         if self.name == "length":
             is_text = operand.family != BINARY
-            lengths = [len(_decoded(entry)) if is_text else len(entry) for entry in data.entries]
-            return Vector(Exact(data.looked_up(lengths, np.int64), whole(1)), valid)
-        change: Callable[[str], str] = str.lower if self.name == "lower" else str.upper
-        made = [change(_decoded(entry)).encode("utf-8", "surrogateescape") for entry in data.entries]
-        return Vector(Texts(made, data.codes), valid)
+            lengths = kernels.count_characters(data.offsets, data.data) if is_text else np.diff(data.offsets)
+            return Vector(Exact(data.by_row(lengths.astype(np.int64, copy=False)), whole(1)), valid)
+        return Vector(Texts(*kernels.change_case(data.offsets, data.data, self.name == "upper"), data.codes), valid)
 
     def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
         (of,) = self.operands
@@ -259,10 +259,6 @@ class Function(BoundValue):
     @printable
     def __repr__(self) -> str:
         return f"{self.name}({self.operands[0]!r})"
-
-
-def _decoded(entry: bytes) -> str:
-    return entry.decode("utf-8", "surrogateescape")
 
 
 def _in_floats(ends: Interval) -> Interval:
@@ -374,16 +370,16 @@ class Computed(Bound):
         """The rows where the test is true, or false if it is negated. Rows where it is unknown are neither."""
         number = self.entries_column(columns)
         if number is None:
-            return self._of_values(columns)
+            return self._of_values(columns, within)
         return looked_up(columns[number], lambda entries: self._of_values({number: entries}), within)
 
-    def _of_values(self, columns: Mapping[int, Column]) -> RowMask:
+    def _of_values(self, columns: Mapping[int, Column], within: Words | None = None) -> RowMask:
         count = columns[self.nodes[0].column].length
-        found, valid = self._tested(columns)
+        found, valid = self._tested(columns, within)
         found = ~found if self.negated else found
         return RowMask.of_bools(np.ascontiguousarray(np.broadcast_to(found if valid is None else found & valid, count)))
 
-    def _tested(self, columns: Mapping[int, Column]) -> tuple[Flags, Flags | None]:
+    def _tested(self, columns: Mapping[int, Column], within: Words | None) -> tuple[Flags, Flags | None]:
         """Where it is true, and where it is known (``None``: everywhere)."""
         raise NotImplementedError
 
@@ -420,7 +416,7 @@ class Comparison(Computed):
     def has_bounds(self) -> bool:
         return bool(self.nodes)
 
-    def _tested(self, columns: Mapping[int, Column]) -> tuple[Flags, Flags | None]:
+    def _tested(self, columns: Mapping[int, Column], within: Words | None) -> tuple[Flags, Flags | None]:
         left, right = self.left.of_rows(columns), self.right.of_rows(columns)
         less, same = _order(left.data, right.data)
         passed = {"==": same, "<": less, "<=": less | same}
@@ -450,8 +446,8 @@ def _possible(op: str, left: Interval, right: Interval) -> bool:
 def _order(a: Any, b: Any) -> tuple[Flags, Flags]:
     """Where a is less, and where both are equal. NaN equals itself and lies above every number."""
     if isinstance(a, Texts):
-        one, other = a.objects(), b.objects()
-        return np.asarray(one < other, bool), np.asarray(one == other, bool)
+        sign = kernels.compare_texts(*a.parts(), *b.parts())
+        return sign < 0, sign == 0
     if isinstance(a, Exact):
         return exact_numbers.order(a, b) if isinstance(b, Exact) else exact_numbers.order_with_floats(a, b)
     if isinstance(b, Exact):
@@ -470,10 +466,11 @@ class Match(Computed):
         super().__init__((value,), negated)
         self.value, self.kind, self.pattern, self.escape = value, kind, pattern, escape
 
-    def _tested(self, columns: Mapping[int, Column]) -> tuple[Flags, Flags | None]:
+    def _tested(self, columns: Mapping[int, Column], within: Words | None) -> tuple[Flags, Flags | None]:
         texts, valid = self.value.of_rows(columns)
-        ask = text_test(self.kind, self.pattern, self.escape, self.value.family != BINARY)
-        return texts.looked_up([ask(entry) for entry in texts.entries], bool), valid
+        test = text_test(self.kind, self.pattern, self.escape, self.value.family != BINARY)
+        words = test.test(texts.offsets, texts.data, within if texts.codes is None else None)
+        return texts.by_row(RowMask.of_words(words, len(texts.offsets) - 1).bools()), valid
 
     def _text(self) -> str:
         return f"{self.value!r} {self.kind.replace('_', ' ')} {self.pattern!r}"
@@ -489,7 +486,7 @@ class Missing(Computed):
         super().__init__((value,), negated)
         self.value = value
 
-    def _tested(self, columns: Mapping[int, Column]) -> tuple[Flags, Flags | None]:
+    def _tested(self, columns: Mapping[int, Column], within: Words | None) -> tuple[Flags, Flags | None]:
         valid = self.value.of_rows(columns).valid
         return np.array(False) if valid is None else ~valid, None
 
@@ -525,27 +522,20 @@ def parts_of(pattern: str, escape: str) -> list[str | None]:
     return found + ([text] if text else [])
 
 
-def text_test(kind: str, pattern: str | bytes, escape: str, is_text: bool) -> Callable[[bytes], bool]:
-    """The test of one value. Regular expressions look at characters of a text and bytes of a binary value."""
+@lru_cache(16)
+def text_test(kind: str, pattern: str | bytes, escape: str, is_text: bool) -> TextTest:
+    """Regular expressions look at characters of a text and bytes of a binary value."""
     if kind in ("starts_with", "ends_with", "contains"):
-        part = pattern if isinstance(pattern, bytes) else pattern.encode()
-        return {
-            "starts_with": lambda value: value.startswith(part),
-            "ends_with": lambda value: value.endswith(part),
-            "contains": lambda value: part in value,
-        }[kind]
+        return TextTest(kind, pattern if isinstance(pattern, bytes) else pattern.encode(), is_text, None)
     assert isinstance(pattern, str)
-    flags = 0
-    if kind != "matches":
-        pieces = {None: ".*", "": "."}
-        pattern = "".join(pieces[part] if not part else re.escape(part) for part in parts_of(pattern, escape))
-        flags = re.DOTALL | (re.IGNORECASE if kind == "ilike" else 0)
-    find = re.search if kind == "matches" else re.fullmatch
-    if is_text:
-        text = re.compile(pattern, flags)
-        return lambda value: find(text, _decoded(value)) is not None
-    raw = re.compile(pattern.encode(), flags)
-    return lambda value: find(raw, value) is not None
+    if kind == "matches":
+        own = pattern if is_text else pattern.encode()
+        return TextTest(kind, own, is_text, re.compile(own).search)
+    parts, pieces = parts_of(pattern, escape), {None: ".*", "": "."}
+    pattern = "".join(pieces[part] if not part else re.escape(part) for part in parts)
+    flags = re.DOTALL | (re.IGNORECASE if kind == "ilike" else 0)
+    find = re.compile(pattern if is_text else pattern.encode(), flags).fullmatch
+    return TextTest(kind, parts, is_text, find)
 
 
 # ---- the values of decoded columns
@@ -563,10 +553,10 @@ def _values_of(column: Column, leaf: Leaf) -> Vector:
         return _looked_up(column, _values_of(column.dictionary, leaf))
     valid = column.valid_mask()
     if column.type.is_binary_like:
-        offsets, data = column.offsets().tolist(), memoryview(column.buffers[1])  # type: ignore[arg-type]
-        return Vector(_distinct([bytes(data[a:b]) for a, b in pairwise(offsets)], valid), valid)
+        return Vector(Texts(column.offsets(), column.buffers[1]), valid)
     if column.type.kind == "fixed":
-        return Vector(_distinct([bytes(row) for row in np.ascontiguousarray(column.values())], valid), valid)
+        rows = np.ascontiguousarray(column.values())
+        return Vector(Texts(np.arange(len(rows) + 1) * rows.shape[1], rows.reshape(-1)), valid)
     numbers = _numbers(column)
     if leaf.floats:
         return Vector(numbers.astype(np.float64), valid)
@@ -583,12 +573,12 @@ def _looked_up(column: Column, entries: Vector) -> Vector:
     if not column.dictionary:  # nothing but nulls
         codes, valid = np.zeros(column.length, np.int64), np.zeros(column.length, bool)
         if isinstance(data, Texts):
-            return Vector(Texts([], codes), valid)
+            return Vector(Texts(np.zeros(2, np.int64), b"", codes), valid)
         return Vector(Exact(codes, data.den) if isinstance(data, Exact) else codes.astype(np.float64), valid)
     if entries.valid is not None:
         valid = _both(valid, entries.valid[codes])
     if isinstance(data, Texts):
-        return Vector(Texts(data.entries, data.codes[codes]), valid)
+        return Vector(Texts(data.offsets, data.data, data.by_row(np.arange(len(column.dictionary)))[codes]), valid)
     return Vector(Exact(data.num[codes], data.den) if isinstance(data, Exact) else data[codes], valid)
 
 
@@ -615,12 +605,3 @@ def _limbs(values: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
     raw = flat.tobytes()
     found[:] = [int.from_bytes(raw[k : k + width], "little", signed=True) for k in range(0, count * width, width)]
     return found
-
-
-def _distinct(values: list[bytes], valid: Flags | None) -> Texts:
-    """Null slots have any entry."""
-    if valid is not None:
-        values = [value if known else b"" for value, known in zip(values, valid.tolist(), strict=True)]
-    entries = list(dict.fromkeys(values))
-    places = {entry: k for k, entry in enumerate(entries)}
-    return Texts(entries, np.fromiter((places[value] for value in values), np.int64, len(values)))

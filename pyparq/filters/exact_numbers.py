@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pyparq import kernels
+
 Ints = npt.NDArray[Any]
 """int64, or Python's integers as objects."""
 Flags = npt.NDArray[np.bool_]
@@ -153,24 +155,10 @@ def _fractions(a: Exact) -> Any:
 
 # ---- parts of points in time and times of day, which come as exact numbers of days
 
-_OF_CLOCK = {"hour": 24, "minute": 24 * 60, "second": 24 * 3600}
-_WITHIN = {"hour": 24, "minute": 60, "second": 60}
-
 
 def part_of(name: str, moments: Exact) -> npt.NDArray[Any]:
     """``year``, ``month`` and so on, in UTC, as int64."""
-    ticks, per_day = moments.num.astype(np.int64), int(moments.den)
-    days = ticks // per_day
-    if name in _OF_CLOCK:
-        return np.asarray((ticks - days * per_day) * _OF_CLOCK[name] // per_day % _WITHIN[name])
-    dates = days.astype("M8[D]")
-    if name == "year":
-        return dates.astype("M8[Y]").astype(np.int64) + 1970
-    months = dates.astype("M8[M]")
-    if name == "day":
-        return np.asarray((dates - months.astype("M8[D]")).astype(np.int64) + 1)
-    month = months.astype(np.int64) % 12
-    return np.asarray(month // 3 + 1 if name == "quarter" else month + 1)
+    return kernels.part_of_dates(np.atleast_1d(moments.num.astype(np.int64)), int(moments.den), name)
 
 
 def year_of(ticks: int, per_day: int) -> int:

@@ -4,7 +4,9 @@ test: ``x == 3.5`` on integers is false, and ``x < 2**40`` on an int32 is ``x is
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -27,6 +29,7 @@ from pyparq.format.hybrid_calendar import stored_above, stored_up_to, stored_val
 from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
+from pyparq.format.types import LeafType
 
 
 def compare_literal(node: Node, op: str, value: Any) -> Predicate:
@@ -82,6 +85,9 @@ def _among(node: Node, values: tuple[Any, ...] | ValueArray, negate: bool) -> Pr
         numbers, has_nan = many
         found = numbers if len(numbers) >= MANY else tuple(numbers.tolist())
         return FALSE if negate and values.has_null else _of_literals(node, found, has_nan, negate)
+    raw = _many_bytes(leaf, values)
+    if raw is not None:
+        return _of_literals(node, raw, False, negate)
     known = [v for v in values if not is_null_literal(v)]
     places = [locate(leaf, v, node.dotted) for v in known]  # checked even where a null decides: it may be a mistake
     if negate and len(known) < len(values):
@@ -96,6 +102,17 @@ def _among(node: Node, values: tuple[Any, ...] | ValueArray, negate: bool) -> Pr
         return FALSE
     literals = tuple(sorted({v for v in exact if v == v}))
     return _of_literals(node, literals, any(v != v for v in exact), negate)
+
+
+def _many_bytes(leaf: LeafType, values: Any) -> tuple[bytes, ...] | None:
+    """Many texts, byte strings or UUIDs that all can be values: sorted and distinct. ``None`` for anything else."""
+    kinds = set(map(type, values)) if len(values) >= MANY and leaf.kind in (*BYTES_KINDS, "uuid") else set()
+    raw = set(values) if kinds == {bytes} else {v.bytes for v in values} if kinds == {UUID} else set()
+    if kinds == {str} and not leaf.length:
+        with suppress(UnicodeEncodeError):
+            raw = set(map(str.encode, values))
+    fits = leaf.kind == "uuid" or kinds != {UUID}
+    return tuple(sorted(raw)) if raw and fits and (not leaf.length or set(map(len, raw)) == {leaf.length}) else None
 
 
 def _of_literals(node: Node, literals: Literals, has_nan: bool, negate: bool) -> Predicate:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import FilterError
-from pyparq.filters.compare import match_column, match_stored
+from pyparq.filters.compare import bytes_set, match_column, match_stored
 from pyparq.filters.literal import format_literal
 from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import FLOAT_KINDS, bound_dtype, domain
@@ -28,7 +28,7 @@ from pyparq.format.types import DataType, LeafType
 from pyparq.index.bloom_filter import can_prune, hash_literal
 from pyparq.index.bounds import Bounds, Int64Array
 from pyparq.index.row_mask import RowMask, Words
-from pyparq.kernels import KernelError, NumberSet
+from pyparq.kernels import BytesSet, KernelError, NumberSet
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Test(Bound):
         self.column = node.column
         """Ordinal of the leaf."""
         self._array: npt.NDArray[Any] | None = None
-        self._sets: dict[np.dtype[Any], NumberSet] = {}
+        self._sets: dict[np.dtype[Any], NumberSet | BytesSet] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _test_of, (self.node, self.op, self.literals, self.level, self.none, self.name)
@@ -180,11 +180,13 @@ class Test(Bound):
             self._array = domain_array(self.leaf, self.literals)
         return self._array
 
-    def number_set(self, dtype: np.dtype[Any]) -> NumberSet:
-        """The literals as a set to look up values of this dtype in, made once."""
+    def known_values(self, dtype: np.dtype[Any]) -> NumberSet | BytesSet:
+        """The literals as a set to look up values of this dtype in (bytes: object), made once."""
         found = self._sets.get(dtype)
         if found is None:
-            found = self._sets[dtype] = NumberSet(np.asarray(self.literal_array(), dtype))
+            of_bytes = dtype == np.dtype(object)
+            found = bytes_set(self.literals) if of_bytes else NumberSet(np.asarray(self.literal_array(), dtype))
+            self._sets[dtype] = found
         return found
 
     def columns(self) -> set[int]:
@@ -249,7 +251,7 @@ class Test(Bound):
         return self._match_values(column, within)
 
     def _match_values(self, column: Column, within: Words | None) -> RowMask:
-        sets = self.number_set if self.op in ("in", "not in") else None
+        sets = self.known_values if self.op in ("in", "not in") else None
         return match_column(self.op, self.literals, column, within, sets)
 
     # ---- a dictionary
@@ -259,7 +261,7 @@ class Test(Bound):
         decide: for tests that a null passes, and for leaves without an order (INT96)."""
         if self.asks_levels or self.none or leaf.kind == "int96":
             return None
-        sets = self.number_set if self.op in ("in", "not in") else None
+        sets = self.known_values if self.op in ("in", "not in") else None
         return match_stored(self.op, self.literals, values, leaf, sets)
 
     def may_be_among(self, values: Values, leaf: LeafType) -> bool:

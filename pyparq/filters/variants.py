@@ -257,7 +257,7 @@ class InVariant(Computed):
         super().__init__((self.value,) if self.metadata is None else (self.value, self.metadata), False)
         self.text, self.rest, self.kinds, self.is_null = text, place.rest, kinds, is_null
 
-    def _of_values(self, columns: Mapping[int, Column]) -> RowMask:
+    def _of_values(self, columns: Mapping[int, Column], within: Words | None = None) -> RowMask:
         found = _values_at(self, columns)
         if self.kinds is None:
             return RowMask.of_bools(found.null if self.is_null else found.present & ~found.null)

@@ -1126,6 +1126,46 @@ class NumberSet:
     def __init__(self, values: Buffer) -> None: ...
     def test(self, values: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]: ...
 
+class TextTest:
+    """
+    A test of texts: starts_with, ends_with, contains, like, ilike or matches.
+
+    `pattern`: bytes for the first three. For like and ilike a list of texts, in which None stands for any characters
+    and an empty one for a single one. For matches a text in the dialect of `re`, or bytes if `is_text` is false. `ask`
+    gets a value, as str or bytes, and returns None if it does not pass. It decides where rules of Unicode do, and for
+    what is no regular language.
+    """
+
+    def __init__(self, kind: str, pattern: Any, is_text: bool, ask: Callable[[Any], object] | None) -> None: ...
+    def test(self, offsets: Buffer, data: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]: ...
+
+def compare_texts(
+    offsets: Buffer,
+    data: Buffer,
+    codes: Buffer | None,
+    other_offsets: Buffer,
+    other_data: Buffer,
+    other_codes: Buffer | None,
+) -> NDArray[np.int8]:
+    """
+    -1, 0 or 1 for each row: which byte string comes first. Codes (int64) choose among them. A single one without codes
+    stands beside all rows of the other side.
+    """
+
+def count_characters(offsets: Buffer, data: Buffer) -> NDArray[np.int64]:
+    """Characters of each text. A byte that is no UTF-8 counts as one."""
+
+def change_case(offsets: Buffer, data: Buffer, upper: bool) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """
+    The texts in lower or upper case, as Python's str has it: offsets and bytes.
+    """
+
+def part_of_dates(ticks: Buffer, per_day: int, name: str) -> NDArray[np.int64]:
+    """
+    The year, quarter, month, day, hour, minute or second of points in time: ticks (int64) since 1970, of which a day
+    has `per_day`.
+    """
+
 def thrift_index_footer(
     data: Buffer,
 ) -> tuple[int, tuple[int, int], tuple[int, int], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -1276,8 +1316,11 @@ def dict_encode_binary(offsets: Buffer, data: Buffer, max_bytes: int) -> tuple[N
     The same for byte arrays; stops where the dictionary's PLAIN size would pass `max_bytes`.
     """
 
-def isin_binary(offsets: Buffer, data: Buffer, set_offsets: Buffer, set_data: Buffer) -> NDArray[np.bool_]:
-    """Whether each value is one of the set's."""
+class BytesSet:
+    """Byte strings to look others up in, hashed once."""
+
+    def __init__(self, offsets: Buffer, data: Buffer) -> None: ...
+    def test(self, offsets: Buffer, data: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]: ...
 
 def count_distinct_u64(hashes: Buffer) -> int:
     """How many different uint64 there are, exactly."""

@@ -1,6 +1,7 @@
 // Where Python meets `select/`: names, types and docstrings.
 #include "select/calls.hpp"
 #include "select/number_set.hpp"
+#include "select/text_test.hpp"
 
 #include <nanobind/stl/string.h>
 
@@ -102,6 +103,35 @@ Where xmin is above xmax, that crosses the antimeridian; of `round` values the b
              nb::sig("def test(self, values: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]"));
 }
 
+void bind_computed(nb::module_& m) {
+    nb::class_<TextTest>(m, "TextTest", R"(A test of texts: starts_with, ends_with, contains, like, ilike or matches.
+
+`pattern`: bytes for the first three. For like and ilike a list of texts, in which None stands for any characters
+and an empty one for a single one. For matches a text in the dialect of `re`, or bytes if `is_text` is false. `ask`
+gets a value, as str or bytes, and returns None if it does not pass. It decides where rules of Unicode do, and for
+what is no regular language.)")
+        .def(nb::init<const std::string&, const nb::object&, bool, nb::object>(), "kind"_a, "pattern"_a, "is_text"_a, "ask"_a.none(),
+             nb::sig("def __init__(self, kind: str, pattern: Any, is_text: bool, ask: Callable[[Any], object] | None) -> None"))
+        .def("test", &TextTest::test, "offsets"_a, "data"_a, "within"_a.none() = nb::none(),
+             nb::sig("def test(self, offsets: Buffer, data: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]"));
+    m.def("compare_texts", &compare_texts, "offsets"_a, "data"_a, "codes"_a.none(), "other_offsets"_a, "other_data"_a,
+          "other_codes"_a.none(),
+          nb::sig("def compare_texts(offsets: Buffer, data: Buffer, codes: Buffer | None, other_offsets: Buffer, other_data: Buffer,"
+                  " other_codes: Buffer | None) -> NDArray[np.int8]"),
+          R"(-1, 0 or 1 for each row: which byte string comes first. Codes (int64) choose among them. A single one without codes
+stands beside all rows of the other side.)");
+    m.def("count_characters", &count_characters, "offsets"_a, "data"_a,
+          nb::sig("def count_characters(offsets: Buffer, data: Buffer) -> NDArray[np.int64]"),
+          "Characters of each text. A byte that is no UTF-8 counts as one.");
+    m.def("change_case", &change_case, "offsets"_a, "data"_a, "upper"_a,
+          nb::sig("def change_case(offsets: Buffer, data: Buffer, upper: bool) -> tuple[NDArray[np.int64], NDArray[np.uint8]]"),
+          "The texts in lower or upper case, as Python's str has it: offsets and bytes.");
+    m.def("part_of_dates", &part_of_dates, "ticks"_a, "per_day"_a, "name"_a,
+          nb::sig("def part_of_dates(ticks: Buffer, per_day: int, name: str) -> NDArray[np.int64]"),
+          R"(The year, quarter, month, day, hour, minute or second of points in time: ticks (int64) since 1970, of which a day
+has `per_day`.)");
+}
+
 }  // namespace
 
 void bind_select(nb::module_& m) {
@@ -109,6 +139,7 @@ void bind_select(nb::module_& m) {
     bind_mask_bits(m);
     bind_mask_keep(m);
     bind_match(m);
+    bind_computed(m);
 }
 
 }  // namespace pyparq

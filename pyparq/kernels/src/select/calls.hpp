@@ -37,5 +37,11 @@ nb::object match_fixed(const RawIn& data, int64_t width_, const std::string& nam
                        const Within& within);
 nb::object match_codes(const AnyArray<false>& codes, const In<uint64_t>& table, int64_t entries_,
                        const Within& within);
+nb::object compare_texts(const Offsets& offsets, const RawIn& data, const Array<int64_t, false, true>& codes,
+                         const Offsets& other_offsets, const RawIn& other_data,
+                         const Array<int64_t, false, true>& other_codes);
+nb::object count_characters(const Offsets& offsets, const RawIn& data);
+nb::object change_case(const Offsets& offsets, const RawIn& data, bool upper);
+nb::object part_of_dates(const In<int64_t>& ticks, int64_t per_day, const std::string& name);
 
 }  // namespace pyparq

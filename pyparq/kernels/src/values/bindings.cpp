@@ -1,4 +1,5 @@
 // Where Python meets `values/`: names, types and docstrings.
+#include "values/bytes_set.hpp"
 #include "values/calls.hpp"
 
 namespace pyparq {
@@ -100,9 +101,11 @@ everything fits; otherwise value m would be entry `max_entries` + 1.)");
           nb::sig("def dict_encode_binary(offsets: Buffer, data: Buffer, max_bytes: int) -> tuple[NDArray[np.int32], "
                   "NDArray[np.int64]]"),
           "The same for byte arrays; stops where the dictionary's PLAIN size would pass `max_bytes`.");
-    m.def("isin_binary", &isin_binary, "offsets"_a, "data"_a, "set_offsets"_a, "set_data"_a,
-          nb::sig("def isin_binary(offsets: Buffer, data: Buffer, set_offsets: Buffer, set_data: Buffer) -> NDArray[np.bool_]"),
-          "Whether each value is one of the set's.");
+    nb::class_<BytesSet>(m, "BytesSet", "Byte strings to look others up in, hashed once.")
+        .def(nb::init<const Offsets&, const RawIn&>(), "offsets"_a, "data"_a,
+             nb::sig("def __init__(self, offsets: Buffer, data: Buffer) -> None"))
+        .def("test", &BytesSet::test, "offsets"_a, "data"_a, "within"_a.none() = nb::none(),
+             nb::sig("def test(self, offsets: Buffer, data: Buffer, within: Buffer | None = None) -> NDArray[np.uint64]"));
     m.def("count_distinct_u64", &count_distinct_u64, "hashes"_a,
           "How many different uint64 there are, exactly.");
     m.def("estimate_distinct_u64", &estimate_distinct_u64, "hashes"_a,

@@ -31,7 +31,6 @@ nb::object delta_byte_array_encode(const Offsets& offsets, const RawIn& data);
 void draw_seed();  // of the hash tables
 nb::object dict_encode_fixed(const RawIn& values, int64_t width_, int64_t max_entries);
 nb::object dict_encode_binary(const Offsets& offsets, const RawIn& data, int64_t max_bytes);
-nb::object isin_binary(const Offsets& offsets, const RawIn& data, const Offsets& set_offsets, const RawIn& set_data);
 size_t count_distinct_u64(const In<uint64_t>& hashes);
 double estimate_distinct_u64(const In<uint64_t>& hashes);
 void gather_fixed(const RawIn& dict, int64_t width_, const In<int32_t>& indices, const RawOut& out);

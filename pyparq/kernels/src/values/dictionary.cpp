@@ -1,6 +1,7 @@
 // Hash tables: dictionary building, set membership, counting distinct hashes.
 #include "values/calls.hpp"
 #include "encode/encoders.hpp"
+#include "values/bytes_set.hpp"
 #include "values/checks.hpp"
 
 #include <algorithm>
@@ -312,42 +313,94 @@ nb::object dict_encode_binary(const Offsets& offsets, const RawIn& data, int64_t
     return result(std::move(indices), e);
 }
 
-nb::object isin_binary(const Offsets& offsets, const RawIn& data, const Offsets& set_offsets, const RawIn& set_data) {
-    const auto run = [&](const auto* o, const auto* so) {
-        check_offsets(o, offsets.size, data.size);
-        check_offsets(so, set_offsets.size, set_data.size, "set offsets");
-        const size_t n = offsets.size - 1, m = set_offsets.size - 1;
-        Fresh<bool> out(n);
-        NoGil nogil(n * 8 + m * 8);
-        if (m > kMaxEntries) fail("set too large");
-        const auto member = [&](size_t i) { return Span{set_data.data + so[i], static_cast<size_t>(so[i + 1] - so[i])}; };
+// A bit for each of the hashes, eight or more bits per string, is asked first: it rules out most values, and a nearer cache
+// holds it. `tags` are upper halves of hashes.
+struct BytesSet::Built {
+    std::vector<int64_t> ends;
+    std::vector<uint8_t> bytes;
+    std::vector<int64_t> first;
+    std::vector<uint64_t> filter;
+    int shift = 0;
+    Table<TagSlot> table;
+
+    Built(std::vector<int64_t> o, const uint8_t* p)
+        : ends(std::move(o)), bytes(p + ends.front(), p + ends.back()), table(std::bit_ceil(uint64_t{2} * ends.size() + 256)) {
+        const size_t m = ends.size() - 1;
+        const int64_t from = ends.front();
+        for (int64_t& end : ends) end -= from;
         std::vector<int32_t> entry(m);
-        const Encoded e = encode_bytes(m, entry.data(), member, [](size_t, size_t) { return true; });
-        Table<TagSlot> table(std::bit_ceil(uint64_t{8} * e.first.size() + 256));
+        Encoded e = encode_bytes(m, entry.data(), [&](size_t i) { return member(i); }, [](size_t, size_t) { return true; });
+        first = std::move(e.first);
+        const size_t bits = std::bit_ceil(std::max<size_t>(8 * first.size(), size_t{1} << 12));
+        filter.assign(bits / 64, 0);
+        shift = 64 - std::countr_zero(bits);
         const uint64_t s = seed();
-        for (int64_t f : e.first) {
+        for (const int64_t f : first) {
             const Span x = member(static_cast<size_t>(f));
-            const uint32_t tag = static_cast<uint32_t>(hash_bytes(x.data, x.size, s) >> 32);
+            const uint64_t hash = hash_bytes(x.data, x.size, s), place = place_of(hash);
+            filter[place / 64] |= uint64_t{1} << place % 64;
+            const auto tag = static_cast<uint32_t>(hash >> 32);
             uint64_t k = table.first(uint64_t{tag} << 32);
             while (table.at(k).index >= 0) k = (k + 1) & table.mask();
             table.at(k) = {tag, static_cast<int32_t>(f)};
         }
-        for (size_t i = 0; i < n; ++i) {
-            const uint8_t* p = data.data + o[i];
-            const size_t len = static_cast<size_t>(o[i + 1] - o[i]);
-            const uint32_t tag = static_cast<uint32_t>(hash_bytes(p, len, s) >> 32);
-            bool found = false;
-            for (uint64_t k = table.first(uint64_t{tag} << 32); !found && table.at(k).index >= 0;
-                 k = (k + 1) & table.mask()) {
-                if (table.at(k).tag != tag) continue;
-                const Span x = member(static_cast<size_t>(table.at(k).index));
-                found = x.size == len && equal_bytes(x.data, p, len);
-            }
-            out.data[i] = found;
+    }
+    // The table goes by the upper bits, so the filter takes others.
+    uint64_t place_of(uint64_t hash) const { return hash * kMul2 >> shift; }
+    Span member(size_t i) const { return {bytes.data() + ends[i], static_cast<size_t>(ends[i + 1] - ends[i])}; }
+
+    bool may_hold(uint64_t hash) const {
+        const uint64_t place = place_of(hash);
+        return (filter[place / 64] >> place % 64 & 1) != 0;
+    }
+    bool holds(uint64_t hash, const uint8_t* p, size_t size) const {
+        const auto tag = static_cast<uint32_t>(hash >> 32);
+        for (uint64_t k = table.first(uint64_t{tag} << 32); table.at(k).index >= 0; k = (k + 1) & table.mask()) {
+            if (table.at(k).tag != tag) continue;
+            const Span x = member(static_cast<size_t>(table.at(k).index));
+            if (x.size == size && equal_bytes(x.data, p, size)) return true;
         }
-        return std::move(out.object);
-    };
-    return offsets.visit([&](const auto* o) { return set_offsets.visit([&](const auto* so) { return run(o, so); }); });
+        return false;
+    }
+};
+
+BytesSet::BytesSet(const Offsets& offsets, const RawIn& data) {
+    offsets.visit([&](const auto* o) {
+        check_offsets(o, offsets.size, data.size, "set offsets");
+        if (offsets.size - 1 > kMaxEntries) fail("set too large");
+        const NoGil nogil(offsets.size * 8);
+        built_ = std::make_shared<const Built>(std::vector<int64_t>(o, o + offsets.size), data.data);
+    });
+}
+
+nb::object BytesSet::test(const Offsets& offsets, const RawIn& data, const Array<uint64_t, false, true>& within) const {
+    if (offsets.size == 0) fail("offsets are empty (n values need n + 1 offsets)");
+    const size_t n = offsets.size - 1, words = (n + 63) / 64;
+    if (!within.none() && within.size != words) fail("a bitmap of " + str(n) + " bits has " + str(within.size) + " words of 64");
+    Fresh<uint64_t> out(words);
+    const NoGil nogil(n * 8);
+    offsets.visit([&](const auto* o) {
+        check_offsets(o, offsets.size, data.size);
+        const uint64_t s = seed();
+        uint64_t hashes[64];
+        for (size_t w = 0; w < words; ++w) {
+            const size_t from = 64 * w, count = std::min<size_t>(64, n - from);
+            uint64_t maybe = 0;
+            out.data[w] = 0;
+            if (!within.none() && within.data[w] == 0) continue;
+            for (size_t i = 0; i < count; ++i)
+                hashes[i] = hash_bytes(data.data + o[from + i], static_cast<size_t>(o[from + i + 1] - o[from + i]), s);
+            for (size_t i = 0; i < count; ++i) maybe |= static_cast<uint64_t>(built_->may_hold(hashes[i])) << i;
+            if (!within.none()) maybe &= within.data[w];
+            for (; maybe != 0; maybe &= maybe - 1) {
+                const auto i = static_cast<size_t>(std::countr_zero(maybe));
+                const auto* const at = o + from + i;
+                const bool found = built_->holds(hashes[i], data.data + at[0], static_cast<size_t>(at[1] - at[0]));
+                out.data[w] |= static_cast<uint64_t>(found) << i;
+            }
+        }
+    });
+    return std::move(out.object);
 }
 
 size_t count_distinct_u64(const In<uint64_t>& hashes) {
