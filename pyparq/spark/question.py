@@ -11,6 +11,7 @@ import pickle
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
@@ -18,8 +19,8 @@ from pyparq.datasets.data_files import SourceFiles
 from pyparq.datasets.dataset import Dataset, dataset, files_of, with_files
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import HiveFolders, Partitions
-from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
-from pyparq.errors import FilterError, OptionError, UnsupportedError
+from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader, DatasetScan, Planner, planner_of
+from pyparq.errors import FilterError, OptionError, ParquetError, UnsupportedError
 from pyparq.filters.conditions import Condition
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
@@ -27,13 +28,14 @@ from pyparq.format.types import Schema
 from pyparq.io.table_formats import format_of
 from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
+from pyparq.spark.as_sql import expected_share
 from pyparq.spark.file_choice import FileChoice, NoneLeft
 from pyparq.spark.job_log import Left
 from pyparq.spark.keys import keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
-from pyparq.spark.own_fit import files_to_fit, fit_of
-from pyparq.spark.own_reader import OwnRead, own_read
+from pyparq.spark.own_fit import Fit, fit_of
+from pyparq.spark.own_reader import MOST_PATHS, SHARE, OwnRead, Wanted, own_read
 from pyparq.spark.skipped import LeftOut, left_out
 from pyparq.spark.translate import columns_needed, filter_of, parsed
 from pyparq.spark.types import SparkTypes
@@ -183,13 +185,55 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
     """
     with left_out() as skipped:
         ds = _dataset(question)
-        if _is_for_tasks(ds, question):
-            return Listing.of(ds)
-        if question.counts and question.filters is None:
+        for_tasks = _is_for_tasks(ds, question)
+        if not for_tasks and question.counts and question.filters is None:
             return Reply(None, ds.count(), (), tuple(skipped()))
-        plan = dataset_scan(question, ds).plan()
-        made = reply_to(plan, question, slots, skipped, own_of(plan, files_of(ds), question))
+        files, planner = files_of(ds), None
+        if not for_tasks or _may_want_most(ds, question):
+            planner = planner_of(dataset_scan(question, ds))
+            found = own_unplanned(planner, files, question)
+            if found is not None:
+                return replace(found, skipped=tuple(skipped()))
+        if for_tasks or planner is None:
+            return Listing.of(ds)
+        plan = planner.plan()
+        made = reply_to(plan, question, slots, skipped, own_of(plan, files, question))
         return replace(made, left=left_of(plan, ds))
+
+
+def _may_want_most(ds: Dataset, question: Question) -> bool:
+    """Whether a read of so many files that tasks would plan it may want most of their rows, by the form of its filter.
+    It is told by the columns of the first file."""
+    if question.counts or question.engine == "pyparq" or question.on_error != "raise" or files_of(ds).is_remote:
+        return False
+    try:
+        first = dataset_scan(question, with_files(ds, files_of(ds).only([0])))
+    except (ParquetError, OSError):
+        return False
+    return expected_share(first.filters) >= SHARE
+
+
+def own_unplanned(planner: Planner, files: DatasetFiles, question: Question) -> Reply | None:
+    """The read by Spark's own reader, where that can be told of many files without a plan of each."""
+    if question.counts or question.engine == "pyparq" or question.on_error != "raise" or files.is_remote:
+        return None
+    left = planner.files_left()
+    if len(left) <= MOST_PATHS or not all(isinstance(file.where, str) for file in files.found.files):
+        return None
+    header = planner.header
+    types, fit = types_of(header), cache(partial(fit_of, files, header=header, spark=types_of(header)))
+
+    def measured(wanted: Wanted, found: Fit) -> Wanted:
+        return wanted.about(files, found, lambda some: [plan for _, plan in planner.plan_files(some)])
+
+    own = own_read(Wanted(header, left), files, question, types, lambda numbers: fit(tuple(numbers)), measured)
+    if isinstance(own, str):
+        return None
+    found, listed = fit(tuple(range(len(files.files)))), files.found.files
+    groups, size = found.row_groups, sum(file.size or 0 for file in listed)
+    rows = sum(map(files.num_rows_of, left))
+    told = Left(len(listed), size, len(left), groups, groups, 0, rows, found.num_bytes)
+    return Reply(header.result, None, (), (), own, told)
 
 
 def left_of(plan: DatasetPlan, ds: Dataset) -> Left:
@@ -200,16 +244,18 @@ def left_of(plan: DatasetPlan, ds: Dataset) -> Left:
 
 
 def own_of(plan: DatasetPlan, files: DatasetFiles, question: Question) -> OwnRead | str:
-    """How Spark's own reader reads what is planned, or why it does not. The footers were read for the plan."""
-    types = types_of(plan)
-    return own_read(plan, files, question, types, lambda: fit_of(files, files_to_fit(files, plan), plan.header, types))
+    """How Spark's own reader reads what is planned, or why it does not."""
+    types = types_of(plan.header)
+    return own_read(
+        Wanted.by(plan, files), files, question, types, lambda numbers: fit_of(files, numbers, plan.header, types)
+    )
 
 
-def types_of(plan: DatasetPlan) -> Any:
-    """Spark's schema of the columns that the plan names, also of those that only its filter names. ``None`` where Spark
+def types_of(header: DatasetPlanHeader) -> Any:
+    """Spark's schema of the columns that a read names, also of those that only its filter names. ``None`` where Spark
     has no type for one of them."""
     try:
-        return SparkTypes(plan.header.schema).spark
+        return SparkTypes(header.schema).spark
     except UnsupportedError:
         return None
 
@@ -234,7 +280,8 @@ def reply_to(
         answer = _number(plan, question)
     elif isinstance(own, str):
         answer = _answer(plan, SparkTypes(plan.schema, truncate=question.truncate), question)
-    parts = () if answer is not None else pickled(plan.split(question.parts or parts_of(plan.num_bytes, slots())))
+    has_parts = answer is None and isinstance(own, str)
+    parts = [] if not has_parts else pickled(plan.split(question.parts or parts_of(plan.num_bytes, slots())))
     return Reply(None if question.counts else plan.schema, answer, tuple(parts), tuple(skipped()), own)
 
 
