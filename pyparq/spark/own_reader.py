@@ -18,6 +18,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -272,11 +273,11 @@ def own_frame(spark: Any, read: OwnRead, result: Sequence[str]) -> Any | str:
 
 
 def _listed(spark: Any, frame: Any) -> list[str]:
-    """The URLs of the files that Spark reads. Fetching them one by one from the JVM would take long."""
-    if is_connect(spark):
-        return list(frame.inputFiles())
-    text: str = spark._jvm.org.apache.hadoop.util.StringUtils.join("\n", frame._jdf.inputFiles())
-    return text.split("\n")
+    """The URLs of the files that Spark reads."""
+    if not is_connect(spark):
+        with suppress(Exception):  # a shortcut: PySpark itself takes them from the JVM one by one
+            return str(spark._jvm.org.apache.hadoop.util.StringUtils.join("\n", frame._jdf.inputFiles())).split("\n")
+    return list(frame.inputFiles())
 
 
 def _local(url: str) -> str:
