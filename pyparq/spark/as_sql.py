@@ -11,18 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.errors import ParquetError
-from pyparq.filters.expression import (
-    AllOf,
-    AnyOf,
-    Compare,
-    Expression,
-    IsIn,
-    IsNan,
-    IsNull,
-    Matches,
-    Not,
-    ValueTest,
-)
+from pyparq.filters.expression import AllOf, AnyOf, Compare, Expression, IsIn, IsNan, IsNull, Matches, Not, ValueTest
 from pyparq.filters.literal import interpreted
 from pyparq.filters.times import DAY_NS
 from pyparq.format.schema_node import Node

@@ -31,8 +31,9 @@ from pyparq.errors import OptionError, UnsupportedError
 from pyparq.filters.expression import top_names
 from pyparq.format.types import Schema
 from pyparq.spark.as_sql import expected_share, sql_of
-from pyparq.spark.own_fit import Fit
+from pyparq.spark.own_fit import Fit, fit_of
 from pyparq.spark.session import is_connect
+from pyparq.spark.types import SparkTypes
 
 ENGINES = ("auto", "pyparq", "spark")
 
@@ -58,9 +59,12 @@ class OwnRead:
     """The filter in Spark's SQL."""
     by_statistics: bool
     """Whether Spark may skip row groups by their statistics."""
+    fit: Fit
 
 
 # ---- which reader ----------------------------------------------------------------------------------------------------
+
+Plans = Callable[[list[int]], Iterable[tuple[int, FilePlan]]]
 
 MOST_PATHS = 32
 """Files that Spark is given one by one. Of more paths it makes a job, with a task for each."""
@@ -82,60 +86,66 @@ class Wanted:
 
     @classmethod
     def by(cls, plan: DatasetPlan, files: DatasetFiles) -> Wanted:
-        names = {file.name for file in plan.files}
+        names, rows = {file.name for file in plan.files}, plan.num_rows
         numbers = [k for k, file in enumerate(files.found.files) if file.name in names]
-        return cls(plan.header, numbers, plan.num_rows, plan.num_bytes, _expected(plan.files, plan.header))
+        sure = sum(group.sure.count for file in plan.files for group in file.row_groups)
+        expected = sure + (rows - sure) * expected_share(plan.header.filters)
+        return cls(plan.header, numbers, rows, plan.num_bytes, expected)
 
-    def about(self, files: DatasetFiles, fit: Fit, plans: Callable[[list[int]], Iterable[FilePlan]]) -> Wanted:
-        """The same with numbers. ``fit``: of all files. ``plans``: those of some files."""
+    def about(self, files: DatasetFiles, fit: Fit, plans: Plans) -> Wanted:
+        """The same with numbers: of a filter by the plans of some files. ``fit``: of all of them."""
         rows = sum(map(files.num_rows_of, self.numbers))
         found = replace(self, rows=rows, num_bytes=fit.num_bytes * rows // max(fit.rows, 1), expected=float(rows))
         if self.header.filters is None:
             return found
         some = [self.numbers[k * len(self.numbers) // MOST_PATHS] for k in range(MOST_PATHS)]
-        planned, times = list(plans(some)), rows / max(sum(map(files.num_rows_of, some)), 1)
-        maybe = sum(group.maybe.count for file in planned for group in file.row_groups)
-        size = sum(file.num_bytes for file in planned)
-        return replace(found, rows=int(maybe * times), num_bytes=int(size * times),
-                       expected=_expected(planned, self.header) * times)  # fmt: skip
+        few = Wanted.by(self.header.plan((), (plan for _, plan in plans(some))), files)
+        times = rows / max(sum(map(files.num_rows_of, some)), 1)
+        rows, size = int(few.rows * times), int(few.num_bytes * times)
+        return replace(found, rows=rows, num_bytes=size, expected=few.expected * times)
 
     def is_little(self, small: int) -> bool:
         return self.num_bytes <= max(small, LITTLE_BYTES) and self.rows <= LITTLE_ROWS
 
 
-def own_read(
-    wanted: Wanted, files: DatasetFiles, question: Any, types: Any, fit: Callable[[Sequence[int]], Fit],
-    measured: Callable[[Wanted, Fit], Wanted] = lambda wanted, _: wanted,
-) -> OwnRead | str:  # fmt: skip
-    """How Spark's reader reads what is wanted, or why pyparq does. ``types``: Spark's schema of the columns of the
-    read. ``fit``: that of some files, by their numbers. ``measured``: the same, where it is not known yet how much."""
-    if types is None:
-        return "Spark has no type for a column"
-    why = next((text for holds, text in _reasons(wanted, files, question, fit, measured) if holds), None)
+def own_read(wanted: Wanted, files: DatasetFiles, question: Any, plans: Plans | None = None) -> OwnRead | str:
+    """How Spark's reader reads what is wanted, or why pyparq does. ``plans``: makes the plans of some files, where it
+    is not known yet how much is wanted."""
+    header, listed = wanted.header, files.found.files
+    why = next((text for holds, text in _reasons(wanted, files, question) if holds), None)
     if why is not None:
         return why
-    header, listed = wanted.header, files.found.files
+    try:
+        types = SparkTypes(header.schema).spark
+    except UnsupportedError:
+        return "Spark has no type for a column"
     few = len(wanted.numbers) <= MOST_PATHS
-    base = _base(listed)
-    needed = set(header.schema.names)
+    fit = fit_of(files, wanted.numbers if few else range(len(listed)), header, types)
+    if fit.why is not None:
+        return fit.why
+    if question.engine == "auto":
+        wanted = wanted if plans is None else wanted.about(files, fit, plans)
+        share = wanted.expected / max(fit.rows, 1)
+        if wanted.is_little(question.small):
+            return "little is left"
+        if share < SHARE:
+            return f"about {share:.0%} of the rows of the files are left"
+    needed, base = set(header.schema.names), _base(listed)
     tested = [header.schema.field(name).type for name in top_names(header.filters) & needed]
     places = [os.path.abspath(file.where) for file in listed]
     return OwnRead(
         tuple(places[k] for k in wanted.numbers) if few else (str(base),), None if few else tuple(places),
         base if any(field.name in needed for field in header.partitions) else None, types,
-        _condition(header, question), not any(type_.is_nested or type_.format in _FLOATS for type_ in tested),
+        _condition(header, question), not any(type_.is_nested or type_.format in _FLOATS for type_ in tested), fit,
     )  # fmt: skip
 
 
 _FLOATS = ("e", "f", "g")
 
 
-def _reasons(
-    wanted: Wanted, files: DatasetFiles, question: Any, fit: Callable[[Sequence[int]], Fit],
-    measured: Callable[[Wanted, Fit], Wanted],
-) -> Iterator[tuple[bool, str]]:  # fmt: skip
-    """All reasons why pyparq reads, and not Spark's reader, each with whether it holds, cheap ones first: Spark's would
-    give other rows or types, it could not read the files, or it would take longer."""
+def _reasons(wanted: Wanted, files: DatasetFiles, question: Any) -> Iterator[tuple[bool, str]]:
+    """All reasons why pyparq reads, and not Spark's reader, that need no footer, each with whether it holds: Spark's
+    would give other rows or types, it could not read the files, or it would take longer."""
     header, listed, is_auto = wanted.header, files.found.files, question.engine == "auto"
     few = len(wanted.numbers) <= MOST_PATHS
     needed = set(header.schema.names)
@@ -161,13 +171,6 @@ def _reasons(
     has_filter = header.filters is not None and not question.residual
     yield has_filter and _condition(header, question) is None, "the filter has no equal in Spark's SQL"
     yield is_auto and not few and len(wanted.numbers) < SHARE * len(listed), "few files are left"
-    found = fit(wanted.numbers if few else range(len(listed)))
-    yield found.why is not None, found.why or ""
-    if is_auto:
-        wanted = measured(wanted, found)
-        yield wanted.is_little(question.small), "little is left"
-        share = wanted.expected / max(found.rows, 1)
-        yield share < SHARE, f"about {share:.0%} of the rows of the files are left"
 
 
 LITTLE_BYTES, LITTLE_ROWS = 8 << 20, 100_000
@@ -211,13 +214,6 @@ def _has_hive_values(files: Sequence[DataFile], names: set[str]) -> bool:
 def _is_value(schema: Schema, name: str) -> bool:
     """Whether Spark's reader and pyparq read a folder's name alike in the column's type."""
     return schema.field(name).type.format in ("i", "l", "u", "tdD")
-
-
-def _expected(plans: Iterable[FilePlan], header: DatasetPlanHeader) -> float:
-    """The rows that will match, about."""
-    groups = [group for file in plans for group in file.row_groups]
-    sure, maybe = sum(group.sure.count for group in groups), sum(group.maybe.count for group in groups)
-    return sure + (maybe - sure) * expected_share(header.filters)
 
 
 def _condition(header: DatasetPlanHeader, question: Any) -> str | None:

@@ -1,7 +1,7 @@
 """A read as one value, and the result of planning it: an answer, or parts for Spark's workers.
 
 This runs where the files are: in the driver of a classic session, or in a task for Spark Connect.
-:mod:`pyparq.spark.planning` calls it, and also shares the planning of many files among tasks.
+:mod:`pyparq.spark.reading` calls it, and also shares the planning of many files among tasks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import pickle
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
@@ -19,8 +18,8 @@ from pyparq.datasets.data_files import SourceFiles
 from pyparq.datasets.dataset import Dataset, dataset, files_of, with_files
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import HiveFolders, Partitions
-from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader, DatasetScan, Planner, planner_of
-from pyparq.errors import FilterError, OptionError, ParquetError, UnsupportedError
+from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
+from pyparq.errors import FilterError, OptionError
 from pyparq.filters.conditions import Condition
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
@@ -28,14 +27,12 @@ from pyparq.format.types import Schema
 from pyparq.io.table_formats import format_of
 from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
-from pyparq.spark.as_sql import expected_share
 from pyparq.spark.file_choice import FileChoice, NoneLeft
 from pyparq.spark.job_log import Left
 from pyparq.spark.keys import keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
-from pyparq.spark.own_fit import Fit, fit_of
-from pyparq.spark.own_reader import MOST_PATHS, SHARE, OwnRead, Wanted, own_read
+from pyparq.spark.own_reader import MOST_PATHS, OwnRead, Wanted, own_read
 from pyparq.spark.skipped import LeftOut, left_out
 from pyparq.spark.translate import columns_needed, filter_of, parsed
 from pyparq.spark.types import SparkTypes
@@ -185,55 +182,29 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
     """
     with left_out() as skipped:
         ds = _dataset(question)
-        for_tasks = _is_for_tasks(ds, question)
-        if not for_tasks and question.counts and question.filters is None:
+        files, for_tasks = files_of(ds), _is_for_tasks(ds, question)
+        if question.counts and question.filters is None and not for_tasks:
             return Reply(None, ds.count(), (), tuple(skipped()))
-        files, planner = files_of(ds), None
-        if not for_tasks or _may_want_most(ds, question):
-            planner = planner_of(dataset_scan(question, ds))
-            found = own_unplanned(planner, files, question)
-            if found is not None:
-                return replace(found, skipped=tuple(skipped()))
-        if for_tasks or planner is None:
+        if for_tasks and (question.filters is not None or not _may_be_own(files, question)):
+            return Listing.of(ds)
+        planner = planner_of(dataset_scan(question, ds))
+        left = planner.files_left() if _may_be_own(files, question) else []
+        if len(left) > MOST_PATHS:  # no plan of each file is made to find out
+            own = own_read(Wanted(planner.header, left), files, question, planner.plan_files)
+            if isinstance(own, OwnRead):
+                told = Left.of_files(files.found.files, left, own.fit.row_groups, own.fit.rows, own.fit.num_bytes)
+                return Reply(planner.header.result, None, (), tuple(skipped()), own, told)
+        if for_tasks:
             return Listing.of(ds)
         plan = planner.plan()
-        made = reply_to(plan, question, slots, skipped, own_of(plan, files, question))
+        made = reply_to(plan, question, slots, skipped, own_read(Wanted.by(plan, files), files, question))
         return replace(made, left=left_of(plan, ds))
 
 
-def _may_want_most(ds: Dataset, question: Question) -> bool:
-    """Whether a read of so many files that tasks would plan it may want most of their rows, by the form of its filter.
-    It is told by the columns of the first file."""
-    if question.counts or question.engine == "pyparq" or question.on_error != "raise" or files_of(ds).is_remote:
-        return False
-    try:
-        first = dataset_scan(question, with_files(ds, files_of(ds).only([0])))
-    except (ParquetError, OSError):
-        return False
-    return expected_share(first.filters) >= SHARE
-
-
-def own_unplanned(planner: Planner, files: DatasetFiles, question: Question) -> Reply | None:
-    """The read by Spark's own reader, where that can be told of many files without a plan of each."""
-    if question.counts or question.engine == "pyparq" or question.on_error != "raise" or files.is_remote:
-        return None
-    left = planner.files_left()
-    if len(left) <= MOST_PATHS or not all(isinstance(file.where, str) for file in files.found.files):
-        return None
-    header = planner.header
-    types, fit = types_of(header), cache(partial(fit_of, files, header=header, spark=types_of(header)))
-
-    def measured(wanted: Wanted, found: Fit) -> Wanted:
-        return wanted.about(files, found, lambda some: [plan for _, plan in planner.plan_files(some)])
-
-    own = own_read(Wanted(header, left), files, question, types, lambda numbers: fit(tuple(numbers)), measured)
-    if isinstance(own, str):
-        return None
-    found, listed = fit(tuple(range(len(files.files)))), files.found.files
-    groups, size = found.row_groups, sum(file.size or 0 for file in listed)
-    rows = sum(map(files.num_rows_of, left))
-    told = Left(len(listed), size, len(left), groups, groups, 0, rows, found.num_bytes)
-    return Reply(header.result, None, (), (), own, told)
+def _may_be_own(files: DatasetFiles, question: Question) -> bool:
+    """Whether Spark's own reader may read, as far as can be told without a footer."""
+    is_wanted = not question.counts and question.engine != "pyparq" and question.on_error == "raise"
+    return is_wanted and not files.is_remote and all(isinstance(file.where, str) for file in files.found.files)
 
 
 def left_of(plan: DatasetPlan, ds: Dataset) -> Left:
@@ -241,23 +212,6 @@ def left_of(plan: DatasetPlan, ds: Dataset) -> Left:
     names, listed = {file.name for file in plan.files}, files_of(ds).found.files
     opened = files_of(ds).open_all([k for k, file in enumerate(listed) if file.name in names])
     return Left.of(plan, listed, sum(file.num_row_groups for _, file in opened))
-
-
-def own_of(plan: DatasetPlan, files: DatasetFiles, question: Question) -> OwnRead | str:
-    """How Spark's own reader reads what is planned, or why it does not."""
-    types = types_of(plan.header)
-    return own_read(
-        Wanted.by(plan, files), files, question, types, lambda numbers: fit_of(files, numbers, plan.header, types)
-    )
-
-
-def types_of(header: DatasetPlanHeader) -> Any:
-    """Spark's schema of the columns that a read names, also of those that only its filter names. ``None`` where Spark
-    has no type for one of them."""
-    try:
-        return SparkTypes(header.schema).spark
-    except UnsupportedError:
-        return None
 
 
 def planned_or_listed(question: Question) -> DatasetPlan | Listing:
@@ -274,7 +228,7 @@ def reply_to(
     own: OwnRead | str = "",
 ) -> Reply:
     """Read what is small, and cut up what is not. ``skipped``: files that have been left out. ``own``: by
-    :func:`own_of`."""
+    :func:`pyparq.spark.own_reader.own_read`."""
     answer: bytes | int | None = None
     if question.counts:
         answer = _number(plan, question)

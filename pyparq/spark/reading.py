@@ -29,7 +29,7 @@ from pyparq.spark.columns import is_column, taken
 from pyparq.spark.file_choice import as_spark
 from pyparq.spark.job_log import Left, tell_read
 from pyparq.spark.keys import check_factory, keys_of
-from pyparq.spark.own_reader import OwnRead, check_engine, check_reader, own_frame
+from pyparq.spark.own_reader import OwnRead, Wanted, check_engine, check_reader, own_frame, own_read
 from pyparq.spark.question import (
     SMALL,
     Listing,
@@ -38,7 +38,6 @@ from pyparq.spark.question import (
     by_of,
     dataset_scan,
     is_small,
-    own_of,
     planned_or_listed,
     read_options,
     replied,
@@ -279,7 +278,8 @@ def reply(spark: Any, question: Question) -> Reply:
         if question.counts and question.filters is None:
             return Reply(None, _rows(spark, question, found), (), tuple(said()))
         plan = _by_tasks(spark, question, found)
-        own = here(spark, own_of, plan, found.dataset_files(question), question)
+        files = found.dataset_files(question)
+        own = here(spark, own_read, Wanted.by(plan, files), files, question)
         made: Reply = (
             here(spark, _answered, plan, question, slots)
             if is_small(plan, question) and isinstance(own, str)
