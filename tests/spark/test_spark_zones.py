@@ -52,14 +52,14 @@ def conditions(zone: str, chance: random.Random) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("zone", "ansi"), zip(SWITCHES, ("true", "false", "false"), strict=True))
+@pytest.mark.parametrize(("zone", "ansi"), list(zip(SWITCHES, ("true", "false", "false"), strict=True)))
 def test_reads_writes_and_filters(usual: Any, ps: Any, tmp_path: Path, zone: str, ansi: str) -> None:
     usual.conf.set("spark.sql.session.timeZone", zone)
     usual.conf.set("spark.sql.ansi.enabled", ansi)
     chance = random.Random(f"{zone} 1")
     rows = [(k, moment.isoformat()) for k, moment in enumerate(moments(zone))]
     frame = usual.createDataFrame(rows, "id int, text string").selectExpr(
-        "id", "timestamp(text) ts", "timestamp_ntz(string(timestamp(text))) ntz"
+        "id", "timestamp(text) ts", "cast(timestamp(text) as timestamp_ntz) ntz"
     )
     frame.coalesce(1).write.parquet(str(tmp_path / "theirs"))
     ps.write(frame.coalesce(1), tmp_path / "ours", bloom_filters=["ts", "ntz"], max_rows_per_page=7)
