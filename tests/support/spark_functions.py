@@ -96,10 +96,6 @@ def register(spark: Any, where: str) -> None:
     for _ in range(2):
         loaded.write.format("pyparq").mode("append").save(where + "/out")
     assert same(spark, where + "/out") == 10
-    stream = spark.readStream.format("pyparq").load(source).writeStream.format("pyparq")
-    query = stream.option("checkpointLocation", where + "/check").trigger(availableNow=True).start(where + "/streamed")
-    query.awaitTermination()
-    same(spark, where + "/streamed", range(ROWS))
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
