@@ -121,8 +121,8 @@ def _is_behind_checksum(path: str) -> bool:
     return beside.st_mtime_ns < file.st_mtime_ns - _CLOCK or beside.st_size != 8 + 4 * -(-file.st_size // 512)
 
 
-_CLOCK = 20_000_000
-"""Nanoseconds by which the times of two files written together may differ."""
+_CLOCK = 2_000_000_000
+"""Nanoseconds by which the times of two files written together may differ, on a machine with much other work too."""
 
 
 # ---- types -----------------------------------------------------------------------------------------------------------
