@@ -37,7 +37,7 @@ from pyparq.spark.session import local_session
 
 FILES, GROUPS = 20, 1
 SMALL_FILES, SORTED_FILES = 40, 2
-PARTS = ("scans", "jobs", "many", "deletes")
+PARTS = ("scans", "jobs", "many", "many-jobs", "memory", "deletes")
 BLOOM = {"parquet.bloom.filter.enabled#k": "true"}
 
 
@@ -74,8 +74,18 @@ def main() -> None:
             lake = Path(folder) / "lake"
             make_many(lake, given.files)
             print(f"\n{given.files:,} files of 10,000 rows")
-            show(measured(many_questions(spark, lake), given.runs, {}, out), MANY_LINES)
-            show_memory(spark, lake)
+            make_wide(wide := Path(folder) / "wide-lake", 4 * given.files, given.files)
+            show(measured(many_questions(spark, lake, wide), given.runs, {}, out), MANY_LINES)
+        if "many-jobs" in given.only:
+            thin = Path(folder) / "thin"
+            make_many(thin, given.files, 1_000)
+            print(f"\n{given.files:,} files of 1,000 rows, written and joined")
+            asked = many_jobs(spark, out, given.files)
+            show(measured(asked, given.runs, {"thin": thin}, out), MANY_JOB_LINES)
+        if "memory" in given.only:
+            many = Path(folder) / "memory"
+            make_many(many, 10_000, 20)
+            show_memory(spark, many)
         if "deletes" in given.only:
             lake = Path(folder) / "to-delete"
             make_many(lake, given.files)
@@ -212,6 +222,8 @@ def scans(spark: Any, folder: Path, rows: int) -> dict[str, Callable[[], Any]]:
             f"group by | {name}": lambda: read(["k", "c"]).groupBy("c").agg({"k": "sum"}).collect(),
             f"filter 30 % | {name}": lambda: into_nothing(read(None, "x > 0.5244")),
             f"limit 10 | {name}": lambda: read(None).limit(10).collect(),
+            f"take 10 | {name}": lambda: read(None).take(10),
+            f"tail 10 | {name}": lambda: read(None).tail(10),
             f"max of ts | {name}": lambda: read(["ts"]).agg({"ts": "max"}).collect(),
         }
 
@@ -255,12 +267,12 @@ def shapes(spark: Any, wide: Path, nested: Path) -> dict[str, Callable[[], Any]]
     return asked
 
 
-def make_wide(folder: Path, rows: int) -> None:
+def make_wide(folder: Path, rows: int, files: int = 4) -> None:
     folder.mkdir()
     rng = np.random.default_rng(2)
     table = pa.table({f"c{k}": rng.integers(0, 1 << 40, rows) for k in range(1000)})
-    for k in range(4):
-        pyparq.write_table(table.slice(k * rows // 4, rows // 4), folder / f"{k}.parquet")
+    for k in range(files):
+        pyparq.write_table(table.slice(k * rows // files, rows // files), folder / f"{k}.parquet")
 
 
 def make_nested(folder: Path, rows: int) -> None:
@@ -318,17 +330,28 @@ SCAN_LINES = [
     (f"{question} | {who}", [f"{question} | Spark"], most if who == "read" else None)
     for question, most in (
         ("full scan", 1.1), ("sum", 1.1), ("group by", 1.1), ("filter 30 %", 1.1), ("limit 10", 1.5),
-        ("max of ts", 1.1), ("wide", 1.0), ("nested", 1.0),
+        ("take 10", 1.5), ("tail 10", 1.5), ("max of ts", 1.1), ("wide", 1.0), ("nested", 1.0),
     )
     for who in ("read", "pyparq")
 ]  # fmt: skip
 MANY_LINES = [
     ("full scan | read", ["full scan | Spark"], 1.1),
     ("sum | read", ["sum | Spark"], 1.1),
+    ("group by | read", ["group by | Spark"], 1.1),
+    ("filter 30 % | read", ["filter 30 % | Spark"], 1.1),
     ("limit 10 | read", ["limit 10 | Spark"], 1.5),
+    ("take 10 | read", ["take 10 | Spark"], 1.5),
+    ("tail 10 | read", ["tail 10 | Spark"], 1.5),
+    ("wide | read", ["wide | Spark"], 1.0),
+    ("nested | read", ["nested | Spark"], 1.0),
+    ("0.1 % range | read", ["0.1 % range | Spark"], 0.5),
     ("count | pyparq.spark.count", ["count | Spark"], 1.0),
     ("one key | read", ["one key | Spark"], 0.1),
     ("plan | read", [], None),
+]
+MANY_JOB_LINES = [
+    ("write | pyparq", ["write | Spark"], 1.0),
+    ("compact | pyparq", ["compact | Spark, all written anew"], 0.6),
 ]
 
 
@@ -344,29 +367,72 @@ def show(medians: dict[str, float], lines: list[tuple[str, list[str], float | No
     print("Also:", ", ".join(f"{name} {medians[name]:.0f} ms" for name in medians if name not in compared) or "-")
 
 
-def make_many(folder: Path, files: int) -> None:
+def make_many(folder: Path, files: int, rows: int = 10_000) -> None:
+    """Keys in no order, a time that each file has a range of, text, lists and structs."""
     folder.mkdir()
     rng = np.random.default_rng(1)
+    names = pa.array([f"c{n}" for n in range(1000)])
+    offsets = np.arange(0, 2 * rows + 1, 2, dtype=np.int32)
     for k in range(files):
-        table = {"k": rng.permutation(10_000) * files + k, "x": rng.normal(size=10_000)}
-        pyparq.write_table(table, folder / f"{k:05}.parquet", bloom_filters={"k": 0.01})
+        x = pa.array(rng.normal(size=rows))
+        table = {
+            "k": rng.permutation(rows) * files + k, "x": x, "ts": np.arange(k * rows, (k + 1) * rows),
+            "c": names.take(pa.array(rng.integers(0, 1000, rows))),
+            "list": pa.ListArray.from_arrays(offsets, pa.array(rng.integers(0, 1 << 20, 2 * rows))),
+            "struct": pa.StructArray.from_arrays([x], ["x"]),
+        }  # fmt: skip
+        pyparq.write_table(pa.table(table), folder / f"{k:05}.parquet", bloom_filters={"k": 0.01})
 
 
-def many_questions(spark: Any, lake: Path) -> dict[str, Callable[[], Any]]:
-    source = str(lake)
-    return {
+def many_questions(spark: Any, lake: Path, wide: Path) -> dict[str, Callable[[], Any]]:
+    source, first = str(lake), 10_000 * len(list(lake.iterdir())) // 2
+    five = [f"c{k}" for k in (0, 250, 500, 750, 999)]
+    hours = (col("ts") >= first) & (col("ts") < first + first // 500)
+    text = f"ts >= {first} and ts < {first + first // 500}"
+    readers: dict[str, Callable[..., Any]] = {
+        "read": lambda place=source, **asked: ps.read(spark, place, **asked),
+        "Spark": lambda place=source, columns="*", filters="true": (
+            spark.read.parquet(place).select(columns).where(filters)
+        ),
+    }
+    asked: dict[str, Callable[[], Any]] = {}
+    for name, read in readers.items():
+        asked |= {
+            f"full scan | {name}": lambda r=read: into_nothing(r(columns=["k", "x"])),
+            f"sum | {name}": lambda r=read: r(columns=["k"]).agg({"k": "sum"}).collect(),
+            f"group by | {name}": lambda r=read: r(columns=["k", "c"]).groupBy("c").agg({"k": "sum"}).collect(),
+            f"filter 30 % | {name}": lambda r=read: into_nothing(r(columns=["k", "x"], filters="x > 0.5244")),
+            f"limit 10 | {name}": lambda r=read: r().limit(10).collect(),
+            f"take 10 | {name}": lambda r=read: r().take(10),
+            f"tail 10 | {name}": lambda r=read: r().tail(10),
+            f"wide | {name}": lambda r=read: into_nothing(r(str(wide), columns=five)),
+            f"nested | {name}": lambda r=read: into_nothing(r(columns=["list", "struct"])),
+        }
+    return asked | {
         "count | pyparq.spark.count": lambda: ps.count(spark, source),
         "count | Spark": lambda: spark.read.parquet(source).count(),
         "one key | read": lambda: ps.read(spark, source, filters=col("k") == 4_321).collect(),
         "one key | Spark": lambda: spark.read.parquet(source).where("k = 4321").collect(),
-        "full scan | read": lambda: into_nothing(ps.read(spark, source)),
-        "full scan | Spark": lambda: into_nothing(spark.read.parquet(source)),
-        "sum | read": lambda: ps.read(spark, source, columns=["k"]).agg({"k": "sum"}).collect(),
-        "sum | Spark": lambda: spark.read.parquet(source).agg({"k": "sum"}).collect(),
-        "limit 10 | read": lambda: ps.read(spark, source).limit(10).collect(),
-        "limit 10 | Spark": lambda: spark.read.parquet(source).limit(10).collect(),
+        "0.1 % range | read": lambda: ps.read(spark, source, filters=hours).toArrow(),
+        "0.1 % range | Spark": lambda: spark.read.parquet(source).where(text).toArrow(),
         # All pages: only the plan is timed. It is not carried out.
         "plan | read": lambda: ps.read(spark, source, small=0, engine="pyparq"),
+    }
+
+
+def many_jobs(spark: Any, out: Path, files: int) -> dict[str, Callable[[], Any]]:
+    """As many files written as there are tasks, and small files joined into two, in order."""
+    rows = spark.range(0, 1_000 * files, 1, files).selectExpr("id k", "id * 0.5D x")
+    return {
+        "write | pyparq": lambda: ps.write(rows, out / "ours"),
+        "write | Spark": lambda: rows.write.parquet(str(out / "theirs")),
+        "compact | pyparq": lambda: ps.compact(spark, str(out / "thin"), sort_by="k").collect(),
+        "compact | Spark, all written anew": lambda: (
+            spark.read.parquet(str(out / "thin"))
+            .repartitionByRange(SORTED_FILES, "k")
+            .sortWithinPartitions("k")
+            .write.parquet(str(out / "sorted"))
+        ),
     }
 
 
@@ -405,11 +471,14 @@ def delete_questions(spark: Any, out: Path, files: int) -> dict[str, Callable[[]
 
 def show_memory(spark: Any, lake: Path) -> None:
     """What planning leaves in the driver's Python: it must not grow from plan to plan."""
-    held = []
-    for _ in range(11):
-        ps.read(spark, str(lake), small=0)
-        held.append(resident())
-    print(f"Resident memory of the driver's Python: {held[0]:.0f} MB after a plan, {held[-1]:.0f} MB after ten more")
+    before, files = resident(), len(list(lake.iterdir()))
+    for engine in ("auto", "pyparq"):
+        held = []
+        for _ in range(11):
+            ps.read(spark, str(lake), small=0, engine=engine)
+            held.append(resident())
+        print(f"{files:,} files, engine {engine!r}: the driver's Python holds {before:.0f} MB before, "
+              f"{held[0]:.0f} MB after a plan, {held[-1]:.0f} MB after ten more")  # fmt: skip
 
 
 def resident() -> float:

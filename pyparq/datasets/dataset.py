@@ -176,12 +176,7 @@ class Dataset(Convertible):
 
     @keywords(path="filename")
     def lookup(
-        self,
-        column: str | tuple[str, ...],
-        keys: Any,
-        *,
-        columns: Names | None = None,
-        filename: bool | str = False,
+        self, column: str | tuple[str, ...], keys: Any, *, columns: Names | None = None, filename: bool | str = False
     ) -> Table:
         """The rows where ``column`` is one of ``keys``: a single key, or a list or array (numpy, Arrow) of keys.
 

@@ -25,13 +25,7 @@ from urllib.parse import unquote
 
 from pyparq.datasets import unfinished_writes as writes
 from pyparq.datasets.catalog.layout import FOLDER, HEAD
-from pyparq.datasets.data_files import (
-    DataFile,
-    SourceFiles,
-    folders_between,
-    is_hidden,
-    partition_folders_of,
-)
+from pyparq.datasets.data_files import DataFile, SourceFiles, folders_between, is_hidden, partition_folders_of
 from pyparq.datasets.file_state import PREFIX
 from pyparq.datasets.patterns import alternatives, fixed_part, has_folders, is_pattern
 from pyparq.datasets.staging import staging_folders

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.footers import AT_A_TIME, Footers, StoredFooter
 from pyparq.datasets.tables import units_left
 from pyparq.encryption.reading import CLEAR_FILE
@@ -114,6 +115,43 @@ def chunks_of_files(model: OpenFile, nodes: Sequence[Node], footers: Sequence[St
     found = FileChunks(first, rows, stack, start, size, usual)
     usual &= ~found.any_of(odd.any(axis=1) | (rows <= 0))
     return found
+
+
+class ChunksOfKind(NamedTuple):
+    """The chunks of some columns in files that have equal schemas."""
+
+    file: OpenFile
+    """One of the files."""
+    rows: Int64Array
+    """Of each row group."""
+    size: Int64Array
+    """In bytes, of each row group and leaf."""
+    numbers: ChunkNumbers
+
+
+def chunks_by_kind(files: DatasetFiles, numbers: Sequence[int], columns: Collection[str]) -> Iterator[ChunksOfKind]:
+    """The chunks of these top-level columns in these files: of files of one kind together, of unusual ones file by
+    file."""
+    files.read_stored(numbers)
+    wanted, unusual = np.array(numbers, np.int64), list[int]()
+    frames = files.footers.frames[wanted]
+    for frame in np.unique(frames).tolist():
+        members = wanted[frames == frame].tolist()
+        file = files.open(members[0]) if frame >= 0 else None
+        if file is None:
+            unusual += members
+            continue
+        found = chunks_of_files(file, _leaves_of(file, columns), files.footers.stored(members))
+        sound = found.sound[found.file_of]
+        yield ChunksOfKind(file, found.rows[sound], found.size[sound], ChunkNumbers(*found.stack[:, sound]))
+        unusual += [members[k] for k in np.flatnonzero(~found.sound)]
+    for _, file in files.open_all(sorted(unusual)):
+        table = file.chunk_table(range(file.num_row_groups), _leaves_of(file, columns))
+        yield ChunksOfKind(file, table.num_rows, table.size, table.numbers)
+
+
+def _leaves_of(file: OpenFile, columns: Collection[str]) -> list[Node]:
+    return [leaf for leaf in file.tree.leaves if leaf.path[0] in columns]
 
 
 # ---- the group ------------------------------------------------------------------------------------------------------

@@ -227,12 +227,17 @@ class Reader:
 
     # ---- making scans
 
-    def make_scans(self, numbers: Sequence[int], *, join: bool = True, ask: bool = True) -> list[FileScan]:
+    def row_groups_left(self, numbers: Sequence[int]) -> dict[int, list[int]]:
+        """The row groups that can match, by file. A file that is missing has to be asked by itself."""
+        return self._groups(numbers, join=False)[1]
+
+    def make_scans(
+        self, numbers: Sequence[int], *, join: bool = True, known: dict[int, list[int]] | None = None
+    ) -> list[FileScan]:
         """The scans of the files in which a row may match, in the order of the files. ``join``: small files may share
-        one scan. ``ask``: files of one kind are asked in groups; otherwise each scan reports the effect of all of its
-        indexes."""
+        one scan. Files of one kind are asked in groups, unless it is ``known`` which row groups can match."""
         join = join and not self._files.is_remote and kernels.read_many_ranges is not None
-        groups, row_groups = self._groups(numbers, join) if ask else ([], {})
+        groups, row_groups = self._groups(numbers, join) if known is None else ([], known)
         wanted = [number for number in numbers if row_groups.get(number) != []]
         found = list(self._joined(groups, wanted)) if join and len(wanted) > 1 else []
         in_joined = {number for file_scan in found for number in file_scan.numbers}

@@ -207,7 +207,7 @@ def _files_left(dataset: DatasetFiles, query: Query) -> FilesLeft:
 def file_scans_of(scan: DatasetScan) -> list[FileScan]:
     """The scans of the files that partitions leave, each with all its row groups, in the order of the files. They have
     not run."""
-    return scan._reads.make_scans(scan._reads.numbers, join=False, ask=False)
+    return scan._reads.make_scans(scan._reads.numbers, join=False, known={})
 
 
 class MatchingFiles:
@@ -257,38 +257,41 @@ class Planner:
     def __init__(self, files: DatasetFiles, query: Query, reads: Reader, limit: int | None) -> None:
         self._files = files
         self._reads = reads
-        self._header = DatasetPlanHeader(
+        self._known: dict[int, list[int]] | None = None
+        self.header = DatasetPlanHeader(
             files.root, query.columns, query.expression, query.projection.base, files.partition_values.fields,
             files.matching, files.on_error, plan_options(files.options), limit, query.schema,
         )  # fmt: skip
+        """What all plans of the scan share."""
 
     @property
     def numbers(self) -> list[int]:
         """Numbers of the files that are not ruled out by their partitions."""
         return self._reads.numbers
 
-    @property
-    def schema(self) -> Schema:
-        """The dataset's schema without columns that neither the result nor the filter names."""
-        return self._header.schema
-
     def plan(self) -> DatasetPlan:
         """The plan of the whole scan."""
-        if self._header.limit is None:
+        if self.header.limit is None:
             return self.assembled(plan for _, plan in self.plan_files())
         plans = map(self._plan_file, self._reads.scans_in_order())
         return self.assembled(plan for plan in plans if plan is not None)
 
-    def plan_files(self) -> list[tuple[int, FilePlan]]:
-        """The numbers of the files in which a row may match, and the reads of each."""
-        scans = self._reads.make_scans(self._reads.numbers, join=False)
+    def files_left(self) -> list[int]:
+        """Numbers of the files that statistics and Bloom filters leave too. Takes little time a file."""
+        if self._known is None:
+            self._known = self._reads.row_groups_left(self.numbers)
+        return [number for number in self.numbers if self._known.get(number) != []]
+
+    def plan_files(self, numbers: Sequence[int] | None = None) -> list[tuple[int, FilePlan]]:
+        """The numbers of the files in which a row may match, and the reads of each. ``numbers``: only of these."""
+        scans = self._reads.make_scans(self.numbers if numbers is None else numbers, join=False, known=self._known)
         plans = self._files.map_files(self._plan_file, scans)
         return [(scan.numbers[0], plan) for scan, plan in zip(scans, plans, strict=True) if plan and plan.row_groups]
 
     def assembled(self, plans: Iterable[FilePlan]) -> DatasetPlan:
         """The plan of the scan, from the plans of its files in their order."""
         values = self._files.partition_values.columns
-        return self._header.plan(values, _within_limit(plans, self._header.limit)).trimmed()
+        return self.header.plan(values, _within_limit(plans, self.header.limit)).trimmed()
 
     def _plan_file(self, file_scan: FileScan) -> FilePlan | None:
         (number,) = file_scan.numbers

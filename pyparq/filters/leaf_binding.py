@@ -14,16 +14,7 @@ from pyparq.errors import FilterError, located
 from pyparq.filters.expression import Path
 from pyparq.filters.leaf_tests import VALUE_OPS, Literals, Test
 from pyparq.filters.literal import BYTES_KINDS, FLOAT_TYPES, Place, describe, locate
-from pyparq.filters.predicate import (
-    FALSE,
-    TRUE,
-    Predicate,
-    conjunction,
-    disjunction,
-    interval,
-    null_test,
-    rewritten,
-)
+from pyparq.filters.predicate import FALSE, TRUE, Predicate, conjunction, disjunction, interval, null_test, rewritten
 from pyparq.filters.value_array import MANY, ValueArray, is_null_literal
 from pyparq.format.hybrid_calendar import stored_above, stored_up_to, stored_values
 from pyparq.format.nesting import shape_of

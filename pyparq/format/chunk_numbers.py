@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from pyparq.kernels import bytes_at
 
-__all__ = ["ALL_DICTIONARY", "HAS_STATISTICS", "ODD", "BoundPlaces", "ChunkNumbers", "stored_path"]
+__all__ = ["ALL_DICTIONARY", "HAS_STATISTICS", "ODD", "BoundPlaces", "ChunkNumbers", "bit_of", "stored_path"]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -47,6 +47,10 @@ class ChunkNumbers(NamedTuple):
     nan_count: Any
     data_pages: Any
     """Number of data pages, where encoding_stats tell it."""
+    encodings: Any
+    """Those that the chunk lists, as a set: see `bit_of`."""
+    page_types: Any
+    """Those that encoding_stats tell of, as a set."""
     min_value: Any
     min_value_size: Any
     max_value: Any
@@ -55,6 +59,11 @@ class ChunkNumbers(NamedTuple):
     min_size: Any
     max: Any
     max_size: Any
+
+
+def bit_of(number: int) -> int:
+    """What stands for a small number in a set of them. All that are not small share a bit."""
+    return 1 << (number if 0 <= number < 62 else 62)
 
 
 class BoundPlaces(NamedTuple):

@@ -24,14 +24,7 @@ import numpy as np
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, DataError, LimitError
 from pyparq.format import ttypes as tt
-from pyparq.format.order import (
-    FLOAT_KINDS,
-    Order,
-    bound_dtype,
-    decode_bound_pairs,
-    native_order,
-    number_layout,
-)
+from pyparq.format.order import FLOAT_KINDS, Order, bound_dtype, decode_bound_pairs, native_order, number_layout
 from pyparq.format.thrift_codec import deserialize_column_index, deserialize_lists
 from pyparq.format.types import LeafType
 from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, BoolArray, Bounds, Int64Array
@@ -164,11 +157,7 @@ def _checked_size(data: Any, what: str, limits: Limits) -> None:
 
 
 def parse_offset_index(
-    data: bytes | memoryview,
-    num_rows: int,
-    start: int,
-    end: int,
-    limits: Limits = DEFAULT_LIMITS,
+    data: bytes | memoryview, num_rows: int, start: int, end: int, limits: Limits = DEFAULT_LIMITS
 ) -> PageLocations:
     """Decode and check the OffsetIndex of a chunk that occupies file bytes ``[start, end)``.
 

@@ -109,10 +109,7 @@ def _cloudera(suffix: str) -> tuple[int, ...]:
 
 
 def bounds_from_statistics(
-    leaf: LeafType,
-    meta: tt.ColumnMetaData,
-    column_order: int = Order.TYPE,
-    created_by: str | None = None,
+    leaf: LeafType, meta: tt.ColumnMetaData, column_order: int = Order.TYPE, created_by: str | None = None
 ) -> Bounds:
     """The :class:`Bounds` (``n`` = 1) of one column chunk, as far as its statistics can be believed.
 
@@ -123,10 +120,7 @@ def bounds_from_statistics(
 
 
 def bounds_of_chunks(
-    leaf: LeafType,
-    metas: Sequence[tt.ColumnMetaData],
-    column_order: int = Order.TYPE,
-    created_by: str | None = None,
+    leaf: LeafType, metas: Sequence[tt.ColumnMetaData], column_order: int = Order.TYPE, created_by: str | None = None
 ) -> Bounds:
     """The :class:`Bounds` of the chunks of one leaf in several row groups."""
     modern, old = believed_bounds(leaf, column_order, created_by)

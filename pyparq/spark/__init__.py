@@ -1,7 +1,7 @@
 """Parquet on Spark through PySpark: reading, writing and jobs over many files. See docs/spark.md.
 
 Needs the extra ``spark`` (``pip install "pyparq[spark]"``: pyspark 4.3 or newer, and pyarrow) and Java 17 or newer.
-Only Spark's public Python API is used: everything works in a classic session and over Spark Connect.
+Everything works in a classic session and over Spark Connect, by Spark's public Python API.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Filters of pyparq as conditions in Spark's SQL, and the share of rows that a filter may leave."""
+"""Filters of pyparq as conditions in Spark's SQL."""
 
 from __future__ import annotations
 
@@ -11,18 +11,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.errors import ParquetError
-from pyparq.filters.expression import (
-    AllOf,
-    AnyOf,
-    Compare,
-    Expression,
-    IsIn,
-    IsNan,
-    IsNull,
-    Matches,
-    Not,
-    ValueTest,
-)
+from pyparq.filters.expression import AllOf, AnyOf, Compare, Expression, IsIn, IsNan, IsNull, Matches, Not, ValueTest
 from pyparq.filters.literal import interpreted
 from pyparq.filters.times import DAY_NS
 from pyparq.format.schema_node import Node
@@ -156,28 +145,3 @@ _LITERALS: dict[str, Callable[[Any, LeafType], str]] = {
     "int": _int, "float": _double, "double": _double, "decimal": _decimal, "bool": _bool, "string": _text,
     "binary": _bytes, "timestamp": _moment, "int96": _moment, "date": _date,
 }  # fmt: skip
-
-
-# ---- how many rows --------------------------------------------------------------------------------------------------
-
-EQUAL, RANGE, OTHER = 0.1, 1 / 3, 0.5
-"""Shares of rows that one comparison is taken to leave, as System R took them (Selinger and others, "Access Path
-Selection in a Relational Database Management System", 1979)."""
-
-
-def expected_share(expression: Expression | None) -> float:
-    """The share of rows that a filter may leave, where nothing is known but its form: from 0 to 1."""
-    if expression is None:
-        return 1.0
-    if isinstance(expression, (AllOf, AnyOf)):
-        is_all, found = isinstance(expression, AllOf), 1.0
-        for child in expression.children:
-            found *= expected_share(child) if is_all else 1 - expected_share(child)
-        return found if is_all else 1 - found
-    if isinstance(expression, Not):
-        return 1 - expected_share(expression.child)
-    if isinstance(expression, Compare):
-        return {"==": EQUAL, "!=": 1 - EQUAL}.get(expression.op, RANGE)
-    if isinstance(expression, IsIn):
-        return min(EQUAL * len(expression.values), OTHER)
-    return EQUAL if isinstance(expression, (IsNull, IsNan, Matches)) else OTHER

@@ -120,17 +120,9 @@ def compact(
         plan = planned(spark, question)
     given = _options(spark, plan, choice, wanted, options, bloom_filters)
     request = WriteRequest(
-        where,
-        "overwrite",
-        plan.schema,
-        (),
-        given,
-        storage_options,
-        force,
-        encryption,
-        choice.sources,
+        where, "overwrite", plan.schema, (), given, storage_options, force, encryption, choice.sources,
         keep_old=keep_seconds,
-    )
+    )  # fmt: skip
     job = begin(spark, request)
     assert job is not None  # for mode "ignore" alone
     made = list[tuple[Group, TaskReply]]()

@@ -44,6 +44,12 @@ class Left:
             len(listed), size, len(plan.files), all_row_groups, len(groups), pages, plan.num_rows, plan.num_bytes
         )
 
+    @classmethod
+    def of_files(cls, listed: Sequence[DataFile], left: Sequence[int], groups: int, rows: int, num_bytes: int) -> Left:
+        """What is left where whole files are: their row groups, rows, and bytes of pages."""
+        size = sum(file.size or 0 for file in listed)
+        return cls(len(listed), size, len(left), groups, groups, 0, rows, num_bytes)
+
     def __str__(self) -> str:
         pages = f", {self.narrowed:,} pages of chunks that are read in part" if self.narrowed else ""
         groups = "" if self.all_row_groups is None else f" of {self.all_row_groups:,}"

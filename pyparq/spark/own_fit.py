@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from pyparq.datasets.file_groups import ChunksOfKind, chunks_by_kind
 from pyparq.datasets.files import DatasetFiles
-from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader
+from pyparq.datasets.scan import DatasetPlanHeader
 from pyparq.format import ttypes as tt
+from pyparq.format.chunk_numbers import bit_of
 from pyparq.format.nesting import is_list, is_map
 from pyparq.format.schema_node import Node
 from pyparq.format.types import REPEATED, LeafType, Physical
 from pyparq.read.footers.open_file import OpenFile
-
-MOST_PATHS = 32
-"""Files that Spark is given one by one. Of more paths it makes a job, with a task for each."""
 
 
 @dataclass(frozen=True)
@@ -30,41 +31,32 @@ class Fit:
 
     why: str | None
     """Why it would not give the same rows and types."""
-    rows: int
+    rows: int = 0
     """Of these files."""
-
-    @staticmethod
-    def of_all(parts: Iterable[Fit]) -> Fit:
-        """What the footers of all these files say."""
-        found = list(parts)
-        return Fit(next((part.why for part in found if part.why is not None), None), sum(part.rows for part in found))
-
-
-def files_to_fit(files: DatasetFiles, plan: DatasetPlan) -> Sequence[int]:
-    """The numbers of the files that Spark's reader would read."""
-    if len(plan.files) > MOST_PATHS:
-        return range(len(files.found.files))
-    names = {file.name for file in plan.files}
-    return [k for k, file in enumerate(files.found.files) if file.name in names]
+    row_groups: int = 0
+    num_bytes: int = 0
+    """Of the column chunks that are read."""
 
 
 def fit_of(files: DatasetFiles, numbers: Sequence[int], header: DatasetPlanHeader, spark: Any) -> Fit:
-    """What the footers of these files say of the planned read by Spark's reader. ``spark``: Spark's schema of the
-    columns of the plan."""
+    """What the footers of the files with these numbers say of the read by Spark's reader. ``spark``: Spark's schema of
+    the columns of the read."""
     types = {field.name: field.dataType for field in spark}
     partitions = {field.name for field in header.partitions}
     own = {name: type_ for name, type_ in types.items() if name not in partitions}
-    rows, known = 0, dict[int, str | None]()
-    for k, file in files.open_all(numbers):
-        if _is_behind_checksum(files.found.files[k].where):
-            return Fit("a checksum file (.NAME.crc) is not that of the file beside it", 0)
-        if id(file.tree) not in known:
-            known[id(file.tree)] = _why_not_tree(file, own, {name.lower() for name in partitions})
-        why = known[id(file.tree)] or _why_not_chunks(file, own)
+    if any(_is_behind_checksum(files.found.files[k].where) for k in numbers):
+        return Fit("a checksum file (.NAME.crc) is not that of the file beside it")
+    fit, known = Fit(None), dict[int, str | None]()
+    for kind in chunks_by_kind(files, numbers, own):
+        tree = kind.file.tree
+        if id(tree) not in known:
+            known[id(tree)] = _why_not_tree(kind.file, own, {name.lower() for name in partitions})
+        why = known[id(tree)] or _why_not_chunks(kind)
         if why is not None:
-            return Fit(why, 0)
-        rows += sum(map(file.num_rows_of, range(file.num_row_groups)))
-    return Fit(None, rows)
+            return Fit(why)
+        rows, groups, size = int(kind.rows.sum()), len(kind.rows), int(kind.size.sum())
+        fit = Fit(None, fit.rows + rows, fit.row_groups + groups, fit.num_bytes + size)
+    return fit
 
 
 def _why_not_tree(file: OpenFile, types: dict[str, Any], partitions: set[str]) -> str | None:
@@ -84,31 +76,37 @@ def _why_not_tree(file: OpenFile, types: dict[str, Any], partitions: set[str]) -
     return None
 
 
-_CODECS = {"UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW"}
-_ENCODINGS = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED"}
-_OF_TEXT = {"DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"}
+def _set_of(numbers: Mapping[str, int], *names: str) -> int:
+    return sum(bit_of(numbers[name]) for name in names)
+
+
+_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW")
+_NUMBERS = tt.Encoding._NAMES_TO_VALUES
+_ENCODINGS = _set_of(
+    _NUMBERS, "PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED"
+)
+_OF_TEXT = _set_of(_NUMBERS, "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY")
 """Spark 4.3 misreads these in pages that are not compressed. Where the column chunk has a codec, pages of version 1 are
 compressed; those of version 2 may not be."""
 
 
-def _why_not_chunks(file: OpenFile, types: dict[str, Any]) -> str | None:
-    """What in the column chunks of a file Spark's reader cannot read, or reads wrongly."""
+def _why_not_chunks(kind: ChunksOfKind) -> str | None:
+    """What in column chunks Spark's reader cannot read, or reads wrongly."""
+    file, numbers = kind.file, kind.numbers
     if file.decryption.info is not None or file.footer.meta.encryption_algorithm is not None:
         return "a file is encrypted"
-    leaves = [leaf for leaf in file.tree.leaves if leaf.path[0] in types]
+    for number in np.unique(numbers.codec).tolist():
+        codec = tt.CompressionCodec._VALUES_TO_NAMES.get(number, str(number))
+        if codec not in _CODECS:
+            return f"a column chunk has the codec {codec}"
     is_known = (file.created_by or "").startswith("pyparq version")  # others name no version 2 in encoding_stats
-    for group in range(file.num_row_groups):
-        for leaf in leaves:
-            meta = file.chunk(group, leaf).meta
-            codec = tt.CompressionCodec._VALUES_TO_NAMES.get(meta.codec, str(meta.codec))
-            if codec not in _CODECS:
-                return f"a column chunk has the codec {codec}"
-            pages = {stats.page_type for stats in meta.encoding_stats or ()}
-            packed = is_known and codec != "UNCOMPRESSED" and pages and tt.PageType.DATA_PAGE_V2 not in pages
-            names = {tt.Encoding._VALUES_TO_NAMES.get(number, str(number)) for number in meta.encodings or ()}
-            unknown = names - _ENCODINGS - (_OF_TEXT if packed else set())
-            if unknown:
-                return f"a column chunk has the encoding {min(unknown)}"
+    is_first = (numbers.page_types > 0) & (numbers.page_types & bit_of(tt.PageType.DATA_PAGE_V2) == 0)
+    packed = is_known & is_first & (numbers.codec != tt.CompressionCodec.UNCOMPRESSED)
+    unknown = numbers.encodings & ~np.where(packed, _ENCODINGS | _OF_TEXT, _ENCODINGS)
+    found = int(np.bitwise_or.reduce(unknown.ravel()))
+    if found:
+        number = found.bit_length() - 1
+        return f"a column chunk has the encoding {tt.Encoding._VALUES_TO_NAMES.get(number, 'of an unknown number')}"
     return None
 
 
@@ -123,8 +121,8 @@ def _is_behind_checksum(path: str) -> bool:
     return beside.st_mtime_ns < file.st_mtime_ns - _CLOCK or beside.st_size != 8 + 4 * -(-file.st_size // 512)
 
 
-_CLOCK = 20_000_000
-"""Nanoseconds by which the times of two files written together may differ."""
+_CLOCK = 2_000_000_000
+"""Nanoseconds by which the times of two files written together may differ, on a machine with much other work too."""
 
 
 # ---- types -----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Spark's own reader for a planned read, where most of what its files hold is wanted.
 
 Rows that pyparq decodes have to go from a Python process into the JVM; Spark's own reader decodes in the JVM. So a scan
-of whole files is Spark's, and a read of little is pyparq's. The rows and types are the same: :func:`why_ours` lists
+of whole files is Spark's, and a read of little is pyparq's. The rows and types are the same: :func:`_reasons` lists
 what Spark's reader reads otherwise, or not at all, and such a read is pyparq's.
 
 What Spark's reader is asked to do: read the files that the plan has left, or the folder that they are in, in the types
@@ -12,22 +12,28 @@ above all numbers in Spark.
 
 from __future__ import annotations
 
+import math
 import os
 import re
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyparq.datasets.common_schema import tree_of
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.files import DatasetFiles
+from pyparq.datasets.reader import FilePlan
 from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader
 from pyparq.errors import OptionError, UnsupportedError
-from pyparq.filters.expression import top_names
+from pyparq.filters.expression import AllOf, AnyOf, Compare, Expression, IsIn, IsNan, IsNull, Matches, Not, top_names
 from pyparq.format.types import Schema
-from pyparq.spark.as_sql import expected_share, sql_of
-from pyparq.spark.own_fit import MOST_PATHS, Fit
+from pyparq.spark.as_sql import sql_of
+from pyparq.spark.own_fit import Fit, fit_of
+from pyparq.spark.session import is_connect
+from pyparq.spark.types import SparkTypes
 
 ENGINES = ("auto", "pyparq", "spark")
 
@@ -53,56 +59,101 @@ class OwnRead:
     """The filter in Spark's SQL."""
     by_statistics: bool
     """Whether Spark may skip row groups by their statistics."""
+    fit: Fit
 
 
 # ---- which reader ----------------------------------------------------------------------------------------------------
 
+Plans = Callable[[list[int]], Iterable[tuple[int, FilePlan]]]
 
-def own_read(
-    plan: DatasetPlan, files: DatasetFiles, question: Any, types: Any, fit: Callable[[], Fit]
-) -> OwnRead | str:
-    """How Spark's reader reads what the plan has left, or why pyparq does. ``types``: Spark's schema of the columns of
-    the plan. ``fit``: gives that of the files which :func:`pyparq.spark.own_fit.files_to_fit` names."""
-    why = why_ours(plan, files, question, fit) if types is not None else "Spark has no type for a column"
+MOST_PATHS = 32
+"""Files that Spark is given one by one. Of more paths it makes a job, with a task for each."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a read wants of its files: by its plan, or, of many files, by what a few of them say."""
+
+    header: DatasetPlanHeader
+    numbers: Sequence[int]
+    """Of the files that may have such rows."""
+    rows: int = sys.maxsize
+    """That may match; like the others, as much as there is where it is not known yet."""
+    num_bytes: int = sys.maxsize
+    """Of their pages."""
+    expected: float = math.inf
+    """Rows that match, about."""
+
+    @classmethod
+    def by(cls, plan: DatasetPlan, files: DatasetFiles) -> Wanted:
+        names, rows = {file.name for file in plan.files}, plan.num_rows
+        numbers = [k for k, file in enumerate(files.found.files) if file.name in names]
+        sure = sum(group.sure.count for file in plan.files for group in file.row_groups)
+        share = expected_share(plan.header.filters, {field.name for field in plan.header.partitions})
+        return cls(plan.header, numbers, rows, plan.num_bytes, sure + (rows - sure) * share)
+
+    def about(self, files: DatasetFiles, fit: Fit, plans: Plans) -> Wanted:
+        """The same with numbers: of a filter by the plans of some files. ``fit``: of all of them."""
+        rows = sum(map(files.num_rows_of, self.numbers))
+        found = replace(self, rows=rows, num_bytes=fit.num_bytes * rows // max(fit.rows, 1), expected=float(rows))
+        if self.header.filters is None:
+            return found
+        some = [self.numbers[k * len(self.numbers) // MOST_PATHS] for k in range(MOST_PATHS)]
+        few = Wanted.by(self.header.plan((), (plan for _, plan in plans(some))), files)
+        times = rows / max(sum(map(files.num_rows_of, some)), 1)
+        rows, size = int(few.rows * times), int(few.num_bytes * times)
+        return replace(found, rows=rows, num_bytes=size, expected=few.expected * times)
+
+    def is_little(self, small: int) -> bool:
+        return self.num_bytes <= max(small, LITTLE_BYTES) and self.rows <= LITTLE_ROWS
+
+
+def own_read(wanted: Wanted, files: DatasetFiles, question: Any, plans: Plans | None = None) -> OwnRead | str:
+    """How Spark's reader reads what is wanted, or why pyparq does. ``plans``: makes the plans of some files, where it
+    is not known yet how much is wanted."""
+    header, listed = wanted.header, files.found.files
+    why = next((text for holds, text in _reasons(wanted, files, question) if holds), None)
     if why is not None:
         return why
-    header = plan.header
-    few = len(plan.files) <= MOST_PATHS
-    local = tuple(os.path.abspath(file.where) for file in files.found.files)
-    base = _base(files.found.files)
-    needed = set(header.schema.names)
+    try:
+        types = SparkTypes(header.schema).spark
+    except UnsupportedError:
+        return "Spark has no type for a column"
+    few = len(wanted.numbers) <= MOST_PATHS
+    fit = fit_of(files, wanted.numbers if few else range(len(listed)), header, types)
+    if fit.why is not None:
+        return fit.why
+    if question.engine == "auto":
+        wanted = wanted if plans is None else wanted.about(files, fit, plans)
+        share = wanted.expected / max(fit.rows, 1)
+        if wanted.is_little(question.small):
+            return "little is left"
+        if share < SHARE:
+            return f"about {share:.0%} of the rows of the files are left"
+    needed, base = set(header.schema.names), _base(listed)
     tested = [header.schema.field(name).type for name in top_names(header.filters) & needed]
+    places = [os.path.abspath(file.where) for file in listed]
     return OwnRead(
-        tuple(file.where for file in plan.files) if few else (str(base),), None if few else local,
+        tuple(places[k] for k in wanted.numbers) if few else (str(base),), None if few else tuple(places),
         base if any(field.name in needed for field in header.partitions) else None, types,
-        _condition(plan, question), not any(type_.is_nested or type_.format in _FLOATS for type_ in tested),
+        _condition(header, question), not any(type_.is_nested or type_.format in _FLOATS for type_ in tested), fit,
     )  # fmt: skip
 
 
 _FLOATS = ("e", "f", "g")
 
 
-def why_ours(plan: DatasetPlan, files: DatasetFiles, question: Any, fit: Callable[[], Fit]) -> str | None:
-    """Why pyparq reads, and not Spark's reader: it would give other rows or types, it could not read the files, or it
-    would take longer. ``None`` where none of this is so."""
-    return next((text for holds, text in _reasons(plan, files, question, fit) if holds), None)
-
-
-def _reasons(
-    plan: DatasetPlan, files: DatasetFiles, question: Any, fit: Callable[[], Fit]
-) -> Iterator[tuple[bool, str]]:
-    """All reasons, cheap ones first, each with whether it holds."""
-    header, listed, is_auto = plan.header, files.found.files, question.engine == "auto"
-    few = len(plan.files) <= MOST_PATHS
+def _reasons(wanted: Wanted, files: DatasetFiles, question: Any) -> Iterator[tuple[bool, str]]:
+    """All reasons why pyparq reads, and not Spark's reader, that need no footer, each with whether it holds: Spark's
+    would give other rows or types, it could not read the files, or it would take longer."""
+    header, listed, is_auto = wanted.header, files.found.files, question.engine == "auto"
+    few = len(wanted.numbers) <= MOST_PATHS
     needed = set(header.schema.names)
-    wanted = {field.name for field in header.partitions} & needed
+    named = {field.name for field in header.partitions} & needed
     yield question.engine == "pyparq", 'engine="pyparq"'
     yield question.counts, "only rows are counted"
-    yield not plan.files, "no row is left"
-    yield (
-        is_auto and plan.num_bytes <= max(question.small, LITTLE_BYTES) and plan.num_rows <= LITTLE_ROWS,
-        "little is left",
-    )
+    yield not wanted.numbers, "no row is left"
+    yield is_auto and wanted.is_little(question.small), "little is left"
     yield question.decryption is not None, "decryption= is given"
     yield question.on_error != "raise", "files that cannot be read are left out"
     yield question.truncate, "truncate= is given"
@@ -113,17 +164,13 @@ def _reasons(
     yield any("://" in str(file.where) for file in listed), "the files are in a store"
     yield not all(_is_plain(str(file.where)) for file in listed), "Spark reads a path or a name otherwise"
     yield _is_part(header), "a part of a nested column is read"
-    yield needed == wanted, "no column of the files is read"
-    yield bool(wanted) and not _has_hive_values(listed, wanted), "partition values are not in folders name=value"
-    yield any(not _is_value(header.schema, name) for name in wanted), "Spark may read partition values otherwise"
+    yield needed == named, "no column of the files is read"
+    yield bool(named) and not _has_hive_values(listed, named), "partition values are not in folders name=value"
+    yield any(not _is_value(header.schema, name) for name in named), "Spark may read partition values otherwise"
     yield not few and _base(listed) is None, "the files are not in one folder"
     has_filter = header.filters is not None and not question.residual
-    yield has_filter and _condition(plan, question) is None, "the filter has no equal in Spark's SQL"
-    yield is_auto and not few and len(plan.files) < SHARE * len(listed), "few files are left"
-    found = fit()
-    yield found.why is not None, found.why or ""
-    share = _rows(plan) / max(found.rows, 1)
-    yield is_auto and share < SHARE, f"about {share:.0%} of the rows of the files are left"
+    yield has_filter and _condition(header, question) is None, "the filter has no equal in Spark's SQL"
+    yield is_auto and not few and len(wanted.numbers) < SHARE * len(listed), "few files are left"
 
 
 LITTLE_BYTES, LITTLE_ROWS = 8 << 20, 100_000
@@ -145,9 +192,8 @@ def _is_part(header: DatasetPlanHeader) -> bool:
 def _base(files: Sequence[DataFile]) -> str | None:
     """The folder that all files are in, below the folders that are theirs."""
     found = set()
-    for file in files:
-        folder = os.path.dirname(os.path.abspath(file.where))
-        own = "/".join(file.folders)
+    for folder, folders in {(os.path.dirname(file.where), file.folders) for file in files}:
+        folder, own = os.path.abspath(folder), "/".join(folders)
         if own and not folder.endswith(f"/{own}"):
             return None
         found.add(folder[: -len(own) - 1] if own else folder)
@@ -170,21 +216,37 @@ def _is_value(schema: Schema, name: str) -> bool:
     return schema.field(name).type.format in ("i", "l", "u", "tdD")
 
 
-def _rows(plan: DatasetPlan) -> float:
-    """The rows that will match, about."""
-    groups = [group for file in plan.files for group in file.row_groups]
-    sure, maybe = sum(group.sure.count for group in groups), plan.num_rows
-    return sure + (maybe - sure) * expected_share(plan.header.filters)
-
-
-def _condition(plan: DatasetPlan, question: Any) -> str | None:
+def _condition(header: DatasetPlanHeader, question: Any) -> str | None:
     """The filter in Spark's SQL; ``None`` where there is none, or where it has no equal."""
-    filters = plan.header.filters
+    filters = header.filters
     if filters is None or question.residual:
         return None
-    if isinstance(question.filters, str):
-        return question.filters
-    return sql_of(filters, tree_of(plan.header.schema))
+    return question.filters if isinstance(question.filters, str) else sql_of(filters, tree_of(header.schema))
+
+
+# ---- how many rows --------------------------------------------------------------------------------------------------
+
+EQUAL, RANGE, OTHER = 0.1, 1 / 3, 0.5
+"""Shares of rows that one comparison is taken to leave, as System R took them (Selinger and others, "Access Path
+Selection in a Relational Database Management System", 1979)."""
+
+
+def expected_share(expression: Expression | None, settled: Set[str] = frozenset()) -> float:
+    """The share of rows that a filter may leave, where nothing is known but its form: from 0 to 1. ``settled``: columns
+    of which all tests that must pass do."""
+    if expression is None or top_names(expression) <= settled:
+        return 1.0
+    if isinstance(expression, AllOf):
+        return math.prod(expected_share(child, settled) for child in expression.children)
+    if isinstance(expression, AnyOf):
+        return 1 - math.prod(1 - expected_share(child) for child in expression.children)
+    if isinstance(expression, Not):
+        return 1 - expected_share(expression.child)
+    if isinstance(expression, Compare):
+        return {"==": EQUAL, "!=": 1 - EQUAL}.get(expression.op, RANGE)
+    if isinstance(expression, IsIn):
+        return min(EQUAL * len(expression.values), OTHER)
+    return EQUAL if isinstance(expression, (IsNull, IsNan, Matches)) else OTHER
 
 
 # ---- the frame -------------------------------------------------------------------------------------------------------
@@ -216,7 +278,7 @@ def own_frame(spark: Any, read: OwnRead, result: Sequence[str]) -> Any | str:
     try:
         frame = spark.read.schema(read.types).options(**checks).parquet(*read.paths)
         if read.files is not None:
-            differing = {_local(url) for url in frame.inputFiles()} ^ set(read.files)
+            differing = {_local(url) for url in _listed(spark, frame)} ^ set(read.files)
             if differing:
                 return f"Spark lists other files: {', '.join(sorted(differing)[:_NAMED])}"
         found = {field.name: field.dataType for field in frame.schema}
@@ -229,6 +291,14 @@ def own_frame(spark: Any, read: OwnRead, result: Sequence[str]) -> Any | str:
     except PySparkException as error:
         return f"Spark says: {str(error).splitlines()[0]}"
     return chosen
+
+
+def _listed(spark: Any, frame: Any) -> list[str]:
+    """The URLs of the files that Spark reads."""
+    if not is_connect(spark):
+        with suppress(Exception):  # a shortcut: PySpark itself takes them from the JVM one by one
+            return str(spark._jvm.org.apache.hadoop.util.StringUtils.join("\n", frame._jdf.inputFiles())).split("\n")
+    return list(frame.inputFiles())
 
 
 def _local(url: str) -> str:

@@ -1,7 +1,7 @@
 """A read as one value, and the result of planning it: an answer, or parts for Spark's workers.
 
 This runs where the files are: in the driver of a classic session, or in a task for Spark Connect.
-:mod:`pyparq.spark.planning` calls it, and also shares the planning of many files among tasks.
+:mod:`pyparq.spark.reading` calls it, and also shares the planning of many files among tasks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pyparq.datasets.dataset import Dataset, dataset, files_of, with_files
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import HiveFolders, Partitions
 from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
-from pyparq.errors import FilterError, OptionError, UnsupportedError
+from pyparq.errors import FilterError, OptionError
 from pyparq.filters.conditions import Condition
 from pyparq.filters.expression import AllOf, Expression
 from pyparq.format.schema_tree import SchemaTree
@@ -32,8 +32,7 @@ from pyparq.spark.job_log import Left
 from pyparq.spark.keys import keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
-from pyparq.spark.own_fit import files_to_fit, fit_of
-from pyparq.spark.own_reader import OwnRead, own_read
+from pyparq.spark.own_reader import MOST_PATHS, OwnRead, Wanted, own_read
 from pyparq.spark.skipped import LeftOut, left_out
 from pyparq.spark.translate import columns_needed, filter_of, parsed
 from pyparq.spark.types import SparkTypes
@@ -183,13 +182,29 @@ def replied(question: Question, slots: Callable[[], int]) -> Reply | Listing:
     """
     with left_out() as skipped:
         ds = _dataset(question)
-        if _is_for_tasks(ds, question):
-            return Listing.of(ds)
-        if question.counts and question.filters is None:
+        files, for_tasks = files_of(ds), _is_for_tasks(ds, question)
+        if question.counts and question.filters is None and not for_tasks:
             return Reply(None, ds.count(), (), tuple(skipped()))
-        plan = dataset_scan(question, ds).plan()
-        made = reply_to(plan, question, slots, skipped, own_of(plan, files_of(ds), question))
+        if for_tasks and (question.filters is not None or not _may_be_own(files, question)):
+            return Listing.of(ds)
+        planner = planner_of(dataset_scan(question, ds))
+        left = planner.files_left() if _may_be_own(files, question) else []
+        if len(left) > MOST_PATHS:  # no plan of each file is made to find out
+            own = own_read(Wanted(planner.header, left), files, question, planner.plan_files)
+            if isinstance(own, OwnRead):
+                told = Left.of_files(files.found.files, left, own.fit.row_groups, own.fit.rows, own.fit.num_bytes)
+                return Reply(planner.header.result, None, (), tuple(skipped()), own, told)
+        if for_tasks:
+            return Listing.of(ds)
+        plan = planner.plan()
+        made = reply_to(plan, question, slots, skipped, own_read(Wanted.by(plan, files), files, question))
         return replace(made, left=left_of(plan, ds))
+
+
+def _may_be_own(files: DatasetFiles, question: Question) -> bool:
+    """Whether Spark's own reader may read, as far as can be told without a footer."""
+    is_wanted = not question.counts and question.engine != "pyparq" and question.on_error == "raise"
+    return is_wanted and not files.is_remote and all(isinstance(file.where, str) for file in files.found.files)
 
 
 def left_of(plan: DatasetPlan, ds: Dataset) -> Left:
@@ -197,21 +212,6 @@ def left_of(plan: DatasetPlan, ds: Dataset) -> Left:
     names, listed = {file.name for file in plan.files}, files_of(ds).found.files
     opened = files_of(ds).open_all([k for k, file in enumerate(listed) if file.name in names])
     return Left.of(plan, listed, sum(file.num_row_groups for _, file in opened))
-
-
-def own_of(plan: DatasetPlan, files: DatasetFiles, question: Question) -> OwnRead | str:
-    """How Spark's own reader reads what is planned, or why it does not. The footers were read for the plan."""
-    types = types_of(plan)
-    return own_read(plan, files, question, types, lambda: fit_of(files, files_to_fit(files, plan), plan.header, types))
-
-
-def types_of(plan: DatasetPlan) -> Any:
-    """Spark's schema of the columns that the plan names, also of those that only its filter names. ``None`` where Spark
-    has no type for one of them."""
-    try:
-        return SparkTypes(plan.header.schema).spark
-    except UnsupportedError:
-        return None
 
 
 def planned_or_listed(question: Question) -> DatasetPlan | Listing:
@@ -228,13 +228,14 @@ def reply_to(
     own: OwnRead | str = "",
 ) -> Reply:
     """Read what is small, and cut up what is not. ``skipped``: files that have been left out. ``own``: by
-    :func:`own_of`."""
+    :func:`pyparq.spark.own_reader.own_read`."""
     answer: bytes | int | None = None
     if question.counts:
         answer = _number(plan, question)
     elif isinstance(own, str):
         answer = _answer(plan, SparkTypes(plan.schema, truncate=question.truncate), question)
-    parts = () if answer is not None else pickled(plan.split(question.parts or parts_of(plan.num_bytes, slots())))
+    has_parts = answer is None and isinstance(own, str)
+    parts = [] if not has_parts else pickled(plan.split(question.parts or parts_of(plan.num_bytes, slots())))
     return Reply(None if question.counts else plan.schema, answer, tuple(parts), tuple(skipped()), own)
 
 

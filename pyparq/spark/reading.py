@@ -15,13 +15,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.dataset import dataset_of
 from pyparq.datasets.files import DatasetFiles, Survey, Surveyed
 from pyparq.datasets.reader import FilePlan
-from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader, DatasetScan, planner_of
+from pyparq.datasets.scan import DatasetPlan, DatasetScan, planner_of
 from pyparq.datasets.shares import Share, shares_of, survey
 from pyparq.errors import CorruptIndexWarning, OptionError, ParquetError, PlanError
 from pyparq.format.types import Schema
@@ -31,8 +29,7 @@ from pyparq.spark.columns import is_column, taken
 from pyparq.spark.file_choice import as_spark
 from pyparq.spark.job_log import Left, tell_read
 from pyparq.spark.keys import check_factory, keys_of
-from pyparq.spark.own_fit import Fit, files_to_fit, fit_of
-from pyparq.spark.own_reader import OwnRead, check_engine, check_reader, own_frame, own_read
+from pyparq.spark.own_reader import OwnRead, Wanted, check_engine, check_reader, own_frame, own_read
 from pyparq.spark.question import (
     SMALL,
     Listing,
@@ -46,7 +43,6 @@ from pyparq.spark.question import (
     replied,
     reply_to,
     schema_given,
-    types_of,
 )
 from pyparq.spark.session import (
     absolute,
@@ -143,6 +139,8 @@ def _frame(spark: Any, question: Question) -> Any:
         tell_read("read", question.source, question.filters, found.left, "read by Spark's own reader")
         return made
     check_reader(question.engine, made)
+    if isinstance(found.own, OwnRead):
+        found = reply(spark, replace(question, engine="pyparq"))
     how = "answered without a job" if found.answer is not None else f"{len(found.parts):,} tasks will read it"
     how = f"{made and f'by pyparq, as {made}: '}{how}"
     line = tell_read("read", question.source, question.filters, found.left, how)
@@ -279,7 +277,9 @@ def reply(spark: Any, question: Question) -> Reply:
     with left_out() as said:
         if question.counts and question.filters is None:
             return Reply(None, _rows(spark, question, found), (), tuple(said()))
-        plan, own = _by_tasks(spark, question, found)
+        plan = _by_tasks(spark, question, found)
+        files = found.dataset_files(question)
+        own = here(spark, own_read, Wanted.by(plan, files), files, question)
         made: Reply = (
             here(spark, _answered, plan, question, slots)
             if is_small(plan, question) and isinstance(own, str)
@@ -298,14 +298,14 @@ def _answered(plan: DatasetPlan, question: Question, slots: Callable[[], int]) -
 def planned(spark: Any, question: Question) -> DatasetPlan:
     """The plan of a read, made where the files are."""
     found: DatasetPlan | Listing = here(spark, planned_or_listed, question)
-    return _by_tasks(spark, question, found)[0] if isinstance(found, Listing) else found
+    return _by_tasks(spark, question, found) if isinstance(found, Listing) else found
 
 
 # ---- many files ----------------------------------------------------------------------------------------------------
 
 
-def _by_tasks(spark: Any, question: Question, listing: Listing) -> tuple[DatasetPlan, OwnRead | str]:
-    """The plan of many files, made by tasks; and how Spark's own reader reads them, or why it does not."""
+def _by_tasks(spark: Any, question: Question, listing: Listing) -> DatasetPlan:
+    """The plan of many files, made by tasks."""
     here = listing.dataset_files(question)
     shares = shares_of(here, _tasks(spark, question, here))
     replies = _asked(spark, shares, question)
@@ -322,19 +322,10 @@ def _by_tasks(spark: Any, question: Question, listing: Listing) -> tuple[Dataset
         ]
         # The schema of a plan is what its parts are run with: it has the columns that the question names.
         resolved = replace(question, columns=scan.columns, filters=scan.filters, case_sensitive=True, zone=None)
-        asked = _asked(spark, [shares[k] for k in again], resolved, schema=planner_of(scan).schema)
+        asked = _asked(spark, [shares[k] for k in again], resolved, schema=planner_of(scan).header.schema)
         for k, found in zip(again, asked, strict=True):
             replies[k] = found
-    plan = _assembled(here, scan, replies)
-    types = types_of(plan)
-
-    def fit() -> Fit:
-        wanted = np.array(files_to_fit(here, plan), np.int64)
-        inside = [(share, wanted[np.isin(wanted, share.numbers)] - share.first) for share in shares]
-        asked = [(share, numbers.tolist(), plan.header) for share, numbers in inside if len(numbers)]
-        return Fit.of_all(in_tasks(spark, share_fit, asked, types, question))
-
-    return plan, own_read(plan, here, question, types, fit)
+    return _assembled(here, scan, replies)
 
 
 def _assembled(here: DatasetFiles, scan: DatasetScan, replies: Sequence[ShareReply]) -> DatasetPlan:
@@ -453,10 +444,3 @@ def share_reply(share: Share, question: Question, schema: Schema | None, counts:
                     raise
     said = tuple(str(warning.message) for warning in heard if issubclass(warning.category, CorruptIndexWarning))
     return ShareReply(seen, plans, {share.first + k: error for k, error in files.unreadable.items()}, said)
-
-
-def share_fit(share: Share, numbers: Sequence[int], header: DatasetPlanHeader, types: Any, question: Question) -> Fit:
-    """What the footers of some files of a share, by their numbers in it, say of Spark's own reader."""
-    options = read_options(question, use_threads=False)
-    files = share.dataset_files(schema_given(question), by_of(question), question.storage_options, options)
-    return fit_of(files, numbers, header, types)

@@ -29,13 +29,7 @@ from pyparq.datasets.write.write_dataset import check_write
 from pyparq.errors import OptionError, TargetExistsError, UnsupportedError
 from pyparq.io.url import is_url
 from pyparq.spark.file_choice import as_flag
-from pyparq.spark.options import (
-    as_list,
-    as_value,
-    as_write_option,
-    options_of_write,
-    source_of,
-)
+from pyparq.spark.options import as_list, as_value, as_write_option, options_of_write, source_of
 from pyparq.spark.tasks import OnWorkers
 from pyparq.spark.writing import TaskReply, WriteJob, WriteRequest, abort, all_parts, commit, write_task
 

@@ -79,7 +79,7 @@ def _assert_same(file: OpenFile) -> int:
                 continue
             compared += 1
             expected = numbers_of(raw, raw.meta_data)
-            assert found[:17] == expected[:17]
+            assert found[:19] == expected[:19]
             statistics = raw.meta_data.statistics
             assert bool(found.flags & HAS_STATISTICS) == (statistics is not None)
             if statistics is not None:
@@ -192,7 +192,7 @@ def test_changed_bytes(tmp_path: Path) -> None:
         assert raw.meta_data.path_in_schema == list(file.tree.leaves[j].path)
         assert not raw.file_path
         assert raw.crypto_metadata is None
-        assert found[:17] == numbers_of(raw, raw.meta_data)[:17]
+        assert found[:19] == numbers_of(raw, raw.meta_data)[:19]
         statistics = raw.meta_data.statistics
         if statistics is not None and statistics.max_value is not None:
             assert stored[found.max_value : found.max_value + found.max_value_size] == statistics.max_value

@@ -89,7 +89,7 @@ def bounds_at(footer: bytes, chunk: ChunkNumbers) -> list[bytes | None]:
 def test_chunks_of_a_leaf(leaf: Any) -> None:
     footers = [footer for footer, _ in FILES]
     first, rows, chunks = asked(footers, leaf)
-    assert [chunk[:17] for chunk in chunks] == [c[:17] for footer in footers for c in decoded(footer, leaf[0])]
+    assert [chunk[:19] for chunk in chunks] == [c[:19] for footer in footers for c in decoded(footer, leaf[0])]
     groups = [LazyFileMetaData(footer) for footer in footers]
     assert first == [0, *np.cumsum([lazy.num_row_groups for lazy in groups])]
     assert rows == [lazy.num_rows(k) for lazy in groups for k in range(lazy.num_row_groups)]
@@ -129,11 +129,11 @@ def test_damaged_footers(k: int) -> None:
             if odd or kernels.footer_frames([bad])[0][0] < 0:
                 continue
             try:
-                expected = [chunk[:17] for chunk in decoded(bad, LEAVES[at % 5][0])]
+                expected = [chunk[:19] for chunk in decoded(bad, LEAVES[at % 5][0])]
             except CorruptFileError:
                 continue  # one whose other parts the dataset's model refuses
             sound += 1
-            assert [chunk[:17] for chunk in part] == expected
+            assert [chunk[:19] for chunk in part] == expected
             assert [bounds_at(bad, chunk) for chunk in part] == bounds_stored(bad, LEAVES[at % 5][0])
         asked([footer[:at]], LEAVES[0])
     assert sound > len(footer) // 4

@@ -31,7 +31,8 @@ SHOWN: list[tuple[str, str]] = [
     ("The log says what was read", "test_each_job_has_a_line_in_the_log"),
     ("What the line of a read says", "test_the_plan_says_what_is_read test_the_data_source_logs_on_its_worker"),
     ("**If something is wrong**", "test_errors_of_the_system_in_tasks test_a_disk_that_is_full_leaves_nothing "
-                                  "test_wrong_columns_are_found_before_a_task_starts"),
+                                  "test_wrong_columns_are_found_before_a_task_starts "
+                                  "test_what_would_change_it_says_so"),
     ("**To undo it all**", "test_spark_reads_every_type_back"),
     ("**Then read on**", f"{NO_TEST}it points to other sections"),
     ("take them by Spark's names, in any case", "test_path_glob_filter test_options_without_an_equal_say_what_to_use"),
@@ -63,7 +64,8 @@ SHOWN: list[tuple[str, str]] = [
                           "test_each_task_opens_its_share test_errors_are_those_of_one_process test_rewrites"),
     ("Rows that pyparq decodes go from Python", f"{NO_TEST}benchmarks/spark.py measures it"),
     ("**`engine=\"auto\"`**", "test_auto test_little_is_read_by_pyparq test_options_and_places"),
-    ("**The expectation**", "test_auto test_shares_that_are_expected"),
+    ("**The expectation**", "test_auto test_shares_that_are_expected test_no_plan_of_each_file"),
+    ("**No plan of each file", "test_no_plan_of_each_file test_many_files_that_differ"),
     ("**To see which**", "test_auto test_the_plan_of_spark_shows_who_reads"),
     ("**Spark's reader is asked**", "test_damaged_pages_are_errors test_a_file_that_comes_after_the_plan_is_not_read "
                                     "test_a_file_that_is_replaced_is_read_as_spark_does"),
@@ -83,7 +85,7 @@ SHOWN: list[tuple[str, str]] = [
     ("**Lists with nulls**", "test_a_list_with_nulls_may_have_what_is_not_found"),
     ("**Collations**", "test_collations"),
     ("**`char` and `varchar`**", "test_char_and_varchar"),
-    ("**Time zones** are Spark's", "test_filters_are_in_the_session_zone "
+    ("**Time zones** are Spark's", "test_filters_are_in_the_session_zone test_reads_writes_and_filters "
                                    "test_python_datetimes_are_in_the_zone_of_python "
                                    "test_many_files_are_planned_in_the_session_zone "
                                    "test_the_data_source_is_told_the_zone"),

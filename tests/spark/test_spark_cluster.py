@@ -9,119 +9,21 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from conftest import absent, require
+from spark_standalone import standalone
 
 import pyparq
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1_800)]
+
+SUPPORT = str(Path(__file__).parents[1] / "support")
 
 WORK = """
 import os, sys
 import pyparq
 import pyparq.spark as ps
-from pyparq import col
-
-def compact(spark, folder):
-    for k in range(3):
-        frame = spark.range(k * 100, k * 100 + 100).selectExpr("id", "id % 2 g")
-        ps.write(frame, folder, mode="append", partition_cols=["g"])
-    joined = sorted(ps.compact(spark, folder).collect())
-    assert [(r.partition, r.files_after, r.rows) for r in joined] == [("g=0", 1, 150), ("g=1", 1, 150)], joined
-    assert all(r.files_before >= 3 for r in joined) and ps.compact(spark, folder).count() == 0
-    for order in ({"sort_by": ["id"]}, {"zorder_by": ["id"]}):
-        parted = ps.compact(spark, folder, target_size=joined[0].bytes_after // 3, **order).collect()
-        assert all(r.files_after > 1 and r.rows == 150 for r in parted), parted
-        assert sorted(r.id for r in ps.read(spark, folder, small=0).collect()) == list(range(300))
-
-def change_rows(spark, where):
-    from pyspark.sql import functions as F
-    assert ps.delete(spark, where, "id < 10", dry_run=True).count() == ps.delete(spark, where, "id < 10").count() == 2
-    assert sum(row.rows_deleted for row in ps.delete(spark, where, keys=spark.range(5, 40)).collect()) == 30
-    assert sum(row.rows_updated for row in ps.update(spark, where, col("id") == 50, {"name": "other"}).collect()) == 1
-    assert ps.count(spark, where) == 960 and ps.count(spark, where, col("name") == "other") == 1
-    pairs = spark.createDataFrame([(60, "n60"), (61, "n0"), (62, None)], "id long, name string")
-    assert sum(row.rows_deleted for row in ps.delete(spark, where, keys=pairs).collect()) == 1
-    done = ps.update(spark, where, "id = 70", {"name": F.upper("name")}, expressions={"id": "id + 5000"}).collect()
-    assert sum(row.rows_updated for row in done) == 1
-    assert ps.count(spark, where, "id = 5070 and name = 'N70'") == 1
-    news = spark.range(990, 1010).selectExpr("'new' as name", "id", "id % 2 = 1 as even")
-    done = ps.upsert(spark, where, news, ["id"]).collect()
-    assert sum(r.rows_added + r.rows_updated for r in done) == 20 and ps.count(spark, where) == 969, done
-    assert sorted(r.id for r in ps.read(spark, where, filters="name = 'new'").collect()) == list(range(990, 1010))
-    try:
-        ps.upsert(spark, where, news.union(news), ["id"])
-        raise SystemExit("the keys are there twice")
-    except pyparq.DataError as error:
-        assert "same key" in str(error), error
-
-
-def everything(spark, source):
-    frame = ps.read(spark, source, filters=col("id") < 10)
-    assert sorted(row.id for row in frame.collect()) == list(range(10))
-    frame = ps.read(spark, source, columns=["id", "name"], small=0)
-    assert frame.count() == 1_000 and frame.where("id >= 990").count() == 10
-    assert ps.read(spark, source, filters=col("id") < 0).count() == 0
-    for engine in ("spark", "pyparq", "auto"):
-        frame = ps.read(spark, source, engine=engine, filters=col("id") >= 990, columns=["name"])
-        assert sorted(row.name for row in frame.collect()) == [f"n{k}" for k in range(990, 1_000)], engine
-    assert len(ps.read(spark, source, engine="spark").inputFiles()) == 4
-    assert ps.count(spark, source) == 1_000
-    assert ps.count(spark, source, col("id") >= 600, small=0) == 400
-    from pyspark.sql import functions as F
-    for some in (F.col("id") < 7, F.expr("id < 7"), ~(F.col("`id`") >= F.lit(7)), F.col("id").isin(*range(7))):
-        assert ps.count(spark, source, some) == 7, some
-    assert ps.count(spark, source, F.col("id") + 1 < 8, residual=True) == 7
-    rows = ps.add_indexes(spark, source, bloom_filters=["id"], progress=lambda done, total: None).collect()
-    assert len(rows) == 4 and all(row.ok and "bloom_filter: id" in row.added for row in rows), rows
-    assert all(row.ok for row in ps.verify(spark, source).collect())
-    frame = ps.read(spark, source, small=0)
-    report = ps.write(frame, WHERE + "/written", partition_cols=["even"], bloom_filters=["id"])
-    assert report.num_rows == 1_000 and ps.count(spark, WHERE + "/written") == 1_000
-    try:
-        ps.write(spark.range(3), WHERE + "/written")
-        raise SystemExit("the folder was not empty")
-    except Exception as error:
-        assert "not empty" in str(error), error
-    assert ps.rewrite(spark, WHERE + "/written", WHERE + "/again", sort_by=["id"]).count() == 2
-    change_rows(spark, WHERE + "/again")
-    compact(spark, WHERE + "/small")
-    ps.register(spark)
-    loaded = spark.read.format("pyparq").option("filters", "id < 5").load(os.path.join(WHERE, "written"))
-    assert loaded.count() == 5
-    loaded.write.format("pyparq").mode("append").save(os.path.join(WHERE, "source"))
-    assert ps.count(spark, WHERE + "/source") == 5
-    catalog(spark, source)
-    spark.conf.set("spark.pyparq.planInTasksAbove", "2")
-    for small in (0, 8 << 20):
-        frame = ps.read(spark, source, filters="ID < 10 or id >= 995", small=small)
-        assert sorted(row.id for row in frame.collect()) == [*range(10), *range(995, 1_000)]
-        assert ps.count(spark, source, col("id") < 3, small=small) == 3
-    assert ps.read(spark, source, engine="spark", filters=col("id") >= 10).count() == 990
-    assert ps.count(spark, source) == 1_000
-    assert ps.read(spark, source, columns=["name"], small=0).count() == 1_000
-    assert ps.rewrite(spark, source, WHERE + "/once", columns=["id"]).count() == 1
-    try:
-        ps.read(spark, source, columns=["nome"])
-        raise SystemExit("there is no such column")
-    except pyparq.ColumnNotFoundError as error:
-        assert "name" in str(error), error
-    try:
-        ps.read(spark, source + "/nowhere")
-        raise SystemExit("there is no such folder")
-    except FileNotFoundError as error:
-        assert "nowhere" in str(error), error
-    print("all seen")
-
-def catalog(spark, source):
-    made = ps.index_dataset(spark, source, ["id", "name"])
-    assert (made.files, made.files_read, made.entries) == (4, 4, 2_000), made
-    assert ps.index_dataset(spark, source).files_read == 0
-    asked = ((col("id") == 7, 1), (col("name") == "n7", 1), (col("id").isin([3, 999]), 2), (col("id") == -7, 0))
-    for filters, rows in asked:
-        assert ps.read(spark, source, filters=filters).count() == rows == ps.count(spark, source, filters), filters
+import spark_functions
 """
 
 
@@ -131,16 +33,14 @@ def table(tmp_path: Path) -> Path:
     folder = tmp_path / "worker" / "table"
     folder.mkdir(parents=True)
     for k in range(4):
-        ids = list(range(k * 250, (k + 1) * 250))
-        columns = {"id": ids, "name": [f"n{i}" for i in ids], "even": [i % 2 == 0 for i in ids]}
-        pq.write_table(pa.table(columns), folder / f"{k}.parquet")
+        pyparq.write_table({"id": list(range(k * 250, (k + 1) * 250))}, folder / f"{k}.parquet")
     return folder
 
 
 def run(code: str, folder: Path, **environment: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", WORK + code], capture_output=True, text=True, cwd=folder,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, **environment},
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": SUPPORT, **environment},
     )  # fmt: skip
     assert "all seen" in ran.stdout, ran.stdout[-2000:] + ran.stderr[-4000:]
 
@@ -171,7 +71,7 @@ assert libc.unshare(NEW_NAMESPACE) == 0
 assert libc.mount(b"none", b"/", None, RECURSIVE_PRIVATE, None) == 0
 assert libc.mount(b"none", WHERE.encode(), b"tmpfs", 0, None) == 0
 assert not os.path.exists(os.path.join(WHERE, "table"))
-everything(spark, os.path.join(WHERE, "table"))
+spark_functions.run(spark, WHERE)
 try:
     ps.count(spark, "table")
     raise SystemExit("relative paths mean nothing there")
@@ -187,34 +87,41 @@ spark.stop()
 """,
         table.parent,
     )
-    assert pyparq.dataset(table.parent / "written").count() == 1_000
+    assert pyparq.dataset(table.parent / "write" / "out").count() == 1_000
 
 
-def test_workers_in_processes_of_their_own(table: Path, tmp_path: Path) -> None:
-    """Spark writes below its home: a copy of links has to do."""
+def test_a_classic_session(table: Path) -> None:
     needs_spark()
-    import pyspark
-
-    home = tmp_path / "spark"
-    home.mkdir()
-    for name in ("bin", "jars", "python", "sbin"):
-        if (Path(pyspark.__file__).parent / name).exists():
-            (home / name).symlink_to(Path(pyspark.__file__).parent / name)
     run(
         """
 from pyspark.sql import SparkSession
-WHERE = os.getcwd()
-builder = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false")
-builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
-spark = builder.config("spark.executor.memory", "512m").getOrCreate()
-everything(spark, os.path.abspath("table"))
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+spark_functions.run(spark, os.getcwd())
 spark.stop()
 """,
         table.parent,
-        SPARK_HOME=str(home),
-        SPARK_LOCAL_IP="127.0.0.1",
     )
-    assert len(list((table.parent / "again").rglob("*.parquet"))) == 4  # two of them have the rows that an upsert adds
+
+
+def test_workers_in_processes_of_their_own(table: Path, tmp_path: Path) -> None:
+    """A standalone master and two workers."""
+    needs_spark()
+    with standalone(tmp_path) as cluster:
+        run(
+            """
+from pyspark.sql import SparkSession
+builder = SparkSession.builder.master(os.environ["MASTER"]).config("spark.ui.enabled", "false")
+builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+spark = builder.config("spark.executor.memory", "512m").config("spark.executor.cores", "1").getOrCreate()
+spark_functions.run(spark, os.getcwd())
+assert len(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()) == 3  # and the driver
+spark.stop()
+""",
+            table.parent,
+            MASTER=cluster.url,
+            SPARK_LOCAL_IP="127.0.0.1",
+        )
+    assert len(list((table.parent / "compact" / "t").rglob("*.parquet"))) > 3
 
 
 @pytest.mark.parametrize("how", ["raise RuntimeError('made to fail')", "os._exit(3)"])

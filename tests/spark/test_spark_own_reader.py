@@ -439,7 +439,7 @@ def test_a_file_that_is_replaced_is_read_as_spark_does(usual: Any, ps: Any, tmp_
 
 
 def test_shares_that_are_expected() -> None:
-    from pyparq.spark.as_sql import expected_share
+    from pyparq.spark.own_reader import expected_share
 
     a, b = col("a"), col("b")
     shares = [expected_share(each) for each in (None, a == 1, ~(a == 1), a > 1, (a > 1) & (b < 2), (a == 1) | (b == 2))]
@@ -447,6 +447,8 @@ def test_shares_that_are_expected() -> None:
     assert expected_share(a.isin([1, 2])) == pytest.approx(0.2)
     assert expected_share(a.isin(range(100))) == 0.5
     assert expected_share(a != 1) == pytest.approx(0.9)
+    shares = [expected_share(each, {"a"}) for each in (a == 1, (a == 1) & (b > 2), ~(a == 1), (a == 1) | (b == 2))]
+    assert shares == pytest.approx([1, 1 / 3, 1, 0.19])
 
 
 def test_little_is_read_by_pyparq(usual: Any, ps: Any, tmp_path: Path) -> None:
@@ -471,11 +473,82 @@ def test_many_files(usual: Any, ps: Any, tmp_path: Path, above: str) -> None:
     assert not is_own(ps.read(usual, tmp_path, small=0, filters=col("id") == 7))
 
 
+def differing(folder: Path, chance: random.Random) -> None:
+    """Files in two partitions whose columns, encodings, row groups and numbers of rows differ; one has no rows."""
+    encodings: list[dict[str, Any]] = [{}, {"use_dictionary": False}, {"compression": "zstd"}, {"row_group_size": 3}]
+    by_pyarrow = [{}, {"data_page_version": "2.0"}, {"use_dictionary": False, "compression": "gzip"}]
+    (folder / "g=1").mkdir(parents=True)
+    (folder / "g=2").mkdir()
+    for k in range(60):
+        count = 0 if k == 41 else chance.randrange(1, 9)
+        columns = {
+            "id": pa.array([k * 10 + i for i in range(count)], pa.int64()),
+            "x": pa.array([chance.choice([None, float("nan"), k / 7]) for _ in range(count)], pa.float64()),
+            "s": pa.array([chance.choice([None, "a", f"s{k}"]) for _ in range(count)], pa.string()),
+            "l": pa.array([chance.choice([None, [], [k, None]]) for _ in range(count)], pa.list_(pa.int32())),
+        }
+        names = chance.sample(list(columns), len(columns) - (k % 5 == 0))
+        names = names if "id" in names else ["id", *names]
+        table = pa.table({name: columns[name] for name in names})
+        file = folder / f"g={1 + k % 2}" / f"{k:02}.parquet"
+        if k % 2:
+            pyparq.write_table(table, file, **chance.choice(encodings))
+        else:
+            pq.write_table(table, file, **chance.choice(by_pyarrow))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.usefixtures("nothing_is_little")
+def test_many_files_that_differ(usual: Any, ps: Any, tmp_path: Path, seed: int) -> None:
+    """Columns that some files do not have, also where no file is planned before Spark's reader reads."""
+    differing(tmp_path / "t", random.Random(seed))
+    rows = set[int]()
+    for asked in ({}, {"columns": ["s", "g"]}, {"filters": col("id") > 200}, {"filters": "g = 1 and x is not null"},
+                  {"filters": ~(col("x") < 3), "columns": ["id", "l"]}):  # fmt: skip
+        assert same(ps, usual, tmp_path / "t", **asked) is None, asked
+        frame = ps.read(usual, tmp_path / "t", small=0, **asked)
+        assert is_own(frame), asked
+        rows.add(frame.count())
+    assert len(rows) > 3
+    assert ps.read(usual, tmp_path / "t", small=0, filters="id = 300").count() == 1
+    # One file with a wider type, or with another encoding, among many: pyparq's, whichever it is.
+    pyparq.write_table({"id": np.arange(3, dtype=np.int32), "x": [1.0, 2, 3]}, tmp_path / "t" / "g=1" / "50x.parquet")
+    assert "would not read the column 'id'" in (same(ps, usual, tmp_path / "t", columns=["id", "s"]) or "")
+    assert same(ps, usual, tmp_path / "t", columns=["s"]) is None
+    split = {"use_dictionary": False, "column_encoding": {"x": "BYTE_STREAM_SPLIT"}}
+    pyparq.write_table({"id": [1], "x": [1.0]}, tmp_path / "t" / "g=2" / "51x.parquet", **split)
+    assert "encoding BYTE_STREAM_SPLIT" in (same(ps, usual, tmp_path / "t", columns=["x"]) or "")
+
+
+@pytest.mark.usefixtures("nothing_is_little")
+def test_no_plan_of_each_file(usual: Any, ps: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many files, Spark's reader is chosen by their footers, and by the plans of some where there is a filter."""
+    from pyparq.datasets import reader
+
+    planned = list[str]()
+    made = reader.FilePlan.of
+
+    def counted(file: Any, combination: int, plan: Any) -> Any:
+        planned.append(file.name)
+        return made(file, combination, plan)
+
+    for k in range(200):
+        pyparq.write_table({"id": [k, k + 1000], "s": ["a", "b"]}, tmp_path / f"{k:03}.parquet")
+    monkeypatch.setattr(reader.FilePlan, "of", counted)
+    for asked, plans in (({}, 0), ({"filters": col("id") > 100}, 32), ({"filters": "s != 'c'"}, 32)):
+        planned.clear()
+        assert is_own(ps.read(usual, tmp_path, **asked))
+        assert len(planned) == plans, asked
+    planned.clear()
+    assert not is_own(ps.read(usual, tmp_path, small=0, filters="id = 7"))
+    assert len(planned) == 8  # whose ids go from k to k + 1000
+
+
 @pytest.mark.usefixtures("nothing_is_little")
 def test_a_file_that_comes_after_the_plan_is_not_read(
     usual: Any, ps: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not by Spark's reader either, which is given the folder and lists it a moment later."""
+    """Not by Spark's reader either, which is given the folder and lists it a moment later: pyparq plans again then."""
     from pyparq.spark import reading
 
     def later(*arguments: Any) -> Any:
@@ -488,7 +561,9 @@ def test_a_file_that_comes_after_the_plan_is_not_read(
     monkeypatch.setattr(reading, "own_frame", later)
     frame = ps.read(usual, tmp_path, small=0)
     assert not is_own(frame)
-    assert frame.count() == 40
+    pyparq.write_table({"id": [8]}, tmp_path / "newer.parquet")
+    assert sorted(row.id for row in frame.collect()) == [*range(7), 7, *range(7, 40)]
+    (tmp_path / "newer.parquet").unlink()
     (tmp_path / "new.parquet").unlink()
     with pytest.raises(UnsupportedError, match=r"Spark lists other files: .*new\.parquet"):
         ps.read(usual, tmp_path, engine="spark")

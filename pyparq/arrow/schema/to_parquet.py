@@ -24,17 +24,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.annotation import decimal_capacity, restate
 from pyparq.format.nesting import Shape, shapes
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.types import (
-    OPTIONAL,
-    REPEATED,
-    REQUIRED,
-    DataType,
-    Field,
-    LeafType,
-    Physical,
-    Schema,
-    arrow_type,
-)
+from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, DataType, Field, LeafType, Physical, Schema, arrow_type
 
 _SIMPLE = {
     "b": LeafType(Physical.BOOLEAN, "bool"),
@@ -62,9 +52,7 @@ _SIMPLE = {
     # Parquet has no durations. ARROW:schema tells that these integers are durations.
     **{f"tD{unit}": LeafType(Physical.INT64, "int", bits=64) for unit in "smun"},
 }
-_ADVICE = {
-    "union": ("union", "convert it to a struct with one nullable field per case"),
-}
+_ADVICE = {"union": ("union", "convert it to a struct with one nullable field per case")}
 """By kind or format: what the type is called, and what to do."""
 
 
@@ -242,9 +230,7 @@ def _field_id(field: Field) -> int:
 
 
 def schema_from_tree(
-    tree: SchemaTree,
-    metadata: Mapping[bytes, bytes] | None = None,
-    columns: Collection[int] | None = None,
+    tree: SchemaTree, metadata: Mapping[bytes, bytes] | None = None, columns: Collection[int] | None = None
 ) -> Schema:
     """The schema that the file's own schema gives its tables, without the hints of :mod:`pyparq.arrow.schema.hints`.
 

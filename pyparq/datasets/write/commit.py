@@ -43,12 +43,7 @@ from pyparq.datasets.write.targets import (
     partition_of,
     tidying,
 )
-from pyparq.errors import (
-    DataError,
-    OptionError,
-    TargetExistsError,
-    WriteConflictError,
-)
+from pyparq.errors import DataError, OptionError, TargetExistsError, WriteConflictError
 from pyparq.io.file_lock import FOLDER_LOCK, locked_folder
 from pyparq.io.locations import located as on_system
 from pyparq.io.sink import LocalSink, Sink

@@ -159,12 +159,7 @@ def replace_sources(
 
 
 def _written(
-    target: Target,
-    data: Any,
-    schema: Any,
-    mode: str,
-    writing: _Write,
-    sources: Callable[[], Sources] | None = None,
+    target: Target, data: Any, schema: Any, mode: str, writing: _Write, sources: Callable[[], Sources] | None = None
 ) -> WriteReport:
     """All of the data, committed; after an error nothing of it."""
     try:
@@ -289,12 +284,7 @@ class _Write:
         given = schema if schema is not None else source[0] if source else found
         kept = tuple(field for field in given.fields if field.name not in self._names)
         self._files = RollingFiles(
-            splitter.schema,
-            replace(given, fields=kept),
-            self._options,
-            self._limits,
-            self._new_sink,
-            self.keep_footers,
+            splitter.schema, replace(given, fields=kept), self._options, self._limits, self._new_sink, self.keep_footers
         )
         self._add(batches, splitter, self._files)
         while pieces is not None:

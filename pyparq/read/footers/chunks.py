@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.encryption.reading import CLEAR, ChunkDecryption
-from pyparq.format.chunk_numbers import ALL_DICTIONARY, HAS_STATISTICS, ChunkNumbers, stored_path
+from pyparq.format.chunk_numbers import ALL_DICTIONARY, HAS_STATISTICS, ChunkNumbers, bit_of, stored_path
 from pyparq.format.compression import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.schema_node import Node
@@ -275,6 +275,8 @@ def numbers_of(raw: Any, meta: Any) -> ChunkNumbers:
         _count(statistics, "null_count"),
         _count(statistics, "nan_count"),
         pages,
+        sum(map(bit_of, set(meta.encodings or ()))),
+        sum(map(bit_of, {s.page_type for s in stats or ()})),
         -1, 0, -1, 0, -1, 0, -1, 0,
     )  # fmt: skip
 

@@ -25,6 +25,8 @@ enum ChunkNumber : size_t {
     kNullCount,
     kNanCount,
     kDataPages,
+    kEncodings,
+    kPageTypes,
     kMin,
     kMinSize,
     kMax,

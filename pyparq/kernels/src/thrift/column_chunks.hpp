@@ -128,12 +128,13 @@ class ChunkReader {
 
     bool list_of_encodings(uint64_t& found) {
         uint8_t element;
-        for (size_t n = c_.list(element); n > 0; --n) {
-            const auto encoding = static_cast<uint64_t>(c_.number(32));
-            found |= uint64_t{1} << (encoding < 63 ? encoding : 63);
-        }
+        for (size_t n = c_.list(element); n > 0; --n) found |= bit_of(c_.number(32));
+        row_[kEncodings] = static_cast<int64_t>(found);
         return true;
     }
+
+    // Of a set of small numbers. All that are not small share the last bit but one, so that no set is negative.
+    static uint64_t bit_of(int64_t number) { return uint64_t{1} << (number >= 0 && number < 62 ? number : 62); }
 
     void statistics() {
         row_[kFlags] |= kHasStatistics;
@@ -163,6 +164,7 @@ class ChunkReader {
                 values[id - 1] = c_.number(32);
                 return true;
             });
+            row_[kPageTypes] |= static_cast<int64_t>(bit_of(values[0]));
             if (values[0] != 0 && values[0] != 3) continue;
             pages += values[2];
             if (values[2] == 0) continue;
