@@ -959,13 +959,17 @@ begin_writeback: Callable[[int, int, int], None] | None
 those of later calls. None where the system cannot do that."""
 
 def column_of_objects(
-    values: list[Any],
+    values: list[Any], precision: int = 0, scale: int = 0
 ) -> tuple[str, int, NDArray[np.uint8] | None, int, tuple[NDArray[Any], ...]] | None:
     """
-    A list of bools, ints of 64 bits, floats, strings or bytes, and None, as a column.
+    A list of values of one type, and None, as a column: bools, ints of 64 bits, floats, strings, bytes, datetimes, dates,
+    times, timedeltas, UUIDs, or decimals, which may have ints among them. `precision`, `scale`: of the decimals that are
+    wanted; 0: those that the values need, and ints alone stay ints.
 
     (Arrow's format, length, validity or None, nulls, buffers). None for values of several types, of subclasses or of
-    others, for strings with lone surrogates, and for 2 GiB of bytes or more.
+    others, for strings with lone surrogates, for 2 GiB of bytes or more, for decimals of more than 38 digits or that do not
+    fit what is wanted, for datetimes of which some have a zone, or that leave the years 1 to 9999 in UTC, and for times
+    with a zone.
     """
 
 def split_dicts(rows: list[Any]) -> tuple[list[str], list[list[Any]], NDArray[np.bool_] | None] | None:

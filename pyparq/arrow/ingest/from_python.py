@@ -69,12 +69,11 @@ def by_kernels(values: list[Any], name: str, target: DataType | None, depth: int
     """The column in one pass over the objects. ``None`` for values that take a closer look, or that are refused."""
     if target is not None and target.is_nested:
         return _nested_by_kernels(values, name, target, depth)
-    found = kernels.column_of_objects(values)
+    wanted = target.decimal[:2] if target is not None and target.kind == "decimal" else (0, 0)
+    found = kernels.column_of_objects(values, *wanted)
     if found is None:
         return _nested_by_kernels(values, name, None, depth) if target is None else None
     format_, length, validity, nulls, buffers = found
-    if target is not None and target.kind == "decimal" and format_ == "l":
-        return None
     column = Column(DataType(format_), length, validity, buffers, nulls)
     return column if target is None else cast(column, target, name)
 

@@ -44,6 +44,7 @@ class ValidBits {
         bits_.data[k / 8] &= static_cast<uint8_t>(~(1U << (k % 8)));
         ++nulls;
     }
+    bool has(size_t k) const { return (bits_.data[k / 8] >> (k % 8) & 1) != 0; }
     nb::object object() const { return nulls == 0 ? nb::none() : bits_.object; }
     int64_t nulls = 0;
 
