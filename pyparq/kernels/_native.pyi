@@ -962,14 +962,19 @@ def column_of_objects(
     values: list[Any], precision: int = 0, scale: int = 0
 ) -> tuple[str, int, NDArray[np.uint8] | None, int, tuple[NDArray[Any], ...]] | None:
     """
-    A list of values of one type, and None, as a column: bools, ints of 64 bits, floats, strings, bytes, datetimes, dates,
-    times, timedeltas, UUIDs, or decimals, which may have ints among them. `precision`, `scale`: of the decimals that are
-    wanted; 0: those that the values need, and ints alone stay ints.
+    A list of values of one type, and None, as a column: bools, ints of 64 bits, floats, strings, bytes, datetimes,
+    dates, times, timedeltas, UUIDs, or decimals, which may have ints among them. `precision`, `scale`: of the decimals that
+    are wanted; 0: those that the values need, and ints alone stay ints.
 
     (Arrow's format, length, validity or None, nulls, buffers). None for values of several types, of subclasses or of
-    others, for strings with lone surrogates, for 2 GiB of bytes or more, for decimals of more than 38 digits or that do not
-    fit what is wanted, for datetimes of which some have a zone, or that leave the years 1 to 9999 in UTC, and for times
-    with a zone.
+    others, for strings with lone surrogates, for 2 GiB of bytes or more, for decimals of more than 38 digits or that do
+    not fit what is wanted, for datetimes of which some have a zone, or that leave the years 1 to 9999 in UTC, and for
+    times with a zone.
+    """
+
+def first_other(values: list[Any], type: type) -> int | None:
+    """
+    The place of the first value that is not exactly of this type; None if all are.
     """
 
 def split_dicts(rows: list[Any]) -> tuple[list[str], list[list[Any]], NDArray[np.bool_] | None] | None:

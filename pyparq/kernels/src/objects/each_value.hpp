@@ -10,6 +10,7 @@ namespace pyparq {
 template <class F>
 bool each_value(const nb::list& values, size_t size, ValidBits& valid, F&& take) {
     for (size_t k = 0; k < size; ++k) {
+        if (k + kAhead < size) fetch_soon(PyList_GetItem(values.ptr(), static_cast<Py_ssize_t>(k + kAhead)));
         PyObject* const value = PyList_GetItem(values.ptr(), static_cast<Py_ssize_t>(k));
         if (value == nullptr) {  // the code of a time zone took values away
             clear_exception();

@@ -140,9 +140,9 @@ class Offsets {
         }
         if (!times().delta.are_of(offset.ptr())) return std::nullopt;
         const Delta found = delta_of(times().delta, offset.ptr());
-        offset_ = found.days * kDay + found.rest;
-        if (reinterpret_cast<PyObject*>(Py_TYPE(zone)) == times().utc.type().ptr()) last_ = held_zone;
-        return offset_;
+        const int64_t made = found.days * kDay + found.rest;
+        if (reinterpret_cast<PyObject*>(Py_TYPE(zone)) == times().utc.type().ptr()) last_ = held_zone, offset_ = made;
+        return made;
     }
 
   private:
