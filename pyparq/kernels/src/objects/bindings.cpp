@@ -11,8 +11,8 @@ void bind_in(nb::module_& m) {
           nb::sig("def column_of_objects(values: list[Any], precision: int = 0, scale: int = 0) -> tuple[str, int, NDArray[np.uint8] | None, int, "
                   "tuple[NDArray[Any], ...]] | None"),
           R"(A list of values of one type, and None, as a column: bools, ints of 64 bits, floats, strings, bytes, datetimes,
-dates, times, timedeltas, UUIDs, or decimals, which may have ints among them. `precision`, `scale`: of the decimals that
-are wanted; 0: those that the values need, and ints alone stay ints.
+dates, times, timedeltas, UUIDs, or decimals, which may have ints among them. `precision`, `scale`: of the decimals
+that are wanted; 0: those that the values need, and ints alone stay ints.
 
 (Arrow's format, length, validity or None, nulls, buffers). None for values of several types, of subclasses or of
 others, for strings with lone surrogates, for 2 GiB of bytes or more, for decimals of more than 38 digits or that do

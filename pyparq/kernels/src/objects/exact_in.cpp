@@ -77,13 +77,16 @@ bool parse(const char* at, size_t size, Exact& found) {
 }
 
 struct Types {
-    nb::object decimal, uuid, number;  // `number`: the name of a UUID's
+    nb::object decimal, uuid, number, half;  // the name of a UUID's number, and the bits of half of it
 };
 
 const Types& types() {
-    // Never freed: the interpreter may be gone before static destructors run.
-    static const Types* const found = new Types{nb::module_::import_("decimal").attr("Decimal"),
-                                                nb::module_::import_("uuid").attr("UUID"), nb::str("int")};
+    // Never freed: the interpreter may be gone before static destructors run. Set without a lock: an import may let other
+    // threads run.
+    static const Types* found = nullptr;
+    if (found == nullptr)
+        found = new Types{nb::module_::import_("decimal").attr("Decimal"),
+                          nb::module_::import_("uuid").attr("UUID"), nb::str("int"), nb::int_(64)};
     return *found;
 }
 
@@ -155,8 +158,7 @@ nb::object decimals(const nb::list& values, size_t size, const DecimalType* want
 bool put_uuid(PyObject* value, uint8_t* at) {
     const nb::object number = checked(PyObject_GetAttr(value, types().number.ptr()));
     if (!Py_IS_TYPE(number.ptr(), &PyLong_Type)) return false;
-    static const nb::object& half = *new nb::object(nb::int_(64));
-    const nb::object high = checked(PyNumber_Rshift(number.ptr(), half.ptr()));
+    const nb::object high = checked(PyNumber_Rshift(number.ptr(), types().half.ptr()));
     const uint64_t parts[] = {PyLong_AsUnsignedLongLong(high.ptr()), PyLong_AsUnsignedLongLongMask(number.ptr())};
     if (PyErr_Occurred() != nullptr) {
         clear_exception();

@@ -85,7 +85,8 @@ Times* looked_for() {
 }
 
 const Times& times() {
-    static const Times* const found = looked_for();
+    static const Times* found = nullptr;  // set without a lock: the import may let other threads run
+    if (found == nullptr) found = looked_for();
     return *found;
 }
 
