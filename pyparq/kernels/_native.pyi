@@ -1264,6 +1264,19 @@ def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np
     The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data.
     """
 
+def divide_fixed(values: Buffer, width: int, groups: Buffer, counts: Buffer) -> list[NDArray[np.uint8]]:
+    """
+    The values of `width` bytes of each group, in their order. `groups`: int32, that of each row; `counts`: int64, the
+    rows of each.
+    """
+
+def divide_binary(
+    offsets: Buffer, data: Buffer, groups: Buffer, counts: Buffer
+) -> list[tuple[NDArray[Any], NDArray[np.uint8]]]:
+    """
+    As `divide_fixed` for byte arrays: offsets, which have the width of those given, and data of each group.
+    """
+
 def compact_binary(offsets: Buffer, data: Buffer, valid: Buffer | None) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """
     The values of the slots that are present; bytes under absent slots are dropped.

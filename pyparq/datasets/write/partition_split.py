@@ -13,16 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import take
+from pyparq.arrow.column_operations import binary_column, fixed_column, take
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.to_python import column_to_pylist
 from pyparq.datasets.partitions import NULL, escaped
 from pyparq.errors import DataError, OptionError, UnsupportedError, near_matches
 from pyparq.format.types import DataType, Schema
-from pyparq.kernels import dict_encode_binary, dict_encode_fixed
+from pyparq.kernels import dict_encode_binary, dict_encode_fixed, divide_binary, divide_fixed
 
 _MAX_NAME = 255
 """Bytes of one name that file systems take."""
+_MOST_ROWS = 1 << 20
+"""Rows that are divided together. Their copies are in memory beside the batch."""
+_FEW = 1 << 10
+"""So many numbers are counted, however few the rows are."""
 
 
 def _plain(column: Column, name: str) -> list[Any]:
@@ -175,14 +179,15 @@ class Splitter:
             code, texts = self._codes(batch.columns[place], name)
             codes.append(code)
             named.append(["", *self._folders(name, texts[1:])] if code.all() else self._folders(name, texts))
-        for rows in _groups(codes):
-            first = int(rows[0])
-            folders = (folder[int(code[first])] for code, folder in zip(codes, named, strict=True))
-            whole = len(rows) == batch.num_rows
-            yield (
-                tuple(filter(None, folders)),
-                RecordBatch(columns if whole else [take(c, rows) for c in columns], len(rows)),
-            )
+        groups, firsts, counts = _groups(codes)
+        for start, stop in _windows(counts):
+            rows = None if stop - start == len(counts) else np.flatnonzero((groups >= start) & (groups < stop))
+            some, near = (groups, columns) if rows is None else (groups[rows], [take(c, rows) for c in columns])
+            divided = [_divided(column, some - start, counts[start:stop]) for column in near]
+            for n in range(start, stop):
+                folders = (folder[int(code[firsts[n]])] for code, folder in zip(codes, named, strict=True))
+                parts = [part[n - start] for part in divided]
+                yield tuple(filter(None, folders)), RecordBatch(parts, int(counts[n]))
 
     def _folders(self, column: str, texts: Sequence[str | None]) -> list[str]:
         """The names of folders. Raises :class:`DataError` for one that file systems do not take."""
@@ -215,14 +220,61 @@ class Splitter:
         return codes, list(numbers)
 
 
-def _groups(codes: Sequence[Codes]) -> Iterator[Codes]:
-    """The rows of each combination of codes, in their order."""
+def _groups(codes: Sequence[Codes]) -> tuple[Codes, Codes, Codes]:
+    """Each row's combination of codes as a number from 0 on; of each combination the first row, and how many it has."""
     combined = codes[0]
     for code in codes[1:]:
-        combined = np.unique(combined * (int(code.max()) + 1) + code, return_inverse=True)[1]
-    order = np.argsort(combined, kind="stable")
-    edges = np.flatnonzero(np.diff(combined[order])) + 1
-    yield from np.split(order, edges)
+        combined = _numbered(combined * (int(code.max()) + 1) + code)[0]
+    return _numbered(combined)
+
+
+def _numbered(values: Codes) -> tuple[Codes, Codes, Codes]:
+    """As ``np.unique`` has it, without sorting where the values are few."""
+    if int(values.max()) > 4 * len(values) + _FEW:
+        _, firsts, numbers, counts = np.unique(values, return_index=True, return_inverse=True, return_counts=True)
+        return numbers, firsts, counts
+    counts = np.bincount(values)
+    there = counts > 0
+    firsts = np.empty(len(counts), np.int64)
+    firsts[values[::-1]] = np.arange(len(values) - 1, -1, -1)  # the first row of each is put last
+    return (np.cumsum(there) - 1)[values], firsts[there], counts[there]
+
+
+def _windows(counts: Codes) -> Iterator[tuple[int, int]]:
+    """Neighbouring groups that are divided together: all, where there are not many rows."""
+    start, rows = 0, 0
+    for n, count in enumerate(counts.tolist()):
+        if rows and rows + count > _MOST_ROWS:
+            yield start, n
+            start, rows = n, 0
+        rows += count
+    yield start, len(counts)
+
+
+def _divided(column: Column, groups: Codes, counts: Codes) -> Sequence[Column]:
+    """The values of each group, in their order. ``groups``: that of each row. ``counts``: the rows of each."""
+    type_ = column.type
+    if len(counts) == 1:
+        return [column]
+    fixed = type_.format == "b" or type_.byte_width
+    if (
+        type_.is_nested
+        or type_.dictionary is not None
+        or column.codes is not None
+        or not (fixed or type_.is_binary_like)
+    ):
+        order = np.argsort(groups.astype(np.uint16 if len(counts) <= 1 << 16 else np.int64), kind="stable")
+        return [take(column, rows) for rows in np.split(order, np.cumsum(counts)[:-1])]
+    numbers, mask = groups.astype(np.int32), column.valid_mask()
+    masks = [None] * len(counts) if mask is None else [m.view(np.bool_) for m in divide_fixed(mask, 1, numbers, counts)]
+    if not fixed:
+        offsets, data = np.ascontiguousarray(column.offsets()), column.buffers[1].view(np.uint8)
+        parts = divide_binary(offsets, data, numbers, counts)
+        return [binary_column(type_, edges, data, m) for (edges, data), m in zip(parts, masks, strict=True)]
+    values = np.ascontiguousarray(column.values())
+    width = 1 if type_.format == "b" else type_.byte_width
+    divided = divide_fixed(values.reshape(-1).view(np.uint8), width, numbers, counts)
+    return [fixed_column(type_, v.view(values.dtype), m) for v, m in zip(divided, masks, strict=True)]
 
 
 def _distinct(column: Column) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
