@@ -274,7 +274,8 @@ def _divided(column: Column, groups: Codes, counts: Codes) -> Sequence[Column]:
     values = np.ascontiguousarray(column.values())
     width = 1 if type_.format == "b" else type_.byte_width
     divided = divide_fixed(values.reshape(-1).view(np.uint8), width, numbers, counts)
-    return [fixed_column(type_, v.view(values.dtype), m) for v, m in zip(divided, masks, strict=True)]
+    shaped = [part.view(values.dtype).reshape(-1, *values.shape[1:]) for part in divided]
+    return [fixed_column(type_, part, m) for part, m in zip(shaped, masks, strict=True)]
 
 
 def _distinct(column: Column) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:

@@ -7,8 +7,8 @@ are not sorted by the partition columns make few files, too.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -24,12 +24,15 @@ from pyparq.io.fetch import Fetcher
 from pyparq.io.sink import Sink
 from pyparq.options import ReadOptions, WriteOptions
 from pyparq.read.footers.footer_read import MAGIC, read_footer
+from pyparq.runtime.threads import map_tasks
 from pyparq.write.file import ParquetWriter
 from pyparq.write.row_groups import RowBuffer
 
 Folders = tuple[str, ...]
 _NEARLY_FULL = 0.95
 """Share of a file's maximum size from which on the file is full: the next row group would be a small one."""
+_AT_ONCE = 16
+"""Files that are completed together. Each of their row groups is in memory, encoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +95,7 @@ class RollingFiles:
         self._open_sink = open_sink
         self._keep_footers = keep_footers
         given = WriteOptions.make(options)
+        self._use_threads = given.use_threads
         rows, size = given.row_group_size, given.row_group_bytes
         self._group_rows = rows if limits.max_rows is None else min(rows, limits.max_rows)
         self._group_bytes = min(size, limits.max_memory, limits.max_bytes or size)
@@ -120,13 +124,27 @@ class RollingFiles:
             partition.waiting.own()
 
     def close(self) -> list[MadeFile]:
-        """Write the waiting rows, and complete all files."""
-        for partition in self._partitions.values():
-            while partition.waiting.num_rows:
-                self._write_group(partition, is_last=True)
-            if partition.folders in self._open:
-                self._complete(partition.folders)
+        """Write the waiting rows, and complete all files, several at a time."""
+        left = deque(self._partitions.values())
+        while left:
+            room = max(self._limits.max_open_files - len(self._open), 1)
+            some = [left.popleft() for _ in range(min(len(left), room, _AT_ONCE))]
+            last = [rows for partition in some for rows in self._last_rows(partition)]
+            map_tasks(_close, last, self._use_threads)
+            for partition in some:
+                if partition.folders in self._open:
+                    self._complete(partition.folders)
         return self.made
+
+    def _last_rows(self, partition: _Partition) -> Iterator[tuple[ParquetWriter, Table]]:
+        """The last rows of a partition's file. Those before them are written."""
+        waiting = partition.waiting
+        while waiting.num_rows:
+            opened = self._opened(partition.folders)
+            if waiting.num_rows <= self._rows_left(opened) and waiting.num_bytes <= self._group_bytes:
+                yield opened.writer, self._taken(opened, waiting)
+            else:
+                self._write_group(partition)
 
     def add_empty(self, folders: Folders) -> None:
         """Add a file without rows, which shows the columns."""
@@ -141,22 +159,23 @@ class RollingFiles:
 
     # ---- inside --------------------------------------------------------------------------------------------------
 
-    def _write_group(self, partition: _Partition, is_last: bool = False) -> None:
-        """Write one row group to the partition's file. ``is_last``: no more rows come than those that wait."""
+    def _write_group(self, partition: _Partition) -> None:
+        """Write one row group to the partition's file."""
         opened = self._opened(partition.folders)
-        waiting = partition.waiting
+        opened.writer.write(self._taken(opened, partition.waiting))
+        opened.writer.flush()
+        if self._is_full(opened):
+            self._complete(partition.folders)
+
+    def _taken(self, opened: _Open, waiting: RowBuffer) -> Table:
+        """The rows of the next row group of a file, which wait no longer."""
         waiting.max_rows = self._rows_left(opened)
         before = waiting.num_bytes
         batches = waiting.take_group()
         self._num_bytes += waiting.num_bytes - before
         waiting.max_rows = self._group_rows
-        opened.writer.write(Table(self._schema, [Batch(*batch) for batch in batches]))
         opened.num_rows += sum(batch.num_rows for batch in batches)
-        if is_last and not waiting.num_rows:
-            return  # closing the file ends the row group
-        opened.writer.flush()
-        if self._is_full(opened):
-            self._complete(partition.folders)
+        return Table(self._schema, [Batch(*batch) for batch in batches])
 
     def _rows_left(self, opened: _Open) -> int:
         """Maximum number of rows of the next row group of a file."""
@@ -195,6 +214,13 @@ class RollingFiles:
         del self._open[folders]
         footer = opened.writer.metadata if self._keep_footers else None
         self.made.append(MadeFile(folders, opened.sink, opened.num_rows, opened.sink.position, footer))
+
+
+def _close(last: tuple[ParquetWriter, Table]) -> None:
+    """Write the last rows of a file, and complete it."""
+    writer, rows = last
+    writer.write(rows)
+    writer.close()
 
 
 def summary_files(made: Sequence[tuple[str, tt.FileMetaData | None]], kept: Kept) -> dict[str, bytes]:
