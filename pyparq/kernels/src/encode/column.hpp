@@ -51,7 +51,6 @@ struct ColumnRules {
     std::vector<std::string> path, key_values;  // these as serialized KeyValue structs
 
     bool boolean() const { return physical == 0; }
-    bool integers() const { return physical == 1 || physical == 2; }
 };
 
 // An encoding that was chosen, and what it came from: stored bytes per value of the sample.
