@@ -44,8 +44,7 @@ def are_rows(data: Any) -> bool:
 
 def first_other(rows: Sequence[Any]) -> int | None:
     """The first of the rows that is no mapping. ``None`` if all are."""
-    first = kernels.first_other(rows, dict) if type(rows) is list else 0
-    if first is None:
+    if isinstance(rows, list) and kernels.first_other(rows, dict) is None:
         return None
     return next((n for n, row in enumerate(rows) if not isinstance(row, Mapping)), None)
 
