@@ -14,6 +14,12 @@ constexpr int64_t kSecond = 1'000'000, kDay = 86'400 * kSecond;  // in microseco
 
 const uint8_t* bytes_of(PyObject* object) { return reinterpret_cast<const uint8_t*>(object); }
 
+PyObject* pointer_at(const uint8_t* at) {
+    PyObject* found = nullptr;
+    std::memcpy(static_cast<void*>(&found), at, sizeof(found));
+    return found;
+}
+
 // A class of the module `datetime`: where the parts of its objects begin.
 struct Parts {
     nb::object type;
@@ -24,7 +30,7 @@ struct Parts {
     const uint8_t* of(PyObject* value) const { return bytes_of(value) + at; }
     // A byte before the parts says whether there is a zone.
     bool zoned(PyObject* value) const { return bytes_of(value)[at - 1] != 0; }
-    PyObject* zone_of(PyObject* value) const { return load<PyObject*>(bytes_of(value) + zone); }
+    PyObject* zone_of(PyObject* value) const { return pointer_at(bytes_of(value) + zone); }
 };
 
 // Where `parts` stand in an object of the full size of its class; 0 where they do not stand in one place.
@@ -42,7 +48,7 @@ size_t place_of_zone(const nb::object& sample, size_t parts, const nb::object& z
     const auto size = nb::cast<size_t>(sample.type().attr("__basicsize__"));
     constexpr size_t kStep = sizeof(PyObject*);
     for (size_t at = (parts / kStep + 1) * kStep; at + kStep <= size; at += kStep)
-        if (load<PyObject*>(bytes_of(sample.ptr()) + at) == zone.ptr()) return at;
+        if (pointer_at(bytes_of(sample.ptr()) + at) == zone.ptr()) return at;
     return 0;
 }
 
