@@ -16,7 +16,7 @@ const uint8_t* bytes_of(PyObject* object) { return reinterpret_cast<const uint8_
 
 PyObject* pointer_at(const uint8_t* at) {
     PyObject* found = nullptr;
-    std::memcpy(static_cast<void*>(&found), at, sizeof(found));
+    std::memcpy(static_cast<void*>(&found), at, sizeof(PyObject*));
     return found;
 }
 
