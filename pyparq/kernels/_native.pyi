@@ -959,13 +959,22 @@ begin_writeback: Callable[[int, int, int], None] | None
 those of later calls. None where the system cannot do that."""
 
 def column_of_objects(
-    values: list[Any],
+    values: list[Any], precision: int = 0, scale: int = 0
 ) -> tuple[str, int, NDArray[np.uint8] | None, int, tuple[NDArray[Any], ...]] | None:
     """
-    A list of bools, ints of 64 bits, floats, strings or bytes, and None, as a column.
+    A list of values of one type, and None, as a column: bools, ints of 64 bits, floats, strings, bytes, datetimes,
+    dates, times, timedeltas, UUIDs, or decimals, which may have ints among them. `precision`, `scale`: of the decimals
+    that are wanted; 0: those that the values need, and ints alone stay ints.
 
     (Arrow's format, length, validity or None, nulls, buffers). None for values of several types, of subclasses or of
-    others, for strings with lone surrogates, and for 2 GiB of bytes or more.
+    others, for strings with lone surrogates, for 2 GiB of bytes or more, for decimals of more than 38 digits or that do
+    not fit what is wanted, for datetimes of which some have a zone, or that leave the years 1 to 9999 in UTC, and for
+    times with a zone.
+    """
+
+def first_other(values: list[Any], type: type) -> int | None:
+    """
+    The place of the first value that is not exactly of this type; None if all are.
     """
 
 def split_dicts(rows: list[Any]) -> tuple[list[str], list[list[Any]], NDArray[np.bool_] | None] | None:
@@ -1293,6 +1302,19 @@ def gather_binary_bytes(dict_offsets: Buffer, dict_data: Buffer, indices: Buffer
 def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """
     The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data.
+    """
+
+def divide_fixed(values: Buffer, width: int, groups: Buffer, counts: Buffer) -> list[NDArray[np.uint8]]:
+    """
+    The values of `width` bytes of each group, in their order. `groups`: int32, that of each row; `counts`: int64, the
+    rows of each.
+    """
+
+def divide_binary(
+    offsets: Buffer, data: Buffer, groups: Buffer, counts: Buffer
+) -> list[tuple[NDArray[Any], NDArray[np.uint8]]]:
+    """
+    As `divide_fixed` for byte arrays: offsets, which have the width of those given, and data of each group.
     """
 
 def compact_binary(offsets: Buffer, data: Buffer, valid: Buffer | None) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:

@@ -1,4 +1,4 @@
-"""Chooses the encoding of a column by measuring: candidates are tried on the values of the first page.
+"""Chooses the encoding of a column by measuring: candidates are tried on the first page, of texts on a part of it.
 
 The sizes that are compared are stored sizes: encoded, then compressed with the column's codec. ``CANDIDATES`` are the
 encodings that pyarrow, DuckDB, polars, DataFusion and Spark all read, in version 1 and 2 pages. A candidate replaces

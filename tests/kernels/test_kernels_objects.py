@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
+import uuid
+from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -78,3 +82,34 @@ def test_references_are_counted() -> None:
         kernels.objects_at([item], np.zeros(4, np.int64), None)
         kernels.column_of_objects([item])
     assert sys.getrefcount(item) == before
+
+
+ZONE = dt.timezone(dt.timedelta(hours=-3))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        dt.datetime(2024, 1, 1), dt.datetime(2024, 7, 1, tzinfo=ZoneInfo("Europe/Paris")),
+        dt.datetime(2024, 7, 1, tzinfo=ZONE), dt.date(2024, 1, 1), dt.time(1), dt.timedelta(1), uuid.UUID(int=5 << 90),
+        Decimal("2.50"), Decimal("NaN"), "text", b"bytes", 5.5, 2**60,
+    ],
+    ids=lambda value: f"{type(value).__name__}",
+)  # fmt: skip
+def test_values_and_their_zones_are_not_kept(value: Any) -> None:
+    zone = getattr(value, "tzinfo", None)
+    before = sys.getrefcount(value), sys.getrefcount(zone), sys.getrefcount(type(value))
+    for _ in range(1000):
+        kernels.column_of_objects([value, None, value])
+    after = sys.getrefcount(value), sys.getrefcount(zone), sys.getrefcount(type(value))
+    assert all(b - a < 100 for a, b in zip(before, after, strict=True))
+
+
+def test_a_zone_that_takes_the_values_away() -> None:
+    class Taking(dt.tzinfo):
+        def utcoffset(self, _: dt.datetime | None) -> dt.timedelta:
+            values.clear()
+            return dt.timedelta(0)
+
+    values = [dt.datetime(2024, 1, 1, k, tzinfo=Taking()) for k in range(20)]
+    assert kernels.column_of_objects(values) is None

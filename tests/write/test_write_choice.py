@@ -117,7 +117,8 @@ def test_the_record_says_what_pages_take(codec: str, mark: str) -> None:
                         column_encoding=encoding, schema=pyparq.schema({name: TYPES[name] + mark}))  # fmt: skip
             page = next(p for p in one.pages(0, 0) if p.detail.encoding != encodings.RLE_DICTIONARY)
             assert page.detail.num_values == 20_000
-            assert len(page.body) / 20_000 == pytest.approx(size, rel=0.006)  # three digits
+            near = 0.05 if name == "hex" else 0.006  # of texts a part is measured; of others three digits are kept
+            assert len(page.body) / 20_000 == pytest.approx(size, rel=near)
 
 
 TYPES = {"rising": "int64", "walk": "float64", "hex": "string", "long runs": "bool"}

@@ -10,18 +10,15 @@ from pyparq.arrow.ingest import ingest, is_pandas, opened, speaks_arrow
 from pyparq.arrow.ingest.from_iterables import Rows, first_other
 from pyparq.arrow.ingest.from_pandas import stream_from_pandas
 from pyparq.arrow.record_batch import RecordBatch
-from pyparq.arrow.schema.from_text import schema as schema_of
+from pyparq.arrow.schema.from_text import schema
 from pyparq.arrow.tabular import Part, Tabular
 from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import DataError
 from pyparq.format.types import Schema
 
 Made = tuple[Schema, Sequence[Part]]
-
-
-def as_schema(given: Any) -> Schema:
-    """A schema from whatever :func:`pyparq.schema` takes."""
-    return schema_of(given)
+as_schema = schema
+"""A schema from whatever :func:`pyparq.schema` takes."""
 
 
 def from_arrow(data: Any, schema: Any) -> Made:

@@ -44,7 +44,7 @@ def are_rows(data: Any) -> bool:
 
 def first_other(rows: Sequence[Any]) -> int | None:
     """The first of the rows that is no mapping. ``None`` if all are."""
-    if set(map(type, rows)) == {dict}:
+    if isinstance(rows, list) and kernels.first_other(rows, dict) is None:
         return None
     return next((n for n, row in enumerate(rows) if not isinstance(row, Mapping)), None)
 

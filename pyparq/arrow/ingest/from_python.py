@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -23,6 +24,7 @@ from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_numpy import column_from_numpy
 from pyparq.arrow.ingest.python_values import (
     Given,
+    Mask,
     dates,
     datetimes,
     decimals,
@@ -69,12 +71,11 @@ def by_kernels(values: list[Any], name: str, target: DataType | None, depth: int
     """The column in one pass over the objects. ``None`` for values that take a closer look, or that are refused."""
     if target is not None and target.is_nested:
         return _nested_by_kernels(values, name, target, depth)
-    found = kernels.column_of_objects(values)
+    wanted = target.decimal[:2] if target is not None and target.kind == "decimal" else (0, 0)
+    found = kernels.column_of_objects(values, *wanted)
     if found is None:
         return _nested_by_kernels(values, name, None, depth) if target is None else None
     format_, length, validity, nulls, buffers = found
-    if target is not None and target.kind == "decimal" and format_ == "l":
-        return None
     column = Column(DataType(format_), length, validity, buffers, nulls)
     return column if target is None else cast(column, target, name)
 
@@ -99,19 +100,24 @@ def _structs_by_kernels(values: list[Any], name: str, target: DataType | None, d
         return None
     found, lists, mask = split
     by_name: dict[str, list[Any]] = dict(zip(found, lists, strict=True))
-    names = found
-    types: list[DataType | None] = [None] * len(found)
-    if target is not None:
-        names, types = [field.name for field in target.children], [field.type for field in target.children]
-        if not by_name.keys() <= set(names):
-            return None
+    names = found if target is None else [field.name for field in target.children]
+    if not by_name.keys() <= set(names):
+        return None
     nothing: list[Any] = [None] * len(values)
+    return _struct({key: by_name.get(key, nothing) for key in names}, target, name, depth, len(values), mask)
+
+
+def _struct(
+    lists: Mapping[str, list[Any]], target: DataType | None, name: str, depth: int, length: int, mask: Mask | None
+) -> Column:
+    """A struct of the values of each key. With a target these are its fields."""
+    types = [None] * len(lists) if target is None else [field.type for field in target.children]
     children = [
-        column_from_list(by_name.get(key, nothing), f"{name}.{key}", type_, depth + 1)
-        for key, type_ in zip(names, types, strict=True)
+        column_from_list(values, f"{name}.{key}", type_, depth + 1)
+        for (key, values), type_ in zip(lists.items(), types, strict=True)
     ]
-    fields = tuple(Field(key, child.type) for key, child in zip(names, children, strict=True))
-    return struct_column(target or DataType("+s", fields), children, len(values), mask)
+    fields = tuple(Field(key, child.type) for key, child in zip(lists, children, strict=True))
+    return struct_column(target or DataType("+s", fields), children, length, mask)
 
 
 _NUMBERS = ("bool", "int", "float")
@@ -147,17 +153,11 @@ def _numbers(given: Given, kind: str) -> Column:
             if at is not None:
                 raise given.error(at, f"{given.present[at]} cannot be stored exactly as float64")
         return fixed_values(given, "g", np.array(given.present, np.float64))
-    try:
-        return fixed_values(given, "l", np.array(given.present, np.int64))
-    except OverflowError:
-        pass
-    try:
-        return fixed_values(given, "L", np.array(given.present, np.uint64))
-    except OverflowError:
-        at = next(k for k, v in enumerate(given.present) if not 0 <= v < 2**64)
-        raise given.error(
-            at, f"{given.present[at]} does not fit a 64-bit integer type together with the other values"
-        ) from None
+    for format_, dtype in (("l", np.int64), ("L", np.uint64)):
+        with suppress(OverflowError):
+            return fixed_values(given, format_, np.array(given.present, dtype))
+    at = next(k for k, v in enumerate(given.present) if not 0 <= v < 2**64)
+    raise given.error(at, f"{given.present[at]} does not fit a 64-bit integer type together with the other values")
 
 
 # ---- bytes ---------------------------------------------------------------------------------------------------------
@@ -242,9 +242,7 @@ def _fixed_lists(given: Given, target: DataType) -> Column:
     for k, value in enumerate(given.present):
         if len(value) != size:
             raise given.error(k, f"the list has {len(value)} items, but {target} needs {size}")
-    dense = iter(given.present)
-    there = [True] * given.length if given.mask is None else given.mask.tolist()
-    flat = list(chain.from_iterable(next(dense) if present else [None] * size for present in there))
+    flat = list(chain.from_iterable(given.in_rows([None] * size)))
     items = column_from_list(flat, given.name, target.children[0].type, given.depth + 1)
     validity, nulls = pack_mask(given.mask)
     return Column(target, given.length, validity, (), nulls, (items,))
@@ -265,17 +263,9 @@ def _structs(given: Given, target: DataType | None = None) -> Column:
                 at, f"the struct in the schema has no field {unknown!r}{near_matches(unknown, wanted, 'fields')}"
             )
         names = dict.fromkeys(wanted)
-    dense = iter(given.present)
-    empty: dict[str, Any] = {}
-    there = [True] * given.length if given.mask is None else given.mask.tolist()
-    rows = [next(dense) if present else empty for present in there]
-    types = [None] * len(names) if target is None else [f.type for f in target.children]
-    children = [
-        column_from_list([row.get(key) for row in rows], f"{given.name}.{key}", type_, given.depth + 1)
-        for key, type_ in zip(names, types, strict=True)
-    ]
-    fields = tuple(Field(key, child.type) for key, child in zip(names, children, strict=True))
-    return struct_column(target or DataType("+s", fields), children, given.length, given.mask)
+    rows = given.in_rows({})
+    lists = {key: [row.get(key) for row in rows] for key in names}
+    return _struct(lists, target, given.name, given.depth, given.length, given.mask)
 
 
 _VARIANT = [("metadata", "z", False), ("value", "z", False)]

@@ -65,12 +65,11 @@ def datetimes(given: Given) -> Column:
         raise DataError(
             "a datetime is outside of the years 1 to 9999 when it is converted to UTC", column=given.name
         ) from None
-    plain = set(map(type, naive)) == {dt.datetime}
-    finer = [] if plain else [getattr(value, "nanosecond", 0) for value in naive]  # pandas' Timestamp
-    if not plain:  # pandas' of coarse units go on where microseconds wrap around
-        late = next((k for k, value in enumerate(naive) if abs(value.year) > _YEARS), None)
-        if late is not None:
-            raise given.error(late, f"{given.present[late]} does not fit in 64 bits as microseconds")
+    finer = [getattr(value, "nanosecond", 0) for value in naive]  # pandas' Timestamp
+    # pandas' of coarse units go on where microseconds wrap around
+    late = next((k for k, value in enumerate(naive) if abs(value.year) > _YEARS), None)
+    if late is not None:
+        raise given.error(late, f"{given.present[late]} does not fit in 64 bits as microseconds")
     micros = np.array(naive, "datetime64[us]").view(np.int64)
     if not any(finer):
         return fixed_values(given, f"tsu:{zone}", micros)
@@ -203,6 +202,11 @@ class Given:
         element = "item" if self.depth else "row"
         return DataError(f"{element} {self.row_of(k)}: {why}", column=self.name)
 
+    def in_rows(self, absent: Any) -> list[Any]:
+        """All values, with ``absent`` for nulls."""
+        dense = iter(self.present)
+        return self.present if self.mask is None else [next(dense) if there else absent for there in self.mask.tolist()]
+
     def first(self, kind: str) -> int:
         return next(k for k, value in enumerate(self.present) if kind_of(type(value)) == kind)
 
@@ -213,10 +217,7 @@ def sorted_out(values: Sequence[Any], name: str, depth: int) -> Given:
     absent = {c for c in classes if kind_of(c) == "null"}
     mask: Mask | None = None
     present = values
-    if absent == {type(None)}:
-        mask = np.fromiter((v is not None for v in values), np.bool_, len(values))
-        present = [v for v in values if v is not None]
-    elif absent:
+    if absent:
         mask = np.fromiter((type(v) not in absent for v in values), np.bool_, len(values))
         present = [v for v in values if type(v) not in absent]
     kinds = {kind_of(c) for c in classes - absent}

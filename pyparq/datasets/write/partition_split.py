@@ -13,16 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import take
+from pyparq.arrow.column_operations import binary_column, fixed_column, take
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.to_python import column_to_pylist
 from pyparq.datasets.partitions import NULL, escaped
 from pyparq.errors import DataError, OptionError, UnsupportedError, near_matches
 from pyparq.format.types import DataType, Schema
-from pyparq.kernels import dict_encode_binary, dict_encode_fixed
+from pyparq.kernels import dict_encode_binary, dict_encode_fixed, divide_binary, divide_fixed
+from pyparq.write.row_groups import slice_batch
 
 _MAX_NAME = 255
 """Bytes of one name that file systems take."""
+_MOST_ROWS = 1 << 20
+"""Rows that are divided together. Their copies are in memory beside the batch."""
 
 
 def _plain(column: Column, name: str) -> list[Any]:
@@ -164,25 +167,23 @@ class Splitter:
 
     def split(self, batch: RecordBatch) -> Iterator[tuple[tuple[str, ...], RecordBatch]]:
         """The folders of each partition in the batch, and its rows in their order."""
-        columns = [batch.columns[k] for k in self._kept]
-        if batch.num_rows == 0:
+        if not self._names and batch.num_rows:
+            yield (), RecordBatch([batch.columns[k] for k in self._kept], batch.num_rows)
             return
-        if not self._names:
-            yield (), RecordBatch(columns, batch.num_rows)
-            return
+        for start in range(0, batch.num_rows, _MOST_ROWS):
+            yield from self._split(slice_batch(batch, start, min(start + _MOST_ROWS, batch.num_rows)))
+
+    def _split(self, batch: RecordBatch) -> Iterator[tuple[tuple[str, ...], RecordBatch]]:
         codes, named = [], []
         for name, place in zip(self._names, self._places, strict=True):
             code, texts = self._codes(batch.columns[place], name)
             codes.append(code)
             named.append(["", *self._folders(name, texts[1:])] if code.all() else self._folders(name, texts))
-        for rows in _groups(codes):
-            first = int(rows[0])
+        groups, firsts, counts = _groups(codes)
+        divided = [_divided(batch.columns[k], groups, counts) for k in self._kept]
+        for n, first in enumerate(firsts):
             folders = (folder[int(code[first])] for code, folder in zip(codes, named, strict=True))
-            whole = len(rows) == batch.num_rows
-            yield (
-                tuple(filter(None, folders)),
-                RecordBatch(columns if whole else [take(c, rows) for c in columns], len(rows)),
-            )
+            yield tuple(filter(None, folders)), RecordBatch([parts[n] for parts in divided], int(counts[n]))
 
     def _folders(self, column: str, texts: Sequence[str | None]) -> list[str]:
         """The names of folders. Raises :class:`DataError` for one that file systems do not take."""
@@ -215,20 +216,48 @@ class Splitter:
         return codes, list(numbers)
 
 
-def _groups(codes: Sequence[Codes]) -> Iterator[Codes]:
-    """The rows of each combination of codes, in their order."""
+def _groups(codes: Sequence[Codes]) -> tuple[npt.NDArray[np.int32], Codes, Codes]:
+    """Each row's combination of codes as a number from 0 on; of each combination its first row, and how many it has."""
     combined = codes[0]
     for code in codes[1:]:
-        combined = np.unique(combined * (int(code.max()) + 1) + code, return_inverse=True)[1]
-    order = np.argsort(combined, kind="stable")
-    edges = np.flatnonzero(np.diff(combined[order])) + 1
-    yield from np.split(order, edges)
+        combined = _numbered(combined * (int(code.max()) + 1) + code)[0].astype(np.int64)
+    numbers, firsts = _numbered(combined)
+    return numbers, firsts, np.bincount(numbers)
+
+
+def _divided(column: Column, groups: npt.NDArray[np.int32], counts: Codes) -> Sequence[Column]:
+    """The values of each group, in their order. ``groups``: that of each row. ``counts``: the rows of each."""
+    type_ = column.type
+    if len(counts) == 1:
+        return [column]
+    fixed = type_.format == "b" or type_.byte_width
+    if (
+        type_.is_nested
+        or type_.dictionary is not None
+        or column.codes is not None
+        or not (fixed or type_.is_binary_like)
+    ):
+        order = np.argsort(groups.astype(np.uint16 if len(counts) <= 1 << 16 else np.int64), kind="stable")
+        return [take(column, rows) for rows in np.split(order, np.cumsum(counts)[:-1])]
+    mask = column.valid_mask()
+    masks = [None] * len(counts) if mask is None else [m.view(np.bool_) for m in divide_fixed(mask, 1, groups, counts)]
+    if not fixed:
+        offsets, data = np.ascontiguousarray(column.offsets()), column.buffers[1].view(np.uint8)
+        parts = divide_binary(offsets, data, groups, counts)
+        return [binary_column(type_, edges, data, m) for (edges, data), m in zip(parts, masks, strict=True)]
+    values = np.ascontiguousarray(column.values())
+    width = 1 if type_.format == "b" else type_.byte_width
+    divided = divide_fixed(values.reshape(-1).view(np.uint8), width, groups, counts)
+    shaped = [part.view(values.dtype).reshape(-1, *values.shape[1:]) for part in divided]
+    return [fixed_column(type_, part, m) for part, m in zip(shaped, masks, strict=True)]
 
 
 def _distinct(column: Column) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """For each value the number of its distinct value, and the first position of each distinct value."""
     if column.type.is_binary_like:
         return dict_encode_binary(column.offsets().astype(np.int64), column.buffers[1].view(np.uint8), _ALL)
-    values = np.ascontiguousarray(column.values())
-    width = values.nbytes // len(values)
-    return dict_encode_fixed(values.reshape(-1).view(np.uint8), width, len(values))
+    return _numbered(np.ascontiguousarray(column.values()))
+
+
+def _numbered(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    return dict_encode_fixed(values.reshape(-1).view(np.uint8), values.nbytes // len(values), len(values))

@@ -7,8 +7,8 @@ are not sorted by the partition columns make few files, too.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -24,20 +24,23 @@ from pyparq.io.fetch import Fetcher
 from pyparq.io.sink import Sink
 from pyparq.options import ReadOptions, WriteOptions
 from pyparq.read.footers.footer_read import MAGIC, read_footer
+from pyparq.runtime.threads import map_tasks
 from pyparq.write.file import ParquetWriter
 from pyparq.write.row_groups import RowBuffer
 
 Folders = tuple[str, ...]
 _NEARLY_FULL = 0.95
 """Share of a file's maximum size from which on the file is full: the next row group would be a small one."""
+_AT_ONCE = 16
+"""Files that are completed together. Each of their row groups is in memory, encoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
     """Limits: when a file ends and the next one begins, and how many rows may wait in memory."""
 
-    max_rows: int | None = None
-    max_bytes: int | None = None
+    max_rows_per_file: int | None = None
+    max_bytes_per_file: int | None = None
     max_open_files: int = 128
     max_memory: int = 256 << 20
 
@@ -63,14 +66,6 @@ class _Open:
     num_rows: int = 0
 
 
-@dataclass(slots=True)
-class _Partition:
-    """The waiting rows of a partition."""
-
-    folders: Folders
-    waiting: RowBuffer
-
-
 class RollingFiles:
     """Takes rows by partition and writes them to files, which ``open_sink`` opens for a partition's folders."""
 
@@ -92,41 +87,53 @@ class RollingFiles:
         self._open_sink = open_sink
         self._keep_footers = keep_footers
         given = WriteOptions.make(options)
+        self._use_threads = given.use_threads
         rows, size = given.row_group_size, given.row_group_bytes
-        self._group_rows = rows if limits.max_rows is None else min(rows, limits.max_rows)
-        self._group_bytes = min(size, limits.max_memory, limits.max_bytes or size)
-        self._partitions: dict[Folders, _Partition] = {}
+        self._group_rows = rows if limits.max_rows_per_file is None else min(rows, limits.max_rows_per_file)
+        self._group_bytes = min(size, limits.max_memory, limits.max_bytes_per_file or size)
+        self._waiting: dict[Folders, RowBuffer] = {}
         self._open: OrderedDict[Folders, _Open] = OrderedDict()
         self._num_bytes = 0
         self.made: list[MadeFile] = []
 
     def add(self, folders: Folders, batch: RecordBatch) -> None:
         """Add rows of a partition. They may wait, so their buffers must not change."""
-        partition = self._partitions.get(folders)
-        if partition is None:
-            partition = _Partition(folders, RowBuffer(self._group_rows, self._group_bytes))
-            self._partitions[folders] = partition
-        before = partition.waiting.num_bytes
-        partition.waiting.add(batch)
-        self._num_bytes += partition.waiting.num_bytes - before
-        while partition.waiting.has_full_group:
-            self._write_group(partition)
+        waiting = self._waiting.get(folders)
+        if waiting is None:
+            waiting = self._waiting[folders] = RowBuffer(self._group_rows, self._group_bytes)
+        before = waiting.num_bytes
+        waiting.add(batch)
+        self._num_bytes += waiting.num_bytes - before
+        while waiting.has_full_group:
+            self._write_group(folders)
         while self._num_bytes > self._limits.max_memory:
-            self._write_group(max(self._partitions.values(), key=lambda p: p.waiting.num_bytes))
+            self._write_group(max(self._waiting, key=lambda other: self._waiting[other].num_bytes))
 
     def own(self) -> None:
         """Copy the waiting rows, so that the caller may change its arrays."""
-        for partition in self._partitions.values():
-            partition.waiting.own()
+        for waiting in self._waiting.values():
+            waiting.own()
 
     def close(self) -> list[MadeFile]:
-        """Write the waiting rows, and complete all files."""
-        for partition in self._partitions.values():
-            while partition.waiting.num_rows:
-                self._write_group(partition, is_last=True)
-            if partition.folders in self._open:
-                self._complete(partition.folders)
+        """Write the waiting rows, and complete all files, several at a time."""
+        left = deque(self._waiting)
+        while left:
+            room = max(self._limits.max_open_files - len(self._open), 1)
+            some = [left.popleft() for _ in range(min(len(left), room, _AT_ONCE))]
+            map_tasks(_close, [rows for folders in some for rows in self._last_rows(folders)], self._use_threads)
+            for folders in [other for other in some if other in self._open]:
+                self._complete(folders)
         return self.made
+
+    def _last_rows(self, folders: Folders) -> Iterator[tuple[ParquetWriter, Table]]:
+        """The last rows of a partition's file. Those before them are written."""
+        waiting = self._waiting[folders]
+        while waiting.num_rows:
+            opened = self._opened(folders)
+            if waiting.num_rows <= self._rows_left(opened) and waiting.num_bytes <= self._group_bytes:
+                yield opened.writer, self._taken(opened, waiting)
+            else:
+                self._write_group(folders)
 
     def add_empty(self, folders: Folders) -> None:
         """Add a file without rows, which shows the columns."""
@@ -141,37 +148,39 @@ class RollingFiles:
 
     # ---- inside --------------------------------------------------------------------------------------------------
 
-    def _write_group(self, partition: _Partition, is_last: bool = False) -> None:
-        """Write one row group to the partition's file. ``is_last``: no more rows come than those that wait."""
-        opened = self._opened(partition.folders)
-        waiting = partition.waiting
+    def _write_group(self, folders: Folders) -> None:
+        """Write one row group to the partition's file."""
+        opened = self._opened(folders)
+        opened.writer.write(self._taken(opened, self._waiting[folders]))
+        opened.writer.flush()
+        if self._is_full(opened):
+            self._complete(folders)
+
+    def _taken(self, opened: _Open, waiting: RowBuffer) -> Table:
+        """The rows of the next row group of a file, which wait no longer."""
         waiting.max_rows = self._rows_left(opened)
         before = waiting.num_bytes
         batches = waiting.take_group()
         self._num_bytes += waiting.num_bytes - before
         waiting.max_rows = self._group_rows
-        opened.writer.write(Table(self._schema, [Batch(*batch) for batch in batches]))
         opened.num_rows += sum(batch.num_rows for batch in batches)
-        if is_last and not waiting.num_rows:
-            return  # closing the file ends the row group
-        opened.writer.flush()
-        if self._is_full(opened):
-            self._complete(partition.folders)
+        return Table(self._schema, [Batch(*batch) for batch in batches])
 
     def _rows_left(self, opened: _Open) -> int:
         """Maximum number of rows of the next row group of a file."""
-        rows = self._group_rows
-        if self._limits.max_rows is not None:
-            rows = min(rows, self._limits.max_rows - opened.num_rows)
-        if self._limits.max_bytes is not None and opened.num_rows:
+        rows, size = self._group_rows, self._limits.max_bytes_per_file
+        if self._limits.max_rows_per_file is not None:
+            rows = min(rows, self._limits.max_rows_per_file - opened.num_rows)
+        if size is not None and opened.num_rows:
             per_row = opened.sink.position / opened.num_rows
-            rows = min(rows, int((self._limits.max_bytes - opened.sink.position) / per_row))
+            rows = min(rows, int((size - opened.sink.position) / per_row))
         return max(rows, 1)
 
     def _is_full(self, opened: _Open) -> bool:
-        if self._limits.max_rows is not None and opened.num_rows >= self._limits.max_rows:
-            return True
-        return self._limits.max_bytes is not None and opened.sink.position >= _NEARLY_FULL * self._limits.max_bytes
+        rows, size = self._limits.max_rows_per_file, self._limits.max_bytes_per_file
+        return (rows is not None and opened.num_rows >= rows) or (
+            size is not None and opened.sink.position >= _NEARLY_FULL * size
+        )
 
     def _opened(self, folders: Folders) -> _Open:
         opened = self._open.get(folders)
@@ -195,6 +204,13 @@ class RollingFiles:
         del self._open[folders]
         footer = opened.writer.metadata if self._keep_footers else None
         self.made.append(MadeFile(folders, opened.sink, opened.num_rows, opened.sink.position, footer))
+
+
+def _close(last: tuple[ParquetWriter, Table]) -> None:
+    """Write the last rows of a file, and complete it."""
+    writer, rows = last
+    writer.write(rows)
+    writer.close()
 
 
 def summary_files(made: Sequence[tuple[str, tt.FileMetaData | None]], kept: Kept) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pyparq.arrow.ingest import in_pieces, ingest, ingest_later, stays_the_same
@@ -124,14 +124,25 @@ def write_folder(
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     called: PartitionNames = SPARK_NAMES,
+    sources: Callable[[], Sources] | None = None,
     options: WriteArguments,
 ) -> WriteReport:
-    """As :func:`write_dataset`. ``called``: how folders and files are called."""
+    """As :func:`write_dataset`, all of the data or nothing. ``called``: how folders and files are called. ``sources``:
+    see :func:`replace_sources`."""
     _check(names, mode, basename_template, write_metadata, options)
     _check_limits(limits)
     target = _target(path, mode, storage_options, force)
     writing = _Write(target, names, limits, basename_template, options, write_metadata, called)
-    return _written(target, data, schema, mode, writing)
+    try:
+        target.begin(writing.template)
+        with writing as write:
+            write.take(data, None if schema is None else parse_schema(schema))
+            made = write.finish(mode == "overwrite" or not target.has_data())
+        target.sources = None if sources is None else sources()
+        return _committed(target, made, writing)
+    except BaseException:
+        target.abort()
+        raise
 
 
 def replace_sources(
@@ -151,27 +162,10 @@ def replace_sources(
     Raises :class:`pyparq.ChangedFileError` where one of the files has
     changed since, besides what :func:`write_dataset` raises."""
     limits, others = _split_options(options)
-    _check(partition_cols, "overwrite", _TEMPLATE, False, others)
-    _check_limits(limits)
-    target = _target(path, "overwrite", storage_options, force)
-    writing = _Write(target, partition_cols, limits, _TEMPLATE, others)
-    return _written(target, data, schema, "overwrite", writing, sources=sources)
-
-
-def _written(
-    target: Target, data: Any, schema: Any, mode: str, writing: _Write, sources: Callable[[], Sources] | None = None
-) -> WriteReport:
-    """All of the data, committed; after an error nothing of it."""
-    try:
-        target.begin(writing.template)
-        with writing as write:
-            write.take(data, None if schema is None else parse_schema(schema))
-            made = write.finish(mode == "overwrite" or not target.has_data())
-        target.sources = None if sources is None else sources()
-        return _committed(target, made, writing)
-    except BaseException:
-        target.abort()
-        raise
+    return write_folder(
+        data, path, partition_cols, "overwrite", limits, schema=schema, force=force, storage_options=storage_options,
+        sources=sources, options=others,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +227,9 @@ def check_write(schema: Any, partition_cols: Sequence[str], mode: str, options: 
 
 def _split_options(options: Mapping[str, Any]) -> tuple[FileLimits, WriteArguments]:
     """The limits of files, and the options of each file."""
-    names = {"max_rows_per_file": "max_rows", "max_bytes_per_file": "max_bytes", "max_open_files": "max_open_files",
-             "max_memory": "max_memory"}  # fmt: skip
-    limits = FileLimits(**{field: options[name] for name, field in names.items() if name in options})
-    return limits, cast("WriteArguments", {name: value for name, value in options.items() if name not in names})
+    names = [field.name for field in fields(FileLimits) if field.name in options]
+    others = {name: value for name, value in options.items() if name not in names}
+    return FileLimits(**{name: options[name] for name in names}), cast("WriteArguments", others)
 
 
 class _Write:
@@ -366,10 +359,7 @@ def _check(names: Sequence[Any], mode: str, template: str, write_metadata: bool,
 
 
 def _check_limits(limits: FileLimits) -> None:
-    for name, value in (
-        ("max_rows_per_file", limits.max_rows), ("max_bytes_per_file", limits.max_bytes),
-        ("max_open_files", limits.max_open_files), ("max_memory", limits.max_memory),
-    ):  # fmt: skip
+    for name, value in asdict(limits).items():
         needed = name in ("max_open_files", "max_memory")
         if (value is None and needed) or (value is not None and (type(value) is not int or value < 1)):
             raise OptionError(

@@ -40,19 +40,35 @@ Values first_page(const Values& v, const FileRules& file) {
     return v.slice(0, count);
 }
 
+constexpr size_t kLeastOfSample = size_t{32} << 10, kSampleShare = 8;
+
+// The middle of a page, which stands for the whole: an eighth of it, but not few bytes. Compressing a page of text takes much
+// longer than all else, so it is done once, in the encoding that is chosen. Numbers are measured whole: a part of them says
+// too little of how they compress.
+Values sample_of(const ColumnRules& column, const Values& page) {
+    const size_t size = page.plain_size();
+    const size_t part = std::max(kLeastOfSample, size / kSampleShare);
+    if (!page.binary() || part >= size) return page;
+    const size_t count = std::clamp(page.count * part / size, std::min(page.count, static_cast<size_t>(column.file->min_values)), page.count);
+    const size_t first = (page.count - count) / 2;
+    return page.slice(first, first + count);
+}
+
 size_t stored_size(const Room& body, Compressor& compressor) {
     Room stored;
     return compressor.run(body.data(), body.size(), stored);
 }
 
-// Measures encodings; `made` gets what the first page holds in the chosen one, where the sample is what it would hold.
-Choice choose(const ColumnRules& column, const LeafValues& leaf, size_t start, Compressor& compressor, StoredBody& made) {
+// Measures encodings; `made` gets what the first page holds in the chosen one, where the sample is what it would hold. `against`:
+// the choice is compared with a dictionary, which is measured on a whole page.
+Choice choose(const ColumnRules& column, const LeafValues& leaf, size_t start, bool against, Compressor& compressor, StoredBody& made) {
     Choice choice;
-    const Values sample = first_page(leaf.values.slice(start, leaf.values.count), *column.file);
+    const Values page = first_page(leaf.values.slice(start, leaf.values.count), *column.file);
+    const Values sample = against ? page : sample_of(column, page);
     if (static_cast<int64_t>(sample.count) < column.file->min_values || column.candidates.empty()) return choice;
     // Levels stand before the values of a page of version 1, and are compressed with them: here only where there are no nulls.
     const bool with_levels = column.file->version == 1 && column.max_rep == 0 && leaf.defs == nullptr;
-    const bool whole = start == 0 && (column.file->version == 2 || with_levels);
+    const bool whole = start == 0 && sample.count == page.count && (column.file->version == 2 || with_levels);
     Room body;
     StoredBody tried;
     const auto measure = [&](int encoding) {
@@ -208,7 +224,7 @@ Decision decide(const ColumnRules& column, const LeafValues& leaf, Compressor& c
     // The page that decides is the first one that this encoding would have to hold.
     const size_t start = d.dictionary && !d.complete ? d.covered : 0;
     d.chose = !leaf.chosen;
-    d.choice = leaf.chosen ? leaf.choice : choose(column, leaf, start, compressor, d.first_page);
+    d.choice = leaf.chosen ? leaf.choice : choose(column, leaf, start, d.dictionary, compressor, d.first_page);
     d.encoding = d.choice.encoding;
     if (d.dictionary && beats_dictionary(column, d.choice, d, compressor)) d.dictionary = false;
     return d;

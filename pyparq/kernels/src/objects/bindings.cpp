@@ -7,13 +7,20 @@ namespace {
 using namespace nb::literals;
 
 void bind_in(nb::module_& m) {
-    m.def("column_of_objects", &column_of_objects, "values"_a,
-          nb::sig("def column_of_objects(values: list[Any]) -> tuple[str, int, NDArray[np.uint8] | None, int, "
+    m.def("column_of_objects", &column_of_objects, "values"_a, "precision"_a = 0, "scale"_a = 0,
+          nb::sig("def column_of_objects(values: list[Any], precision: int = 0, scale: int = 0) -> tuple[str, int, NDArray[np.uint8] | None, int, "
                   "tuple[NDArray[Any], ...]] | None"),
-          R"(A list of bools, ints of 64 bits, floats, strings or bytes, and None, as a column.
+          R"(A list of values of one type, and None, as a column: bools, ints of 64 bits, floats, strings, bytes, datetimes,
+dates, times, timedeltas, UUIDs, or decimals, which may have ints among them. `precision`, `scale`: of the decimals
+that are wanted; 0: those that the values need, and ints alone stay ints.
 
 (Arrow's format, length, validity or None, nulls, buffers). None for values of several types, of subclasses or of
-others, for strings with lone surrogates, and for 2 GiB of bytes or more.)");
+others, for strings with lone surrogates, for 2 GiB of bytes or more, for decimals of more than 38 digits or that do
+not fit what is wanted, for datetimes of which some have a zone, or that leave the years 1 to 9999 in UTC, and for
+times with a zone.)");
+    m.def("first_other", &first_other, "values"_a, "type"_a,
+          nb::sig("def first_other(values: list[Any], type: type) -> int | None"),
+          R"(The place of the first value that is not exactly of this type; None if all are.)");
     m.def("split_dicts", &split_dicts, "rows"_a,
           nb::sig("def split_dicts(rows: list[Any]) -> tuple[list[str], list[list[Any]], NDArray[np.bool_] | None] | None"),
           R"(The keys of all dicts, for each key the list of its values (None where a dict lacks it), and which rows are not

@@ -4,7 +4,8 @@
 
 namespace pyparq {
 
-nb::object column_of_objects(const nb::list& values);
+nb::object column_of_objects(const nb::list& values, int64_t precision, int64_t scale);
+nb::object first_other(const nb::list& values, const nb::object& type);
 nb::object split_dicts(const nb::list& rows);
 nb::tuple gather_rows(const nb::object& source, const nb::list& rows, int64_t size, int64_t most_rows, int64_t most_bytes,
                       const nb::tuple& plain);

@@ -11,6 +11,16 @@ inline nb::object checked(PyObject* made) {
     return nb::steal(made);
 }
 
+// Objects lie all over the memory: they are asked for some steps before they are looked at.
+constexpr size_t kAhead = 8;
+
+inline void fetch_soon([[maybe_unused]] const PyObject* object) {
+#if defined(__GNUC__)
+    __builtin_prefetch(object);
+    __builtin_prefetch(reinterpret_cast<const char*>(object) + 40);
+#endif
+}
+
 // A new list whose items are set one by one. Items that are not set are None in the end.
 class NewList {
   public:
@@ -44,6 +54,7 @@ class ValidBits {
         bits_.data[k / 8] &= static_cast<uint8_t>(~(1U << (k % 8)));
         ++nulls;
     }
+    bool has(size_t k) const { return (bits_.data[k / 8] >> (k % 8) & 1) != 0; }
     nb::object object() const { return nulls == 0 ? nb::none() : bits_.object; }
     int64_t nulls = 0;
 

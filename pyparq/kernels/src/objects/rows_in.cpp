@@ -59,6 +59,17 @@ nb::object item_of(const nb::list& list, size_t k) {
 
 }  // namespace
 
+nb::object first_other(const nb::list& values, const nb::object& type) {
+    const size_t size = nb::len(values);
+    for (size_t k = 0; k < size; ++k) {
+        if (k + kAhead < size) fetch_soon(PyList_GetItem(values.ptr(), static_cast<Py_ssize_t>(k + kAhead)));
+        PyObject* const value = PyList_GetItem(values.ptr(), static_cast<Py_ssize_t>(k));
+        if (value == nullptr) throw nb::python_error();
+        if (reinterpret_cast<PyObject*>(Py_TYPE(value)) != type.ptr()) return nb::int_(k);
+    }
+    return nb::none();
+}
+
 // (names, a list of values for each, one byte per row or None); None unless every row is a dict with strings as keys, or None.
 nb::object split_dicts(const nb::list& rows) {
     const NoCollecting quiet;  // nothing may change a dict while its keys are walked
@@ -67,6 +78,7 @@ nb::object split_dicts(const nb::list& rows) {
     Fresh<bool> present(size);
     bool all = true;
     for (size_t row = 0; row < size; ++row) {
+        if (row + kAhead < size) fetch_soon(PyList_GetItem(rows.ptr(), static_cast<Py_ssize_t>(row + kAhead)));
         const nb::object dict = item_of(rows, row);
         present.data[row] = !dict.is_none();
         all &= present.data[row];

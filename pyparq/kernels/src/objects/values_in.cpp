@@ -1,29 +1,14 @@
-// A list of Python's own numbers, strings or bytes as a column. Anything else, such as a subclass, is left to Python.
+// A list of values of one of Python's own types as a column. Anything else, such as a subclass, is left to Python.
 #include "objects/calls.hpp"
-#include "objects/objects.hpp"
+#include "objects/each_value.hpp"
 
 #include <limits>
+#include <vector>
 
 namespace pyparq {
 namespace {
 
 constexpr size_t kMostBytes = std::numeric_limits<int32_t>::max();
-
-// Calls `take(k, value)` for each value that is not None; false where that says so.
-template <class F>
-bool each_value(const nb::list& values, size_t size, ValidBits& valid, F&& take) {
-    for (size_t k = 0; k < size; ++k) {
-        PyObject* const value = PyList_GetItem(values.ptr(), static_cast<Py_ssize_t>(k));
-        if (value == nullptr) throw nb::python_error();
-        if (value == Py_None) valid.clear(k);
-        else if (!take(k, value)) return false;
-    }
-    return true;
-}
-
-nb::object column(const char* format, size_t size, const ValidBits& valid, const nb::object& buffers) {
-    return nb::make_tuple(format, size, valid.object(), valid.nulls, buffers);
-}
 
 nb::object integers(const nb::list& values, size_t size) {
     ValidBits valid(size);
@@ -35,7 +20,7 @@ nb::object integers(const nb::list& values, size_t size) {
         found.data[k] = PyLong_AsLongLongAndOverflow(value, &overflow);
         return overflow == 0;
     });
-    return all ? column("l", size, valid, nb::make_tuple(found.object)) : nb::none();
+    return all ? made_column("l", size, valid, nb::make_tuple(found.object)) : nb::none();
 }
 
 nb::object floats(const nb::list& values, size_t size) {
@@ -47,7 +32,7 @@ nb::object floats(const nb::list& values, size_t size) {
         found.data[k] = PyFloat_AsDouble(value);
         return true;
     });
-    return all ? column("g", size, valid, nb::make_tuple(found.object)) : nb::none();
+    return all ? made_column("g", size, valid, nb::make_tuple(found.object)) : nb::none();
 }
 
 nb::object flags(const nb::list& values, size_t size) {
@@ -59,7 +44,7 @@ nb::object flags(const nb::list& values, size_t size) {
         if (value == Py_True) found.data[k / 8] |= static_cast<uint8_t>(1U << (k % 8));
         return true;
     });
-    return all ? column("b", size, valid, nb::make_tuple(found.object)) : nb::none();
+    return all ? made_column("b", size, valid, nb::make_tuple(found.object)) : nb::none();
 }
 
 // The UTF-8 of a string, or the bytes of bytes. Nothing where it has none: a lone surrogate.
@@ -97,24 +82,26 @@ nb::object binary(const nb::list& values, size_t size, bool text) {
     for (; last < size; ++last) offsets.data[last + 1] = static_cast<int32_t>(joined.size());
     Fresh<uint8_t> bytes(joined.size());
     if (!joined.empty()) std::memcpy(bytes.data, joined.data(), joined.size());
-    return column(text ? "u" : "z", size, valid, nb::make_tuple(offsets.object, bytes.object));
+    return made_column(text ? "u" : "z", size, valid, nb::make_tuple(offsets.object, bytes.object));
 }
 
 }  // namespace
 
 // (format, length, validity or None, nulls, buffers); None for anything but values of one of Python's own types.
-nb::object column_of_objects(const nb::list& values) {
+nb::object column_of_objects(const nb::list& values, int64_t precision, int64_t scale) {
     const size_t size = nb::len(values);
     PyObject* first = nullptr;
     for (size_t k = 0; k < size && (first == nullptr || first == Py_None); ++k)
         first = PyList_GetItem(values.ptr(), static_cast<Py_ssize_t>(k));
-    if (first == nullptr) return nb::none();
-    if (Py_IS_TYPE(first, &PyLong_Type)) return integers(values, size);
+    if (first == nullptr || first == Py_None) return nb::none();
+    const DecimalType wanted{precision, scale};
+    if (precision == 0 && Py_IS_TYPE(first, &PyLong_Type)) return integers(values, size);
     if (Py_IS_TYPE(first, &PyFloat_Type)) return floats(values, size);
     if (Py_IS_TYPE(first, &PyUnicode_Type)) return binary(values, size, true);
     if (Py_IS_TYPE(first, &PyBytes_Type)) return binary(values, size, false);
     if (Py_IS_TYPE(first, &PyBool_Type)) return flags(values, size);
-    return nb::none();
+    if (const auto found = column_of_exact(values, size, first, precision == 0 ? nullptr : &wanted)) return *found;
+    return column_of_times(values, size, first).value_or(nb::none());
 }
 
 }  // namespace pyparq

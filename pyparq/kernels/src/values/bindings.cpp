@@ -30,6 +30,14 @@ overwritten too.)");
     m.def("take_binary", &take_binary, "offsets"_a, "data"_a, "rows"_a,
           nb::sig("def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]"),
           "The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data.");
+    m.def("divide_fixed", &divide_fixed, "values"_a, "width"_a, "groups"_a, "counts"_a,
+          nb::sig("def divide_fixed(values: Buffer, width: int, groups: Buffer, counts: Buffer) -> list[NDArray[np.uint8]]"),
+          R"(The values of `width` bytes of each group, in their order. `groups`: int32, that of each row; `counts`: int64, the
+rows of each.)");
+    m.def("divide_binary", &divide_binary, "offsets"_a, "data"_a, "groups"_a, "counts"_a,
+          nb::sig("def divide_binary(offsets: Buffer, data: Buffer, groups: Buffer, counts: Buffer) -> "
+                  "list[tuple[NDArray[Any], NDArray[np.uint8]]]"),
+          "As `divide_fixed` for byte arrays: offsets, which have the width of those given, and data of each group.");
     m.def("compact_binary", &compact_binary, "offsets"_a, "data"_a, "valid"_a.none(),
           nb::sig("def compact_binary(offsets: Buffer, data: Buffer, valid: Buffer | None) -> tuple[NDArray[np.int64], "
                   "NDArray[np.uint8]]"),
