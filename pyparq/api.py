@@ -13,6 +13,7 @@ from pyparq.datasets.patterns import names_many
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
+from pyparq.option_checks import keywords
 from pyparq.options import ReadOptions, with_options
 from pyparq.read.async_reads import run_async
 from pyparq.runtime.lazy_import import LazyModule
@@ -35,6 +36,7 @@ _READER = "pyparq.read.file"
 __all__ = ["read_metadata", "read_schema", "read_table", "read_table_async"]
 
 
+@keywords()
 def read_table(
     source: Any,
     columns: Names | None = None,
@@ -50,7 +52,8 @@ def read_table(
     """Read a file, or a part of it, into a table. Or many files: a folder, a glob or a list, as in
     :func:`pyparq.dataset`.
 
-    ``columns``: the columns to read; ``None`` reads all. A path into a nested column is dotted or a tuple of names.
+    ``columns``: the columns to read, by name or number (from 0); ``None`` reads all. A path into a nested column is
+    dotted or a tuple of names.
     ``filters``: an expression over :func:`pyparq.col`, SQL text, a list of tuples as in pyarrow, or an expression of
     ``pyarrow.compute`` or polars. Exactly the rows for which it is true are returned; indexes in the file are used
     where they help. ``row_groups``: numbers of the row groups to read, counted from 0; ``None`` reads all. ``rows``: a
@@ -128,6 +131,7 @@ def _read_many(
     return Dataset(source, storage_options=storage_options, **options).scan(columns, filters, limit=limit).to_table()
 
 
+@keywords()
 def count(
     source: Any,
     filters: Filters | None = None,

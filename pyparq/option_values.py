@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 from pyparq.column_names import ColumnName, is_name
 from pyparq.errors import OptionError, near_matches
-from pyparq.option_checks import is_int, is_number
+from pyparq.option_checks import is_int, is_number, methods_told
 
 Compression: TypeAlias = Literal[
     "none", "uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw", "lz4",
@@ -24,6 +24,7 @@ Int96Unit: TypeAlias = Literal["s", "ms", "us", "ns", "bytes", "auto"]
 KeyValues: TypeAlias = Mapping[Any, str | bytes | None]
 
 
+@methods_told
 @dataclass(frozen=True, slots=True)
 class BloomOptions:
     """Options for the Bloom filters of one column.
@@ -98,6 +99,7 @@ class BloomValues(TypedDict, total=False):
     auto: bool
 
 
+@methods_told
 @dataclass(frozen=True, slots=True)
 class SortKey:
     """One key of a sort order.

@@ -71,6 +71,7 @@ _DEFAULTS: dict[str, Any] = {
 }  # fmt: skip
 
 scan.__doc__ = with_options(scan.__doc__, ReadOptions)
+scan_parquet = scan  # polars' name
 
 
 class _Source:

@@ -20,6 +20,7 @@ from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.column_names import as_list
 from pyparq.errors import ColumnNotFoundError, OptionError, OtherNames, SchemaError, UnsupportedError, by_each
 from pyparq.format.types import DataType, Schema
+from pyparq.option_checks import methods_told
 from pyparq.runtime.lazy_import import LazyModule, provided
 from pyparq.runtime.text import printable
 
@@ -61,6 +62,7 @@ def _has_odd_decimals(type_: DataType) -> bool:
 _IN_PANDAS = "to_pandas(), to_polars() or to_arrow(), whose result has it"
 
 
+@methods_told
 class Tabular(OtherNames):
     """Columns of equal length under a schema, in one or more parts. The base of :class:`pyparq.Table` and
     :class:`pyparq.Batch`."""

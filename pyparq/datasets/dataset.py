@@ -243,6 +243,8 @@ class Dataset(Convertible):
         """Number of (matching) rows. Without a filter, or with one on partition columns, only footers are read."""
         return self.scan([], filters).count()
 
+    count_rows = count  # pyarrow's name
+
     def explain(
         self, columns: Names | None = None, filters: Filters | None = None, *, execute: bool = True
     ) -> DatasetExplanation:

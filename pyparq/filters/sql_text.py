@@ -21,7 +21,7 @@ from sqlglot import expressions as sql
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from pyparq.column_names import ColumnName
-from pyparq.errors import FilterError
+from pyparq.errors import FilterError, near
 from pyparq.filters.conditions import Attribute, Call, Condition, Literal, NoEqual, Other, SqlBuilder, number
 from pyparq.filters.expression import PARTS, Expression
 from pyparq.filters.times import NUMBER, duration_of, of_span, of_unit
@@ -102,6 +102,14 @@ _TIMES = {
 }  # fmt: skip
 _FUNCTIONS = {"regexp_matches": 2, "suffix": 2, "prefix": 2, "list_contains": 2, "st_intersects_extent": 2,
               "st_makeenvelope": 4}  # fmt: skip
+_NAMES = (*_FUNCTIONS, "starts_with", "ends_with", "contains", "lower", "upper", "length", "year", "quarter", "month",
+          "day", "hour", "minute", "second", "to_date")  # fmt: skip
+_INSTEAD = {
+    "isnull": "column IS NULL", "is_null": "column IS NULL", "notnull": "column IS NOT NULL",
+    "is_not_null": "column IS NOT NULL", "isnan": "column IS NAN", "is_nan": "column IS NAN", "len": "length()",
+    "isin": "column IN (1, 2)", "is_in": "column IN (1, 2)", "is_between": "column BETWEEN 1 AND 2",
+}  # fmt: skip
+"""What to write for functions of other libraries."""
 STANDARD = Dialect(
     "postgres", '"', "", number, _cast, floats=True, dots=True,
     calls=lambda name, count: _FUNCTIONS.get(name) == count,
@@ -221,9 +229,15 @@ def _mistake(text: str, error: Exception, keywords: list[Any]) -> str:
         return "a backtick is not a quote here. Write text as 'Lima' and a name as \"order\""
     if text.split()[0].upper() == "WHERE":
         return "leave out the word WHERE"
+    wrong = re.search(r"=>|=<|===|!==|><", re.sub("'[^']*'", "", text))
+    if wrong:
+        return f"write {_OPERATORS[wrong[0]]} for {wrong[0]}"
     if keywords:
         return f'{keywords[0].text} is an SQL keyword: write the column as "{keywords[0].text}", in double quotes'
     return f"{_reason(error)}; a condition looks like city = 'Lima' AND price > 0.5"
+
+
+_OPERATORS = {"=>": ">=", "=<": "<=", "===": "=", "!==": "!=", "><": "<>"}
 
 
 def _reason(error: Exception) -> str:
@@ -265,11 +279,19 @@ _UNARY: dict[type, str] = {
     sql.Hour: "hour", sql.Minute: "minute", sql.Second: "second", sql.TsOrDsToDate: "to_date",
 }  # fmt: skip
 _WHY: dict[type, str] = {
+    sql.DPipe: "write OR for ||",
+    sql.ArrayOverlaps: "write AND for &&",
+    sql.Dot: "write a function as starts_with(city, 'L')",
+    sql.RegexpLike: "write regexp_matches(city, '^L')",
     sql.Select: "subqueries are not supported. Write only the condition that follows WHERE",
     **dict.fromkeys(
         (sql.Exists, sql.Subquery), "subqueries are not supported. Write a condition on the columns of the file"
     ),
 }
+_NOT_STANDARD: dict[type, str] = {
+    sql.DPipe: "write OR for ||", sql.ArrayOverlaps: "write AND for &&",
+    sql.RegexpLike: "write regexp_matches(column, 'pattern')",
+}  # fmt: skip
 
 
 class _Reader:
@@ -300,6 +322,8 @@ class _Reader:
 
     def _read(self, node: Any) -> Condition:
         kind = type(node)
+        if kind in _NOT_STANDARD and self._dialect is STANDARD:
+            raise FilterError(f"the condition does not support {self._shown(node)}: {_NOT_STANDARD[kind]}")
         if kind in (sql.And, sql.Or):
             return self._chain(node)
         if _is_interval(node):
@@ -434,7 +458,8 @@ class _Reader:
     def _function(self, node: Any) -> Condition:
         name = str(node.this).lower()
         if not self._dialect.calls(name, len(node.expressions)):
-            raise _Refused
+            found = _INSTEAD.get(name) or " or ".join(f"{other}()" for other in near(name, _NAMES))
+            raise _Refused(f"did you mean {found}?" if found else "")
         return Call(name, tuple(map(self.read, node.expressions)))
 
     def _alias(self, node: Any) -> Condition:

@@ -226,9 +226,16 @@ class Schema(OtherNames):
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)
 
-    def field(self, name: str) -> Field:
-        """The field of that name; :class:`ColumnNotFoundError` if there is none (with near matches), or several."""
-        return self.fields[self.index(name)]
+    def __contains__(self, name: object) -> bool:
+        """Whether a field has this name, or is this one."""
+        return name in self.names or name in self.fields
+
+    def field(self, name: str | int) -> Field:
+        """The field of that name or number; :class:`ColumnNotFoundError` if there is none (with near matches), or
+        several."""
+        return self.fields[self.index(name) if isinstance(name, str) else name]
+
+    __getitem__ = field
 
     def index(self, name: str) -> int:
         found = [i for i, f in enumerate(self.fields) if f.name == name]

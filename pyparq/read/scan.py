@@ -27,6 +27,7 @@ from pyparq.index.row_mask import Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
 from pyparq.kernels import arrow_stream
+from pyparq.option_checks import methods_told
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.async_reads import batches_async
 from pyparq.read.batch_types import Stream, restore_batches
@@ -72,6 +73,7 @@ BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""
 
 
+@methods_told
 class Scan(Convertible):
     """A lazy read of one file: some ``columns`` of the rows where ``filters`` is true.
 
@@ -191,14 +193,14 @@ class Scan(Convertible):
         selections = self._prune(to_read=True)
         self.reader.account.restart()
         if not selections:
-            self.cancel()
+            self._cancel()
             return []
         if self.limit is not None and not isinstance(self.predicate, Constant):
             return [b for part, _, _ in self._by_row_group(all_stay=True) for b in part]
         try:
             return [b for b in self._groups.run(selections) if b.num_rows]
         finally:
-            self.cancel()
+            self._cancel()
 
     def _table(self, batches: list[Batch]) -> Table:
         self.rows_returned = sum(b.num_rows for b in batches)
@@ -260,6 +262,8 @@ class Scan(Convertible):
             self.reader.prefetch.stop()
         self.file.fetcher.forget_all()
 
+    _cancel = cancel  # without a look at keywords
+
     def _by_row_group(self, all_stay: bool = False, apart: bool = False) -> Iterator[tuple[list[Batch], float, float]]:
         """The batches of each row group, or of several small ones unless ``apart``, until the limit is reached.
 
@@ -295,7 +299,7 @@ class Scan(Convertible):
         finally:
             # Python prints an interrupt that arrives while it drops a generator. Code without calls gives it no place.
             if self.reader.prefetch is not None or self.file.fetcher.ahead:
-                self.cancel()
+                self._cancel()
 
     def _run(self, part: list[Selection], refused: list[Selection], **asked: Any) -> list[Batch] | None:
         """The batches of row groups that are read together. ``None`` if a limit refuses them: they are put into
@@ -376,7 +380,7 @@ class Scan(Convertible):
                 batches = self._run(part, refused, outputs=[], limit=wanted)
                 total += sum(b.num_rows for b in batches or ())
         finally:
-            self.cancel()
+            self._cancel()
         return total
 
     def matching_rows(self) -> Iterator[tuple[int, Rows]]:
@@ -389,7 +393,7 @@ class Scan(Convertible):
                 if rows:
                     yield selection.row_group, rows
         finally:
-            self.cancel()
+            self._cancel()
 
     def plan(self) -> ScanPlan:
         """What the scan will read (:class:`pyparq.read.plan.scan_plan.ScanPlan`). It prunes, and reads no data."""
