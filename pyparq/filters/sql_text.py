@@ -174,8 +174,14 @@ def spark_condition(text: str, names: Iterable[str] = ()) -> Condition:
 # ---- parsing
 
 
+_OPERATORS = {"=>": ">=", "=<": "<=", "===": "=", "!==": "!=", "><": "<>", "&&": "AND", "||": "OR"}
+
+
 def _parsed(text: str, dialect: Dialect, names: Iterable[str], same: Callable[[str], str]) -> Any:
     """The parsed condition. Columns with the names of SQL keywords need no quotes where the meaning is clear."""
+    wrong = re.search(r"=>|=<|===|!==|><|&&|\|\|", re.sub("'[^']*'|\"[^\"]*\"", "", text))
+    if wrong and dialect is STANDARD:
+        raise FilterError(f"the condition cannot be parsed: write {_OPERATORS[wrong[0]]} for {wrong[0]}")
     text = _with_whole_intervals(text, dialect.name)
     try:
         return sqlglot.parse_one(text, read=dialect.name)
@@ -229,15 +235,9 @@ def _mistake(text: str, error: Exception, keywords: list[Any]) -> str:
         return "a backtick is not a quote here. Write text as 'Lima' and a name as \"order\""
     if text.split()[0].upper() == "WHERE":
         return "leave out the word WHERE"
-    wrong = re.search(r"=>|=<|===|!==|><", re.sub("'[^']*'", "", text))
-    if wrong:
-        return f"write {_OPERATORS[wrong[0]]} for {wrong[0]}"
     if keywords:
         return f'{keywords[0].text} is an SQL keyword: write the column as "{keywords[0].text}", in double quotes'
     return f"{_reason(error)}; a condition looks like city = 'Lima' AND price > 0.5"
-
-
-_OPERATORS = {"=>": ">=", "=<": "<=", "===": "=", "!==": "!=", "><": "<>"}
 
 
 def _reason(error: Exception) -> str:
@@ -288,10 +288,6 @@ _WHY: dict[type, str] = {
         (sql.Exists, sql.Subquery), "subqueries are not supported. Write a condition on the columns of the file"
     ),
 }
-_NOT_STANDARD: dict[type, str] = {
-    sql.DPipe: "write OR for ||", sql.ArrayOverlaps: "write AND for &&",
-    sql.RegexpLike: "write regexp_matches(column, 'pattern')",
-}  # fmt: skip
 
 
 class _Reader:
@@ -322,8 +318,6 @@ class _Reader:
 
     def _read(self, node: Any) -> Condition:
         kind = type(node)
-        if kind in _NOT_STANDARD and self._dialect is STANDARD:
-            raise FilterError(f"the condition does not support {self._shown(node)}: {_NOT_STANDARD[kind]}")
         if kind in (sql.And, sql.Or):
             return self._chain(node)
         if _is_interval(node):
