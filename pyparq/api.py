@@ -70,8 +70,6 @@ def read_table(
         table = pyparq.read_table("flights.parquet", ["flight", "dest"], filters=pyparq.col("tailnum") == "N14228")
         frame = table.to_pandas()
     """
-    if options:
-        ReadOptions.check_known(options)
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
         return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
@@ -147,8 +145,6 @@ def count(
 
         print(pyparq.count("flights.parquet", pyparq.col("dest") == "LAX"))
     """
-    if options:
-        ReadOptions.check_known(options)
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
         from pyparq.datasets.dataset import Dataset

@@ -47,14 +47,9 @@ class ParquetError(Exception):
         page: int | str | None = None,
     ) -> ParquetError:
         """Add missing parts of the place. Parts that an inner layer has set stay."""
-        if self.file is None:
-            self.file = file
-        if self.row_group is None:
-            self.row_group = row_group
-        if self.column is None:
-            self.column = column
-        if self.page is None:
-            self.page = page
+        for name, place in zip(_PLACES, (file, row_group, column, page), strict=True):
+            if getattr(self, name) is None:
+                setattr(self, name, place)
         return self
 
     def __str__(self) -> str:

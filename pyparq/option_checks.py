@@ -9,7 +9,7 @@ from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
 from pyparq.column_names import as_list, check_names, is_name
-from pyparq.errors import OptionError, near, near_matches
+from pyparq.errors import OptionError, by_each, near, near_matches
 from pyparq.runtime.messages import called, warn_caller
 
 T = TypeVar("T")
@@ -134,62 +134,43 @@ def by_column_or_auto(name: str, value: Any) -> None:
 # ---- unknown options
 
 
-_NO_DATASETS = (
-    "this writes a single file. Use pyparq.write_dataset(data, folder, partition_cols=[...]) for a folder of many files"
-)
-NOT_FOR_WRITING = {
+NOT_FOR_WRITING = by_each({
     "append": 'a Parquet file cannot grow: pyparq.write_dataset(data, folder, mode="append") adds a file to a folder',
     "allow_truncated_timestamps": "pyparq never truncates timestamps, so leave it out",
-    "basename_template": _NO_DATASETS,
+    "basename_template existing_data_behavior partition_by partition_cols partitioning": "this writes a single file. "
+        "Use pyparq.write_dataset(data, folder, partition_cols=[...]) for a folder of many files",
     "coerce_timestamps": "give a schema with the unit, such as timestamp[us]",
     "columns": "every column of the data is written. Select columns before writing",
     "encryption_properties": "give encryption=pyparq.EncryptionProperties(...)",
     "engine": "pyparq is the engine, so leave it out",
-    "existing_data_behavior": _NO_DATASETS,
     "flavor": "names are kept as they are, so leave it out",
     "index": "frame.reset_index(drop=True) has none. pyparq.pandas.to_parquet(frame, path, index=False) works too",
     "mode": "an existing file is replaced when the new one is complete, so leave it out",
-    "partition_by": _NO_DATASETS,
-    "partition_cols": _NO_DATASETS,
-    "partitioning": _NO_DATASETS,
     "use_byte_stream_split": "give column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
     "use_compliant_nested_type": "lists always have the standard structure, so leave it out",
     "version": "every type is written as it is, so leave it out",
     "write_batch_size": "give data_page_size or max_rows_per_page",
-}
-_OF_A_DATASET = (
-    "folders called name=value become columns by themselves. For anything else use "
-    "pyparq.dataset(source, partitioning=...).read()"
-)
-_OF_A_SCAN = "give it to read_table(), or to read() or scan() of an open file or dataset"
-NOT_FOR_READING = {
-    "buffer_size": "only the needed bytes are read, so leave it out",
-    "n_rows": "give limit= to read_table() or scan()",
-    "nrows": "give limit= to read_table() or scan()",
+})  # fmt: skip
+NOT_FOR_READING = by_each({
+    "buffer_size memory_map": "only the needed bytes are read, so leave it out",
+    "n_rows nrows": "give limit= to read_table() or scan()",
     "usecols": "give columns= to read_table() or scan()",
     "where": "give filters= to read_table() or scan()",
-    "columns": _OF_A_SCAN,
+    "columns filters limit row_groups rows": "give it to read_table(), or to read() or scan() of an "
+        "open file or dataset",
     "decryption_properties": "give decryption=pyparq.DecryptionProperties(...)",
     "engine": "pyparq is the engine, so leave it out",
-    "filters": _OF_A_SCAN,
-    "hive_partitioning": _OF_A_DATASET,
-    "hive_schema": _OF_A_DATASET,
+    "hive_partitioning hive_schema partition_cols partitioning": "folders called name=value become columns by "
+        "themselves. For anything else use pyparq.dataset(source, partitioning=...).read()",
     "ignore_metadata": "to_pandas() decides what becomes of pandas' metadata, so leave it out",
     "ignore_prefixes": "names that begin with _ or . are passed over, so leave it out",
-    "limit": _OF_A_SCAN,
     "low_memory": "only the needed bytes are read. To read batch by batch, use ParquetFile(...).iter_batches()",
-    "memory_map": "only the needed bytes are read, so leave it out",
     "page_checksum_verification": "here it is called verify_checksums, and it is on by default",
-    "partition_cols": _OF_A_DATASET,
-    "partitioning": _OF_A_DATASET,
     "pre_buffer": "nearby byte ranges are always read together, so leave it out",
-    "row_groups": _OF_A_SCAN,
-    "rows": _OF_A_SCAN,
     "schema": "give it to pyparq.dataset(source, schema=...).read()",
-    "thrift_container_size_limit": "give limits=pyparq.Limits(...)",
-    "thrift_string_size_limit": "give limits=pyparq.Limits(...)",
+    "thrift_container_size_limit thrift_string_size_limit": "give limits=pyparq.Limits(...)",
     "use_pandas_metadata": "to_pandas() always uses the pandas metadata, so leave it out",
-}
+})  # fmt: skip
 """Options of pyarrow that have no counterpart, and what to do without."""
 OF_OTHERS = {
     "nrows": "limit", "n_rows": "limit", "usecols": "columns", "filter": "filters", "root_path": "path",

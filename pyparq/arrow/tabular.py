@@ -81,6 +81,7 @@ class Tabular(OtherNames):
         "to_dict": "to_pydict()", "to_dicts iter_rows iterrows itertuples rows": "to_pylist()",
         "drop": "select([...]) with the names to keep", "collect read": "the table itself: it is read already",
         "field": "schema.field(name)", "validate": "pyparq.verify(path) for a file", "combine_chunks": "to_arrow()",
+        "take": "to_arrow().take(...), or take() of the open file",
         "sort_by sort sort_values": "sorting_columns= of write_table, or to_arrow().sort_by(...)",
         "group_by groupby join merge describe info unique pivot with_columns add_column append_column": _IN_PANDAS,
         "set_column drop_columns assign explode fillna dropna isna value_counts index apply map": _IN_PANDAS,

@@ -78,11 +78,10 @@ class Dataset(Convertible):
     ) -> None:
         if filesystem is not None:
             source, storage_options = on_system(source, filesystem, storage_options)
-        ReadOptions.check_known(options)
+        read_options = ReadOptions.make(options)
         _check_choices(by, on_error, catalog)
         name = (filename if isinstance(filename, str) else "filename") if filename else None
         declared = None if schema is None else parse_schema(schema)
-        read_options = ReadOptions.make(options)
         opening = Opening(
             source, storage_options, declared, partitioning, name, read_options, by, on_error, progress
         )  # fmt: skip

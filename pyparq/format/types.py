@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -205,16 +204,11 @@ class Schema(OtherNames):
 
     fields: tuple[Field, ...]
     metadata: Mapping[bytes, bytes] = field(default_factory=dict, hash=False)
-    _elsewhere: ClassVar[Mapping[str, str]] = by_each(
-        {
-            "leaves root find": "tree of the open file",
-            "column": "field(name)",
-            "types dtypes": "[f.type for f in schema]",
-            "with_metadata append set remove": "pyparq.schema(...), or key_value_metadata= of write_table",
-            "to_arrow": "pyarrow.schema(schema)",
-            "keys columns": "names",
-        }
-    )
+    _elsewhere = by_each({
+        "leaves root find": "tree of the open file", "column": "field(name)", "keys columns": "names",
+        "with_metadata append set remove": "pyparq.schema(...), or key_value_metadata= of write_table",
+        "to_arrow": "pyarrow.schema(schema)", "types dtypes": "[f.type for f in schema]",
+    })  # fmt: skip
 
     @property
     def names(self) -> list[str]:

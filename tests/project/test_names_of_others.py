@@ -81,7 +81,8 @@ def test_what_is_there_under_the_usual_name() -> None:
 
 @pytest.mark.parametrize(("call", "told"), [
     (lambda: pyparq.write_table({"a": [1]}, "x", append=True), "mode=\"append\""),
-    (lambda: pyparq.ParquetFile(PATH, nrows=3), "limit="), (lambda: pyparq.ParquetFile(PATH, usecols=["id"]), "columns="),
+    (lambda: pyparq.ParquetFile(PATH, nrows=3), "limit="),
+    (lambda: pyparq.ParquetFile(PATH, usecols=["id"]), "columns="),
     (lambda: pyparq.read_table(PATH, limit=1, nrows=3), "limit="),
     (lambda: pyparq.read_table(PATH, zzz=3), "help() of the function"),
 ])  # fmt: skip
