@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.arrow.table import Table
     from pyparq.column_names import Names
+    from pyparq.datasets import dataset as datasets
     from pyparq.format.types import Schema
     from pyparq.read import file as reader
     from pyparq.read.footers.metadata import FileMetaData
     from pyparq.read.scan import Scan
 else:  # it loads while the first request to a store is under way
     reader = LazyModule("pyparq.read.file")
+    datasets = LazyModule("pyparq.datasets.dataset")
 
 _READER = "pyparq.read.file"
 
@@ -72,7 +74,8 @@ def read_table(
     """
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
-        return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
+        options["storage_options"] = storage_options  # type: ignore[typeddict-unknown-key]
+        return _read_many(source, columns, filters, limit, options, row_groups=row_groups, rows=rows)
     given = ReadOptions.make(options)
     # A list in the place of an iterator: a file that has changed is asked a second time.
     parts: list[Any] = [columns, filters, row_groups, rows]
@@ -112,21 +115,12 @@ async def read_table_async(
 
 
 def _read_many(
-    source: Any,
-    columns: Names | None,
-    filters: Filters | None,
-    row_groups: Sequence[int] | None,
-    rows: Any,
-    limit: int | None,
-    storage_options: Mapping[str, Any] | None,
-    options: ReadArguments,
+    source: Any, columns: Names | None, filters: Filters | None, limit: int | None, options: Any, **of_one_file: Any
 ) -> Table:
-    from pyparq.datasets.dataset import Dataset
-
-    for name, given in (("row_groups", row_groups), ("rows", rows)):
+    for name, given in of_one_file.items():
         if given is not None:
             raise OptionError(f"{name} counts within one file, but the source may have several. Use filters or limit")
-    return Dataset(source, storage_options=storage_options, **options).scan(columns, filters, limit=limit).to_table()
+    return datasets.Dataset(source, **options).scan(columns, filters, limit=limit).to_table()
 
 
 @keywords()
@@ -147,9 +141,7 @@ def count(
     """
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
-        from pyparq.datasets.dataset import Dataset
-
-        return Dataset(source, storage_options=storage_options, **options).count(filters)
+        return datasets.Dataset(source, storage_options=storage_options, **options).count(filters)
     if filters is None:
         from pyparq.read.footers.open_file import open_file
 
@@ -198,9 +190,7 @@ def read_schema(
     """
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
-        from pyparq.datasets.dataset import Dataset
-
-        return Dataset(source, storage_options=storage_options, **options).schema
+        return datasets.Dataset(source, storage_options=storage_options, **options).schema
     with reader.ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.schema_arrow
 

@@ -176,7 +176,7 @@ OF_OTHERS = {
     "nrows": "limit", "n_rows": "limit", "usecols": "columns", "filter": "filters", "root_path": "path",
     "partition_by": "partition_cols", "partition_on": "partition_cols", "max_rows_per_group": "row_group_size",
     "statistics": "write_statistics", "metadata": "key_value_metadata", "custom_metadata": "key_value_metadata",
-    "use_deprecated_int96_timestamps": "int96_timestamps",
+    "use_deprecated_int96_timestamps": "int96_timestamps", "table": "data", "batch": "data",
 }  # fmt: skip
 """Names of arguments in other libraries, which are taken for ours."""
 _SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True}
@@ -255,11 +255,11 @@ def keywords(**renamed: str) -> Callable[[F], F]:
 
 
 def methods_told(cls: type[T]) -> type[T]:
-    """The same for all public methods of a class; for the making alone of a class of options."""
+    """The same for all public methods of a class that take anything; for the making alone of a class of options."""
     for name, method in list(vars(cls).items()):
         if name != "__init__" if is_dataclass(cls) else name.startswith("_"):
             continue
-        if inspect.isfunction(method):
+        if inspect.isfunction(method) and method.__code__.co_argcount + method.__code__.co_kwonlyargcount > 1:
             setattr(cls, name, keywords()(method))
         elif isinstance(method, classmethod):
             setattr(cls, name, classmethod(keywords()(method.__func__)))

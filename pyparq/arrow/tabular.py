@@ -204,9 +204,7 @@ class Tabular(OtherNames):
         schema = replace(self.schema, fields=tuple(replace(f, name=n) for f, n in zip(fields, made, strict=True)))
         return self._of(schema, self._parts())
 
-    def rename_columns(self, names: Mapping[Any, str] | Sequence[str]) -> Self:
-        """The same as :meth:`rename`, under pyarrow's name."""
-        return self.rename(names)
+    rename_columns = rename  # pyarrow's name
 
     # ---- rows
 

@@ -21,7 +21,7 @@ from sqlglot import expressions as sql
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from pyparq.column_names import ColumnName
-from pyparq.errors import FilterError, near
+from pyparq.errors import FilterError, by_each, near
 from pyparq.filters.conditions import Attribute, Call, Condition, Literal, NoEqual, Other, SqlBuilder, number
 from pyparq.filters.expression import PARTS, Expression
 from pyparq.filters.times import NUMBER, duration_of, of_span, of_unit
@@ -104,12 +104,12 @@ _FUNCTIONS = {"regexp_matches": 2, "suffix": 2, "prefix": 2, "list_contains": 2,
               "st_makeenvelope": 4}  # fmt: skip
 _NAMES = (*_FUNCTIONS, "starts_with", "ends_with", "contains", "lower", "upper", "length", "year", "quarter", "month",
           "day", "hour", "minute", "second", "to_date")  # fmt: skip
-_INSTEAD = {
-    "isnull": "column IS NULL", "is_null": "column IS NULL", "notnull": "column IS NOT NULL",
-    "is_not_null": "column IS NOT NULL", "isnan": "column IS NAN", "is_nan": "column IS NAN", "len": "length()",
-    "isin": "column IN (1, 2)", "is_in": "column IN (1, 2)", "is_between": "column BETWEEN 1 AND 2",
-}  # fmt: skip
+_INSTEAD = by_each({
+    "isnull is_null": "column IS NULL", "notnull is_not_null": "column IS NOT NULL", "isnan is_nan": "column IS NAN",
+    "len": "length()", "isin is_in": "column IN (1, 2)", "is_between": "column BETWEEN 1 AND 2",
+})  # fmt: skip
 """What to write for functions of other libraries."""
+_OPERATORS = {"=>": ">=", "=<": "<=", "===": "=", "!==": "!=", "><": "<>", "&&": "AND", "||": "OR"}
 STANDARD = Dialect(
     "postgres", '"', "", number, _cast, floats=True, dots=True,
     calls=lambda name, count: _FUNCTIONS.get(name) == count,
@@ -172,9 +172,6 @@ def spark_condition(text: str, names: Iterable[str] = ()) -> Condition:
 
 
 # ---- parsing
-
-
-_OPERATORS = {"=>": ">=", "=<": "<=", "===": "=", "!==": "!=", "><": "<>", "&&": "AND", "||": "OR"}
 
 
 def _parsed(text: str, dialect: Dialect, names: Iterable[str], same: Callable[[str], str]) -> Any:

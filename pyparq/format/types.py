@@ -225,8 +225,7 @@ class Schema(OtherNames):
         return name in self.names or name in self.fields
 
     def field(self, name: str | int) -> Field:
-        """The field of that name or number; :class:`ColumnNotFoundError` if there is none (with near matches), or
-        several."""
+        """The field of that name or number; :class:`ColumnNotFoundError` if none or several have the name."""
         return self.fields[self.index(name) if isinstance(name, str) else name]
 
     __getitem__ = field

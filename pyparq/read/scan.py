@@ -193,14 +193,14 @@ class Scan(Convertible):
         selections = self._prune(to_read=True)
         self.reader.account.restart()
         if not selections:
-            self._cancel()
+            self.cancel()
             return []
         if self.limit is not None and not isinstance(self.predicate, Constant):
             return [b for part, _, _ in self._by_row_group(all_stay=True) for b in part]
         try:
             return [b for b in self._groups.run(selections) if b.num_rows]
         finally:
-            self._cancel()
+            self.cancel()
 
     def _table(self, batches: list[Batch]) -> Table:
         self.rows_returned = sum(b.num_rows for b in batches)
@@ -262,8 +262,6 @@ class Scan(Convertible):
             self.reader.prefetch.stop()
         self.file.fetcher.forget_all()
 
-    _cancel = cancel  # without a look at keywords
-
     def _by_row_group(self, all_stay: bool = False, apart: bool = False) -> Iterator[tuple[list[Batch], float, float]]:
         """The batches of each row group, or of several small ones unless ``apart``, until the limit is reached.
 
@@ -299,7 +297,7 @@ class Scan(Convertible):
         finally:
             # Python prints an interrupt that arrives while it drops a generator. Code without calls gives it no place.
             if self.reader.prefetch is not None or self.file.fetcher.ahead:
-                self._cancel()
+                self.cancel()
 
     def _run(self, part: list[Selection], refused: list[Selection], **asked: Any) -> list[Batch] | None:
         """The batches of row groups that are read together. ``None`` if a limit refuses them: they are put into
@@ -380,7 +378,7 @@ class Scan(Convertible):
                 batches = self._run(part, refused, outputs=[], limit=wanted)
                 total += sum(b.num_rows for b in batches or ())
         finally:
-            self._cancel()
+            self.cancel()
         return total
 
     def matching_rows(self) -> Iterator[tuple[int, Rows]]:
@@ -393,7 +391,7 @@ class Scan(Convertible):
                 if rows:
                     yield selection.row_group, rows
         finally:
-            self._cancel()
+            self.cancel()
 
     def plan(self) -> ScanPlan:
         """What the scan will read (:class:`pyparq.read.plan.scan_plan.ScanPlan`). It prunes, and reads no data."""

@@ -239,13 +239,7 @@ class ParquetWriter:
             self._schema = schema  # the next data decide
         return chain(first, batches)
 
-    def write_table(self, table: Any, row_group_size: int | None = None) -> None:
-        """The same as :meth:`write`, under pyarrow's name."""
-        self.write(table, row_group_size)
-
-    def write_batch(self, batch: Any, row_group_size: int | None = None) -> None:
-        """The same as :meth:`write`, under pyarrow's name."""
-        self.write(batch, row_group_size)
+    write_table = write_batch = write  # pyarrow's names
 
     def flush(self) -> None:
         """End the current row group. This does nothing when ``sort_by`` sorts the whole input, which is written on
@@ -293,8 +287,6 @@ class ParquetWriter:
             raise
         self._sink = None
 
-    _close = close  # without a look at keywords
-
     def abort(self) -> None:
         """Discard the file. A local target is as it was before. Another call of this or of :meth:`close` does
         nothing."""
@@ -319,7 +311,7 @@ class ParquetWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            self._close()
+            self.close()
         else:
             self._discard()
 
