@@ -72,7 +72,8 @@ def read_table(
         table = pyparq.read_table("flights.parquet", ["flight", "dest"], filters=pyparq.col("tailnum") == "N14228")
         frame = table.to_pandas()
     """
-    source, storage_options = on_system(source, filesystem, storage_options)
+    if filesystem is not None:
+        source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
         options["storage_options"] = storage_options  # type: ignore[typeddict-unknown-key]
         return _read_many(source, columns, filters, limit, options, row_groups=row_groups, rows=rows)
