@@ -77,9 +77,8 @@ _MODULES = (
 )  # fmt: skip
 
 _ELSEWHERE = by_each({
+    "append": 'pyparq.write_dataset(data, folder, mode="append"): a Parquet file cannot grow (docs/append.md)',
     "ParquetDataset open_dataset": "pyparq.dataset(path)", "concat": "pyparq.Table.concat(tables)",
-    "concat_tables": "pyparq.Table.concat(tables), or pyparq.read_table([path, path]) for files",
-    "field": "pyparq.col(name) in filters, and pyparq.schema({name: type}) for types",
     "int8 int16 int32 int64 float32 float64 string bool_ date32 timestamp list_ struct decimal128":
         'its name: pyparq.schema({"id": "int64", "name": "string?", "at": "timestamp[us, UTC]"})',
     "from_pandas": "pyparq.Table.from_pandas", "lit": "a Python value as it is: pyparq.col('price') > 2.5",
@@ -91,14 +90,18 @@ _ELSEWHERE = by_each({
     "scan_parquet": "pyparq.dataset(...).scan(...), or pyparq.polars.scan(...) for a LazyFrame",
     "sink_parquet write_parquet": "pyparq.write_table, which also takes a LazyFrame",
     "to_parquet": "pyparq.write_table(data, path), or pyparq.pandas.to_parquet(frame, path)",
-    "write_to_dataset": "pyparq.write_dataset(data, folder, partition_cols=[...])",
 })  # fmt: skip
 """Names of other libraries, and what they are called here."""
+_SAME = {"field": "col", "write_to_dataset": "write_dataset", "concat_tables": "Table.concat"}
+"""Names of pyarrow for the same functions."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return _load(f"pyparq.{name}")
+    if name in _SAME:
+        first, *rest = _SAME[name].split(".")
+        return getattr(__getattr__(first), *rest) if rest else __getattr__(first)
     if name not in _MODULE_OF:
         if name in _ELSEWHERE:
             raise AttributeError(f"module 'pyparq' has no attribute {name!r}; use {_ELSEWHERE[name]}")

@@ -13,6 +13,7 @@ from pyparq.datasets.patterns import names_many
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
+from pyparq.option_checks import keywords
 from pyparq.options import ReadOptions, with_options
 from pyparq.read.async_reads import run_async
 from pyparq.runtime.lazy_import import LazyModule
@@ -23,18 +24,21 @@ if TYPE_CHECKING:
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.arrow.table import Table
     from pyparq.column_names import Names
+    from pyparq.datasets import dataset as datasets
     from pyparq.format.types import Schema
     from pyparq.read import file as reader
     from pyparq.read.footers.metadata import FileMetaData
     from pyparq.read.scan import Scan
 else:  # it loads while the first request to a store is under way
     reader = LazyModule("pyparq.read.file")
+    datasets = LazyModule("pyparq.datasets.dataset")
 
 _READER = "pyparq.read.file"
 
 __all__ = ["read_metadata", "read_schema", "read_table", "read_table_async"]
 
 
+@keywords()
 def read_table(
     source: Any,
     columns: Names | None = None,
@@ -50,7 +54,8 @@ def read_table(
     """Read a file, or a part of it, into a table. Or many files: a folder, a glob or a list, as in
     :func:`pyparq.dataset`.
 
-    ``columns``: the columns to read; ``None`` reads all. A path into a nested column is dotted or a tuple of names.
+    ``columns``: the columns to read, by name or number (from 0); ``None`` reads all. A path into a nested column is
+    dotted or a tuple of names.
     ``filters``: an expression over :func:`pyparq.col`, SQL text, a list of tuples as in pyarrow, or an expression of
     ``pyarrow.compute`` or polars. Exactly the rows for which it is true are returned; indexes in the file are used
     where they help. ``row_groups``: numbers of the row groups to read, counted from 0; ``None`` reads all. ``rows``: a
@@ -67,11 +72,11 @@ def read_table(
         table = pyparq.read_table("flights.parquet", ["flight", "dest"], filters=pyparq.col("tailnum") == "N14228")
         frame = table.to_pandas()
     """
-    if options:
-        ReadOptions.check_known(options)
-    source, storage_options = on_system(source, filesystem, storage_options)
+    if filesystem is not None:
+        source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
-        return _read_many(source, columns, filters, row_groups, rows, limit, storage_options, options)
+        options["storage_options"] = storage_options  # type: ignore[typeddict-unknown-key]
+        return _read_many(source, columns, filters, limit, options, row_groups=row_groups, rows=rows)
     given = ReadOptions.make(options)
     # A list in the place of an iterator: a file that has changed is asked a second time.
     parts: list[Any] = [columns, filters, row_groups, rows]
@@ -111,23 +116,15 @@ async def read_table_async(
 
 
 def _read_many(
-    source: Any,
-    columns: Names | None,
-    filters: Filters | None,
-    row_groups: Sequence[int] | None,
-    rows: Any,
-    limit: int | None,
-    storage_options: Mapping[str, Any] | None,
-    options: ReadArguments,
+    source: Any, columns: Names | None, filters: Filters | None, limit: int | None, options: Any, **of_one_file: Any
 ) -> Table:
-    from pyparq.datasets.dataset import Dataset
-
-    for name, given in (("row_groups", row_groups), ("rows", rows)):
+    for name, given in of_one_file.items():
         if given is not None:
             raise OptionError(f"{name} counts within one file, but the source may have several. Use filters or limit")
-    return Dataset(source, storage_options=storage_options, **options).scan(columns, filters, limit=limit).to_table()
+    return datasets.Dataset(source, **options).scan(columns, filters, limit=limit).to_table()
 
 
+@keywords()
 def count(
     source: Any,
     filters: Filters | None = None,
@@ -143,13 +140,9 @@ def count(
 
         print(pyparq.count("flights.parquet", pyparq.col("dest") == "LAX"))
     """
-    if options:
-        ReadOptions.check_known(options)
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
-        from pyparq.datasets.dataset import Dataset
-
-        return Dataset(source, storage_options=storage_options, **options).count(filters)
+        return datasets.Dataset(source, storage_options=storage_options, **options).count(filters)
     if filters is None:
         from pyparq.read.footers.open_file import open_file
 
@@ -198,9 +191,7 @@ def read_schema(
     """
     source, storage_options = on_system(source, filesystem, storage_options)
     if names_many(source):
-        from pyparq.datasets.dataset import Dataset
-
-        return Dataset(source, storage_options=storage_options, **options).schema
+        return datasets.Dataset(source, storage_options=storage_options, **options).schema
     with reader.ParquetFile(source, storage_options=storage_options, **options) as file:
         return file.schema_arrow
 

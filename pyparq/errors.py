@@ -12,7 +12,6 @@ from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 _PLACES = ("file", "row_group", "column", "page")
-_LABELS = {"file": "file", "row_group": "row group", "column": "column", "page": "page"}
 
 
 class ParquetError(Exception):
@@ -38,27 +37,16 @@ class ParquetError(Exception):
         self.column = column
         self.page = page
 
-    def locate(
-        self,
-        *,
-        file: str | None = None,
-        row_group: int | None = None,
-        column: str | None = None,
-        page: int | str | None = None,
-    ) -> ParquetError:
-        """Add missing parts of the place. Parts that an inner layer has set stay."""
-        if self.file is None:
-            self.file = file
-        if self.row_group is None:
-            self.row_group = row_group
-        if self.column is None:
-            self.column = column
-        if self.page is None:
-            self.page = page
+    def locate(self, **place: Any) -> ParquetError:
+        """Add missing parts of the place, by the names above. Parts that an inner layer has set stay."""
+        for name, value in place.items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
         return self
 
     def __str__(self) -> str:
-        place = ", ".join(f"{_LABELS[name]} {value}" for name in _PLACES if (value := getattr(self, name)) is not None)
+        given = {name.replace("_", " "): getattr(self, name) for name in _PLACES}
+        place = ", ".join(f"{name} {value}" for name, value in given.items() if value is not None)
         return f"{self.message} [{place}]" if place else self.message
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -210,8 +198,6 @@ class reading(located):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            return
         if isinstance(error, MemoryError):
             found = LimitError(f"there is not enough memory for this read: {error}")
             raise found.locate(**self.__dict__) from error

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, field, fields
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
 from pyparq.column_names import as_list, check_names, is_name
-from pyparq.errors import OptionError, near, near_matches
+from pyparq.errors import OptionError, by_each, near, near_matches
 from pyparq.runtime.messages import called, warn_caller
 
 T = TypeVar("T")
@@ -134,63 +134,53 @@ def by_column_or_auto(name: str, value: Any) -> None:
 # ---- unknown options
 
 
-_NO_DATASETS = (
-    "this writes a single file. Use pyparq.write_dataset(data, folder, partition_cols=[...]) for a folder of many files"
-)
-NOT_FOR_WRITING = {
+NOT_FOR_WRITING = by_each({
     "append": 'a Parquet file cannot grow: pyparq.write_dataset(data, folder, mode="append") adds a file to a folder',
     "allow_truncated_timestamps": "pyparq never truncates timestamps, so leave it out",
-    "basename_template": _NO_DATASETS,
+    "basename_template existing_data_behavior partition_by partition_cols partitioning": "this writes a single file. "
+        "Use pyparq.write_dataset(data, folder, partition_cols=[...]) for a folder of many files",
     "coerce_timestamps": "give a schema with the unit, such as timestamp[us]",
     "columns": "every column of the data is written. Select columns before writing",
     "encryption_properties": "give encryption=pyparq.EncryptionProperties(...)",
     "engine": "pyparq is the engine, so leave it out",
-    "existing_data_behavior": _NO_DATASETS,
     "flavor": "names are kept as they are, so leave it out",
-    "metadata": "give key_value_metadata",
+    "index": "frame.reset_index(drop=True) has none. pyparq.pandas.to_parquet(frame, path, index=False) works too",
     "mode": "an existing file is replaced when the new one is complete, so leave it out",
-    "partition_by": _NO_DATASETS,
-    "partition_cols": _NO_DATASETS,
-    "partitioning": _NO_DATASETS,
     "use_byte_stream_split": "give column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
     "use_compliant_nested_type": "lists always have the standard structure, so leave it out",
     "version": "every type is written as it is, so leave it out",
     "write_batch_size": "give data_page_size or max_rows_per_page",
-}
-_OF_A_DATASET = (
-    "folders called name=value become columns by themselves. For anything else use "
-    "pyparq.dataset(source, partitioning=...).read()"
-)
-_OF_A_SCAN = "give it to read_table(), or to read() or scan() of an open file or dataset"
-NOT_FOR_READING = {
-    "buffer_size": "only the needed bytes are read, so leave it out",
-    "n_rows": "give limit= to read_table() or scan()",
-    "nrows": "give limit= to read_table() or scan()",
+})  # fmt: skip
+NOT_FOR_READING = by_each({
+    "buffer_size memory_map": "only the needed bytes are read, so leave it out",
+    "n_rows nrows": "give limit= to read_table() or scan()",
     "usecols": "give columns= to read_table() or scan()",
     "where": "give filters= to read_table() or scan()",
-    "columns": _OF_A_SCAN,
+    "columns filters limit row_groups rows": "give it to read_table(), or to read() or scan() of an "
+        "open file or dataset",
     "decryption_properties": "give decryption=pyparq.DecryptionProperties(...)",
     "engine": "pyparq is the engine, so leave it out",
-    "filters": _OF_A_SCAN,
-    "hive_partitioning": _OF_A_DATASET,
-    "hive_schema": _OF_A_DATASET,
+    "hive_partitioning hive_schema partition_cols partitioning": "folders called name=value become columns by "
+        "themselves. For anything else use pyparq.dataset(source, partitioning=...).read()",
     "ignore_metadata": "to_pandas() decides what becomes of pandas' metadata, so leave it out",
     "ignore_prefixes": "names that begin with _ or . are passed over, so leave it out",
-    "limit": _OF_A_SCAN,
     "low_memory": "only the needed bytes are read. To read batch by batch, use ParquetFile(...).iter_batches()",
-    "memory_map": "only the needed bytes are read, so leave it out",
     "page_checksum_verification": "here it is called verify_checksums, and it is on by default",
-    "partition_cols": _OF_A_DATASET,
-    "partitioning": _OF_A_DATASET,
     "pre_buffer": "nearby byte ranges are always read together, so leave it out",
-    "row_groups": _OF_A_SCAN,
-    "rows": _OF_A_SCAN,
     "schema": "give it to pyparq.dataset(source, schema=...).read()",
-    "thrift_container_size_limit": "give limits=pyparq.Limits(...)",
-    "thrift_string_size_limit": "give limits=pyparq.Limits(...)",
+    "thrift_container_size_limit thrift_string_size_limit": "give limits=pyparq.Limits(...)",
     "use_pandas_metadata": "to_pandas() always uses the pandas metadata, so leave it out",
-}
+})  # fmt: skip
 """Options of pyarrow that have no counterpart, and what to do without."""
+OF_OTHERS = {
+    "nrows": "limit", "n_rows": "limit", "usecols": "columns", "filter": "filters", "root_path": "path",
+    "partition_by": "partition_cols", "partition_on": "partition_cols", "max_rows_per_group": "row_group_size",
+    "statistics": "write_statistics", "metadata": "key_value_metadata", "custom_metadata": "key_value_metadata",
+    "use_deprecated_int96_timestamps": "int96_timestamps", "table": "data", "batch": "data",
+}  # fmt: skip
+"""Names of arguments in other libraries, which are taken for ours."""
+_SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True}
+"""Arguments of other libraries that are taken with the value that tells what is done anyway."""
 
 
 class UnknownArgument(OptionError, TypeError):
@@ -198,19 +188,27 @@ class UnknownArgument(OptionError, TypeError):
 
 
 def refuse_unknown(
-    given: Iterable[str],
-    known: Sequence[str],
+    given: Mapping[str, Any],
+    known: Collection[str],
     hints: Mapping[str, str],
     parameters: Sequence[str] = (),
     whose: str = "",
-) -> None:
-    """Raise :class:`UnknownArgument` for the first name that is not known. ``parameters`` may have been meant, and so
-    may those of the function that the user called. ``whose``: what to name in its place."""
-    for name in given:
-        if name not in known:
+) -> dict[str, Any]:
+    """The options that were given, by our names. Raises :class:`UnknownArgument` for the first name that is not known.
+    ``parameters`` may have been meant, and so may those of the function that the user called. ``whose``: what to name
+    in its place."""
+    taken: dict[str, Any] = {}
+    for name, value in given.items():
+        real = name if name in known else OF_OTHERS.get(name, name)
+        if real in taken:
+            raise OptionError(f"{name!r} and {real!r} are two names of the same option. Give only one of them")
+        if real in known:
+            taken[real] = value
+        elif _SAY_NOTHING.get(name, OF_OTHERS) != value:
             function, own = called()
-            meant = _meant(name, known, [*parameters, *own], hints)
+            meant = _meant(name, [*known], [*parameters, *own], hints)
             raise UnknownArgument(f"{whose or function} has no option {name!r}{meant}")
+    return taken
 
 
 def _meant(name: str, known: Sequence[str], parameters: Sequence[str], hints: Mapping[str, str]) -> str:
@@ -227,24 +225,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def keywords(**renamed: str) -> Callable[[F], F]:
-    """A wrong keyword gets a sentence that says what it may have meant. ``renamed``: arguments with their old names,
-    which are taken until 1.0, with a warning."""
+    """A wrong keyword gets a sentence that says what it may have meant. Names of other libraries are taken.
+    ``renamed``: arguments with their old names, which are taken until 1.0, with a warning."""
 
     def told(function: F) -> F:
         code = function.__code__
-        known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
         any_name = code.co_flags & inspect.CO_VARKEYWORDS
 
         @wraps(function)
         def call(*args: Any, **given: Any) -> Any:
-            for name in given.keys() - known:
-                said = code.co_qualname.removesuffix(".__init__")
-                if name in renamed:
-                    new = renamed[name]
-                    warn_caller(f"{said}(): {name}= is called {new}= now", DeprecationWarning)
+            for name in given.keys() - known if given else ():
+                said = function.__qualname__.removesuffix(".__init__")
+                new = renamed.get(name, OF_OTHERS.get(name))
+                if new in known and new not in given:
+                    if name in renamed:
+                        warn_caller(f"{said}(): {name}= is called {new}= now", DeprecationWarning)
                     given[new] = given.pop(name)
+                elif not any_name and _SAY_NOTHING.get(name, OF_OTHERS) == given[name]:
+                    del given[name]
                 elif not any_name:
-                    meant = _meant(name, known, (), NOT_FOR_READING)
+                    meant = _meant(name, sorted(known), (), NOT_FOR_READING)
                     raise UnknownArgument(f"{said}() has no argument {name!r}{meant}")
             return function(*args, **given)
 
@@ -254,10 +255,14 @@ def keywords(**renamed: str) -> Callable[[F], F]:
 
 
 def methods_told(cls: type[T]) -> type[T]:
-    """The same for all public methods of a class."""
+    """The same for all public methods of a class that take anything; for the making alone of a class of options."""
     for name, method in list(vars(cls).items()):
-        if inspect.isfunction(method) and not name.startswith("_"):
+        if name != "__init__" if is_dataclass(cls) else name.startswith("_"):
+            continue
+        if inspect.isfunction(method) and method.__code__.co_argcount + method.__code__.co_kwonlyargcount > 1:
             setattr(cls, name, keywords()(method))
+        elif isinstance(method, classmethod):
+            setattr(cls, name, classmethod(keywords()(method.__func__)))
     return cls
 
 

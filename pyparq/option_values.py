@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict
 
 from pyparq.column_names import ColumnName, is_name
-from pyparq.errors import OptionError, near_matches
-from pyparq.option_checks import is_int, is_number
+from pyparq.errors import OptionError
+from pyparq.option_checks import is_int, is_number, methods_told
 
 Compression: TypeAlias = Literal[
     "none", "uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw", "lz4",
@@ -24,6 +24,7 @@ Int96Unit: TypeAlias = Literal["s", "ms", "us", "ns", "bytes", "auto"]
 KeyValues: TypeAlias = Mapping[Any, str | bytes | None]
 
 
+@methods_told
 @dataclass(frozen=True, slots=True)
 class BloomOptions:
     """Options for the Bloom filters of one column.
@@ -79,10 +80,6 @@ def bloom_options(given: Any, base: BloomOptions | None = None) -> BloomOptions 
     if is_number(given):
         return replace(base, fpp=given)
     if isinstance(given, Mapping):
-        known = [f.name for f in fields(BloomOptions)]
-        for name in given:
-            if name not in known:
-                raise OptionError(f"unknown Bloom filter option {name!r}{near_matches(str(name), known, 'options')}")
         return replace(base, **given)
     raise OptionError(f"a Bloom filter takes True, a false-positive rate, 'auto' or a dict of options, not {given!r}")
 
@@ -98,6 +95,7 @@ class BloomValues(TypedDict, total=False):
     auto: bool
 
 
+@methods_told
 @dataclass(frozen=True, slots=True)
 class SortKey:
     """One key of a sort order.

@@ -29,6 +29,7 @@ from pyparq.option_checks import (
     flag,
     flag_or_auto,
     instance,
+    methods_told,
     option,
     refuse_unknown,
     seconds,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
 
 
+@methods_told
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
     """Options for writing a file. Sizes are in bytes.
@@ -171,18 +173,11 @@ class WriteOptions:
     # fmt: on
 
     @classmethod
-    def make(cls, options: Mapping[str, Any]) -> Self:
+    def make(cls, options: Mapping[str, Any], hints: Mapping[str, str] = NOT_FOR_WRITING) -> Self:
         """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
         if not options:
             return cast(Self, _defaults(cls))  # type: ignore[arg-type]
-        refuse_unknown(options, [*cls.__dataclass_fields__, *_ALIASES], NOT_FOR_WRITING)
-        given: dict[str, Any] = {}
-        for name, value in options.items():
-            real = _ALIASES.get(name, name)
-            if real in given:
-                raise OptionError(f"{name!r} and {real!r} are two names of the same option. Give only one of them")
-            given[real] = value
-        return cls(**given)
+        return cls(**refuse_unknown(options, cls.__dataclass_fields__, hints))
 
     def __post_init__(self) -> None:
         check_given(self)
@@ -190,10 +185,7 @@ class WriteOptions:
             raise OptionError("give either sort_by or sorting_columns, not both: sort_by records the order too")
 
 
-_ALIASES = {"use_deprecated_int96_timestamps": "int96_timestamps"}
-"""pyarrow's names where ours differ."""
-
-
+@methods_told
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
     """Options for reading a file. Sizes are in bytes.
@@ -287,15 +279,13 @@ class ReadOptions:
         """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
         if not options:
             return cast(Self, _defaults(cls))  # type: ignore[arg-type]
-        cls.check_known(options)
-        return cls(**options)
+        return cls(**cls.check_known(options))
 
     @classmethod
-    def check_known(cls, options: Mapping[str, Any], parameters: Sequence[str] = (), whose: str = "") -> None:
-        """Raise :class:`OptionError` for a name that is no option. ``parameters`` of the function that was called may
-        have been meant too."""
-        if options:
-            refuse_unknown(options, [*cls.__dataclass_fields__], NOT_FOR_READING, parameters, whose)
+    def check_known(cls, options: Mapping[str, Any], parameters: Sequence[str] = (), whose: str = "") -> dict[str, Any]:
+        """The options by our names; :class:`OptionError` for a name that is no option. ``parameters`` of the function
+        that was called may have been meant too."""
+        return refuse_unknown(options, cls.__dataclass_fields__, NOT_FOR_READING, parameters, whose) if options else {}
 
 
 @cache

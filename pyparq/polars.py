@@ -56,7 +56,7 @@ def scan(
     given = {"schema": schema, "partitioning": partitioning, "filename": filename, "by": by, "on_error": on_error,
              "storage_options": storage_options, "filesystem": filesystem}  # fmt: skip
     if isinstance(source, Dataset):
-        changed = [name for name, value in given.items() if value != _DEFAULTS[name]] + list(options)
+        changed = [name for name, value in given.items() if value != (scan.__kwdefaults__ or {})[name]] + list(options)
         if changed:
             raise OptionError(f"{changed[0]} belongs to the dataset: give it to pyparq.dataset")
         files = source
@@ -65,12 +65,8 @@ def scan(
     return _Source(files).lazy_frame()
 
 
-_DEFAULTS: dict[str, Any] = {
-    "schema": None, "partitioning": "hive", "filename": False, "by": "name", "on_error": "raise",
-    "storage_options": None, "filesystem": None,
-}  # fmt: skip
-
 scan.__doc__ = with_options(scan.__doc__, ReadOptions)
+scan_parquet = scan  # polars' name
 
 
 class _Source:

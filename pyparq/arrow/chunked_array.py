@@ -15,6 +15,7 @@ from pyparq.arrow.column_operations import trimmed
 from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.errors import OptionError, OtherNames, by_each
 from pyparq.format.types import DataType, Field, Schema
+from pyparq.option_checks import methods_told
 from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import printable
 
@@ -30,6 +31,7 @@ _AT_ONCE = 4096
 """Values that iteration turns into Python objects at a time."""
 
 
+@methods_told
 class ChunkedArray(OtherNames):
     """The values of one column, in one or more chunks (``pyarrow.ChunkedArray`` with a name).
 

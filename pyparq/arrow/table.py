@@ -20,6 +20,7 @@ from pyparq.arrow.tabular import Part, Tabular, check_columns, for_anybody, join
 from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.format.types import Schema
+from pyparq.option_checks import keywords, methods_told
 from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.messages import requirement
 
@@ -36,6 +37,7 @@ else:  # a read needs none of them
     to_polars = LazyModule("pyparq.arrow.to_polars")
 
 
+@methods_told
 class _FromOtherData(Tabular):
     """Tables and batches made of other data."""
 
@@ -96,6 +98,7 @@ class _FromOtherData(Tabular):
         return self._of(replace(self.schema, fields=tuple(fields)), parts)
 
 
+@methods_told
 class Batch(_FromOtherData):
     """Columns of equal length: one Arrow record batch, with what a :class:`Table` has.
 
@@ -199,6 +202,7 @@ class Batch(_FromOtherData):
         return Batch, ([trimmed(column) for column in self.columns], self.num_rows, self._schema)
 
 
+@methods_told
 class Table(_FromOtherData):
     """Decoded rows: a ``schema`` and record ``batches``.
 
@@ -354,6 +358,7 @@ class Table(_FromOtherData):
             raise UnsupportedError(f"polars does not take the table: {error}") from None
 
 
+@keywords()
 def table(data: Any, schema: Any = None) -> Table:
     """A table in memory of anything that :func:`pyparq.write_table` takes: Arrow data and polars' (whose buffers it
     shares), a pandas DataFrame, a dict of lists or numpy arrays, a list of dicts. ``schema``: as there.

@@ -20,6 +20,7 @@ from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.column_names import as_list
 from pyparq.errors import ColumnNotFoundError, OptionError, OtherNames, SchemaError, UnsupportedError, by_each
 from pyparq.format.types import DataType, Schema
+from pyparq.option_checks import methods_told
 from pyparq.runtime.lazy_import import LazyModule, provided
 from pyparq.runtime.text import printable
 
@@ -61,6 +62,7 @@ def _has_odd_decimals(type_: DataType) -> bool:
 _IN_PANDAS = "to_pandas(), to_polars() or to_arrow(), whose result has it"
 
 
+@methods_told
 class Tabular(OtherNames):
     """Columns of equal length under a schema, in one or more parts. The base of :class:`pyparq.Table` and
     :class:`pyparq.Batch`."""
@@ -79,6 +81,7 @@ class Tabular(OtherNames):
         "to_dict": "to_pydict()", "to_dicts iter_rows iterrows itertuples rows": "to_pylist()",
         "drop": "select([...]) with the names to keep", "collect read": "the table itself: it is read already",
         "field": "schema.field(name)", "validate": "pyparq.verify(path) for a file", "combine_chunks": "to_arrow()",
+        "take": "to_arrow().take(...), or take() of the open file",
         "sort_by sort sort_values": "sorting_columns= of write_table, or to_arrow().sort_by(...)",
         "group_by groupby join merge describe info unique pivot with_columns add_column append_column": _IN_PANDAS,
         "set_column drop_columns assign explode fillna dropna isna value_counts index apply map": _IN_PANDAS,
@@ -201,9 +204,7 @@ class Tabular(OtherNames):
         schema = replace(self.schema, fields=tuple(replace(f, name=n) for f, n in zip(fields, made, strict=True)))
         return self._of(schema, self._parts())
 
-    def rename_columns(self, names: Mapping[Any, str] | Sequence[str]) -> Self:
-        """The same as :meth:`rename`, under pyarrow's name."""
-        return self.rename(names)
+    rename_columns = rename  # pyarrow's name
 
     # ---- rows
 

@@ -16,7 +16,7 @@ import click
 
 from pyparq._version import __version__
 from pyparq.cli.missing_extra import missing_extra
-from pyparq.cli.output import one_line
+from pyparq.cli.output import FOUND, one_line
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
@@ -56,8 +56,6 @@ _COMMANDS = {
 class LazyGroup(click.Group):
     """Imports the module of a command when the command runs; listing them imports nothing."""
 
-    left = 0  # the exit code where the reader of stdout leaves early
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
@@ -83,8 +81,11 @@ class LazyGroup(click.Group):
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _pipes():
-            return super().invoke(ctx)
+        with _pipes(ctx):
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
 
     def main(
         self,
@@ -110,7 +111,7 @@ class LazyGroup(click.Group):
                 raise
             if isinstance(error, ReaderLeft):
                 sys.stdout = open(os.devnull, "w")  # noqa: SIM115  (Python writes what is left to it at exit)
-                sys.exit(self.left)
+                sys.exit(error.code)
             if wanted:
                 raise
             sys.exit(_report(error))
@@ -120,17 +121,21 @@ class LazyGroup(click.Group):
 
 
 class ReaderLeft(Exception):
-    """The reader of stdout has closed it (``| head``). This is no error."""
+    """The reader of stdout has closed it (``| head``). This is no error. ``code``: what the command found until then,
+    as its exit code."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
 
 
 @contextmanager
-def _pipes() -> Iterator[None]:
+def _pipes(ctx: click.Context | None = None) -> Iterator[None]:
     """Tell a broken stdout from other broken pipes, before click takes both for failures."""
     try:
         yield
     except OSError as error:
         if error.errno in (errno.EPIPE, errno.EINVAL) and _is_broken(sys.stdout):  # (Windows says EINVAL)
-            raise ReaderLeft from error
+            raise ReaderLeft(0 if ctx is None else ctx.meta.get(FOUND, 0)) from error
         raise
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any
 
 import click
 
 from pyparq.cli.options import COLUMNS, FILE, JSON, SOURCE, SPARK, decryption, storage_for
-from pyparq.cli.output import Grid, count, emit, print_json, say, title
+from pyparq.cli.output import FOUND, Grid, count, emit, print_json, say, title
 from pyparq.cli.progress import Busy
 from pyparq.cli.sources import opened, plain_errors_of, source_of
 from pyparq.cli.upkeep import run_on_spark
@@ -38,7 +38,7 @@ def verify_command(file: str, columns: list[Any], as_json: bool, on_spark: bool,
             source_of(file), columns or None, decryption=decryption(), storage_options=storage_for(file),
             progress=busy.show_share,
         )  # fmt: skip
-    cast(Any, click.get_current_context().find_root().command).left = 0 if report.ok else 1
+    click.get_current_context().meta[FOUND] = 0 if report.ok else 1
     if not report.files:
         raise click.ClickException(f"the folder has no data files: {file}")
     if as_json:

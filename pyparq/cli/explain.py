@@ -119,18 +119,21 @@ def _print_reads(reads: list[dict[str, Any]]) -> None:
 @WHERE
 @COLUMNS
 @IGNORE_CASE
-def map_command(file: str, output: str, where: str | None, columns: list[str]) -> None:
+@JSON
+def map_command(file: str, output: str, where: str | None, columns: list[str], as_json: bool) -> None:
     """A picture of SOURCE as one HTML page: its bytes, row groups and columns, pages, indexes and footer, to scale.
 
     With --where or --columns the query runs. Each page is then coloured by what ruled it out, or as read. The HTML page
-    needs no network. It shows for each column whether sorting would help.
+    needs no network. It shows for each column whether sorting would help. --json prints the data behind it instead.
     """
     with opened_any(file) as parquet:
         predicate = condition(parquet, where)
         with Busy("reading"):
             made = parquet.map(None, columns or None, predicate)
-    if output == "-":
+    if as_json:
+        print_json(made.to_dict())
+    elif output == "-":
         sys.stdout.write(made.html)
-        return
-    made.save(output)
-    click.echo(f"{output}: {os.path.getsize(output):,} bytes", err=True)
+    else:
+        made.save(output)
+        click.echo(f"{output}: {os.path.getsize(output):,} bytes", err=True)

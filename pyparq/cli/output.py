@@ -25,6 +25,8 @@ LEAST = (20, 8)
 PRETTY = 1_000_000
 """Characters of JSON up to which it is indented."""
 NULL = "NULL"
+FOUND = "pyparq.found"
+"""In the ``meta`` of click's context: the exit code so far, for a command whose reader of stdout leaves early."""
 
 
 # ---- text
@@ -213,7 +215,16 @@ class Grid:
             for k in reversed(numbers):
                 del row[k]  # type: ignore[attr-defined]
 
+    def _show_apart(self) -> None:
+        """Each row as lines of its own, for a terminal that is too narrow for a table."""
+        for row in self.rows:
+            emit()
+            facts([(h.title, NULL if cell is None else cell) for h, cell in zip(self.headings, row, strict=True)])
+
     def _show_fitted(self, room: int) -> None:
+        if self._needs(LEAST[1], all_of=False) > room:
+            self._show_apart()
+            return
         left_out = self._leave_out(room)
         from rich.padding import Padding
         from rich.rule import Rule
@@ -234,19 +245,20 @@ class Grid:
         if left_out:
             say(f"{' ' * self._indent}(no room for: {', '.join(left_out)})", "dim")
 
+    def _needs(self, least: int, all_of: bool = True) -> int:
+        """Cells that the table takes, with ``least`` for each column that may fold; or its columns that must stay."""
+        widths = [max(found) for found in self._widths()]
+        kept = [(h, w) for h, w in zip(self.headings, widths, strict=True) if all_of or not h.optional]
+        return sum(min(w, least) if h.folds else w for h, w in kept) + GAP * (len(kept) - 1)
+
     def _leave_out(self, room: int) -> list[str]:
         """The titles of the optional columns that there is no room for."""
         left_out: list[str] = []
-        while True:
-            ranks = [h.optional for h in self.headings]
-            least = LEAST[0] if any(ranks) else LEAST[1]
-            widths = [max(found) for found in self._widths()]
-            needed = [min(w, least) if h.folds else w for h, w in zip(self.headings, widths, strict=True)]
-            if sum(needed) + GAP * (len(needed) - 1) <= room or not any(ranks):
-                return left_out
+        while any(ranks := [h.optional for h in self.headings]) and self._needs(LEAST[0]) > room:
             k = max(k for k, rank in enumerate(ranks) if rank == max(ranks))
             left_out.insert(0, self.headings[k].title)
             self._drop([k])
+        return left_out
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> None:

@@ -78,11 +78,10 @@ class Dataset(Convertible):
     ) -> None:
         if filesystem is not None:
             source, storage_options = on_system(source, filesystem, storage_options)
-        ReadOptions.check_known(options)
+        read_options = ReadOptions.make(options)
         _check_choices(by, on_error, catalog)
         name = (filename if isinstance(filename, str) else "filename") if filename else None
         declared = None if schema is None else parse_schema(schema)
-        read_options = ReadOptions.make(options)
         opening = Opening(
             source, storage_options, declared, partitioning, name, read_options, by, on_error, progress
         )  # fmt: skip
@@ -237,6 +236,8 @@ class Dataset(Convertible):
     def count(self, filters: Filters | None = None) -> int:
         """Number of (matching) rows. Without a filter, or with one on partition columns, only footers are read."""
         return self.scan([], filters).count()
+
+    count_rows = count  # pyarrow's name
 
     def explain(
         self, columns: Names | None = None, filters: Filters | None = None, *, execute: bool = True

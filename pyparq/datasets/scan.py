@@ -34,6 +34,7 @@ from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.format.types import Field, Schema, schema_view
 from pyparq.kernels import arrow_stream
+from pyparq.option_checks import methods_told
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.async_reads import batches_async
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from pyparq.column_names import Names
 
 
+@methods_told
 class DatasetScan(Convertible):
     """A lazy read of a dataset: some ``columns`` of the rows where ``filters`` is true.
 

@@ -14,6 +14,7 @@ from pyparq.column_names import ColumnName, is_name
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.errors import ColumnNotFoundError, EncryptionError, OptionError, ParquetError, near_matches
 from pyparq.format.schema_tree import SchemaTree
+from pyparq.option_checks import keywords
 from pyparq.runtime.text import printable
 
 T = TypeVar("T")
@@ -206,6 +207,7 @@ class EncryptionProperties(_Secretive):
         pyparq.write_table({"id": [1, 2]}, "secret.parquet", encryption=keys)
     """
 
+    @keywords()
     def __init__(
         self,
         footer_key: bytes | EncryptionKey,
@@ -284,6 +286,7 @@ class DecryptionProperties(_Secretive):
         table = pyparq.read_table("secret.parquet", decryption=pyparq.DecryptionProperties(footer_key=key))
     """
 
+    @keywords()
     def __init__(
         self,
         footer_key: bytes | None = None,

@@ -381,7 +381,8 @@ class SqlBuilder(Builder):
                 return self.of_null(never)
             return Compare(self.value(left), op, self.value(right))
         if not self.is_column(left):
-            raise NoEqual("one side must be a column and the other a value")
+            other = next((side for side in (left, right) if isinstance(side, Other) and side.why), None)
+            raise NoEqual(other.why if other else "one side must be a column and the other a value", other)
         if self.is_column(right):
             return self.columns_compared(op, left, right)
         path, column = self.column(left)

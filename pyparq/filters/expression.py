@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from pyparq.errors import FilterError, OtherNames, by_each
 from pyparq.filters.value_array import ValueArray, is_null_literal, list_of_values
-from pyparq.option_checks import is_number
+from pyparq.option_checks import is_number, methods_told
 from pyparq.runtime.text import printable
 
 
@@ -235,6 +235,7 @@ def _arithmetic(op: str) -> tuple[Callable[[Any, Any], Value], Callable[[Any, An
     return lambda value, other: Arithmetic(op, value, other), lambda value, other: Arithmetic(op, other, value)
 
 
+@methods_told
 class Value(OtherNames, Expression):
     """A column, or something computed from columns. Compare it to get a condition."""
 
@@ -360,6 +361,7 @@ class Value(OtherNames, Expression):
         return Matches(self, "matches", pattern)
 
 
+@methods_told
 class ColumnRef(Value):
     """A column to be compared; made by :func:`col`."""
 

@@ -21,7 +21,7 @@ from sqlglot import expressions as sql
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from pyparq.column_names import ColumnName
-from pyparq.errors import FilterError
+from pyparq.errors import FilterError, by_each, near
 from pyparq.filters.conditions import Attribute, Call, Condition, Literal, NoEqual, Other, SqlBuilder, number
 from pyparq.filters.expression import PARTS, Expression
 from pyparq.filters.times import NUMBER, duration_of, of_span, of_unit
@@ -102,6 +102,14 @@ _TIMES = {
 }  # fmt: skip
 _FUNCTIONS = {"regexp_matches": 2, "suffix": 2, "prefix": 2, "list_contains": 2, "st_intersects_extent": 2,
               "st_makeenvelope": 4}  # fmt: skip
+_NAMES = (*_FUNCTIONS, "starts_with", "ends_with", "contains", "lower", "upper", "length", "year", "quarter", "month",
+          "day", "hour", "minute", "second", "to_date")  # fmt: skip
+_INSTEAD = by_each({
+    "isnull is_null": "column IS NULL", "notnull is_not_null": "column IS NOT NULL", "isnan is_nan": "column IS NAN",
+    "len": "length()", "isin is_in": "column IN (1, 2)", "is_between": "column BETWEEN 1 AND 2",
+})  # fmt: skip
+"""What to write for functions of other libraries."""
+_OPERATORS = {"=>": ">=", "=<": "<=", "===": "=", "!==": "!=", "><": "<>", "&&": "AND", "||": "OR"}
 STANDARD = Dialect(
     "postgres", '"', "", number, _cast, floats=True, dots=True,
     calls=lambda name, count: _FUNCTIONS.get(name) == count,
@@ -168,6 +176,9 @@ def spark_condition(text: str, names: Iterable[str] = ()) -> Condition:
 
 def _parsed(text: str, dialect: Dialect, names: Iterable[str], same: Callable[[str], str]) -> Any:
     """The parsed condition. Columns with the names of SQL keywords need no quotes where the meaning is clear."""
+    wrong = re.search(r"=>|=<|===|!==|><|&&|\|\|", re.sub("'[^']*'|\"[^\"]*\"", "", text))
+    if wrong and dialect is STANDARD:
+        raise FilterError(f"the condition cannot be parsed: write {_OPERATORS[wrong[0]]} for {wrong[0]}")
     text = _with_whole_intervals(text, dialect.name)
     try:
         return sqlglot.parse_one(text, read=dialect.name)
@@ -265,6 +276,10 @@ _UNARY: dict[type, str] = {
     sql.Hour: "hour", sql.Minute: "minute", sql.Second: "second", sql.TsOrDsToDate: "to_date",
 }  # fmt: skip
 _WHY: dict[type, str] = {
+    sql.DPipe: "write OR for ||",
+    sql.ArrayOverlaps: "write AND for &&",
+    sql.Dot: "write a function as starts_with(city, 'L')",
+    sql.RegexpLike: "write regexp_matches(city, '^L')",
     sql.Select: "subqueries are not supported. Write only the condition that follows WHERE",
     **dict.fromkeys(
         (sql.Exists, sql.Subquery), "subqueries are not supported. Write a condition on the columns of the file"
@@ -434,7 +449,8 @@ class _Reader:
     def _function(self, node: Any) -> Condition:
         name = str(node.this).lower()
         if not self._dialect.calls(name, len(node.expressions)):
-            raise _Refused
+            found = _INSTEAD.get(name) or " or ".join(f"{other}()" for other in near(name, _NAMES))
+            raise _Refused(f"did you mean {found}?" if found else "")
         return Call(name, tuple(map(self.read, node.expressions)))
 
     def _alias(self, node: Any) -> Condition:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
-from typing import ClassVar
 
 import numpy as np
 
@@ -205,16 +204,11 @@ class Schema(OtherNames):
 
     fields: tuple[Field, ...]
     metadata: Mapping[bytes, bytes] = field(default_factory=dict, hash=False)
-    _elsewhere: ClassVar[Mapping[str, str]] = by_each(
-        {
-            "leaves root find": "tree of the open file",
-            "column": "field(name)",
-            "types dtypes": "[f.type for f in schema]",
-            "with_metadata append set remove": "pyparq.schema(...), or key_value_metadata= of write_table",
-            "to_arrow": "pyarrow.schema(schema)",
-            "keys columns": "names",
-        }
-    )
+    _elsewhere = by_each({
+        "leaves root find": "tree of the open file", "column": "field(name)", "keys columns": "names",
+        "with_metadata append set remove": "pyparq.schema(...), or key_value_metadata= of write_table",
+        "to_arrow": "pyarrow.schema(schema)", "types dtypes": "[f.type for f in schema]",
+    })  # fmt: skip
 
     @property
     def names(self) -> list[str]:
@@ -226,9 +220,15 @@ class Schema(OtherNames):
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)
 
-    def field(self, name: str) -> Field:
-        """The field of that name; :class:`ColumnNotFoundError` if there is none (with near matches), or several."""
-        return self.fields[self.index(name)]
+    def __contains__(self, name: object) -> bool:
+        """Whether a field has this name, or is this one."""
+        return name in self.names or name in self.fields
+
+    def field(self, name: str | int) -> Field:
+        """The field of that name or number; :class:`ColumnNotFoundError` if none or several have the name."""
+        return self.fields[self.index(name) if isinstance(name, str) else name]
+
+    __getitem__ = field
 
     def index(self, name: str) -> int:
         found = [i for i, f in enumerate(self.fields) if f.name == name]

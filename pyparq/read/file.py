@@ -143,7 +143,7 @@ class ParquetFile(OtherNames):
         "shape": "num_rows and len(columns)", "dtypes": "schema_arrow", "names column_names": "columns",
         "to_polars to_arrow": "read(), and to_polars() or to_arrow() of the table",
         "to_table read_all collect read_pandas": "read(columns, filters)", "filter query": "read(filters=...)",
-        "batches iter_row_groups to_batches": "iter_batches()", "count": "scan(filters=...).count()",
+        "batches iter_row_groups to_batches": "iter_batches()",
         "explain": "scan(filters=...).explain()", "row_group row_groups": "metadata.row_group(k)",
         "statistics": "metadata.row_group(k).column(name).statistics", "info": "print(file), or file.metadata",
         "created_by": "metadata.created_by", "num_columns": "len(columns)", "select": "read(columns)",
@@ -316,6 +316,10 @@ class ParquetFile(OtherNames):
     def tail(self, num_rows: int = 10, columns: Names | None = None) -> Table:
         """The last rows."""
         return self.read_rows(max(self.num_rows - num_rows, 0), None, columns)
+
+    def count(self, filters: Filters | None = None) -> int:
+        """The number of (matching) rows."""
+        return self.scan(filters=filters).count()
 
     def to_pandas(self, columns: Names | None = None, filters: Filters | None = None) -> pandas.DataFrame:
         """All (matching) rows as a DataFrame: see :meth:`pyparq.Table.to_pandas`."""

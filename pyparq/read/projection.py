@@ -95,9 +95,10 @@ class LeafNumber(int):
 def project(tree: SchemaTree, columns: Iterable[Any] | None, fields: FileFields) -> Projection:
     """The columns of the result: all, or the named ones in the order of the names. A repeated name counts once.
 
-    A name is a top-level column or a path into one, dotted or as a tuple (:meth:`SchemaTree.find`). Several paths into
-    one column give one column with those leaves only. Raises :class:`ColumnNotFoundError` with near matches, and
-    :class:`UnsupportedError` for a column with a group that has no fields.
+    A name is a top-level column or a path into one, dotted or as a tuple (:meth:`SchemaTree.find`). A number is a
+    top-level column. Several paths into one column give one column with those leaves only. Raises
+    :class:`ColumnNotFoundError` with near matches, and :class:`UnsupportedError` for a column with a group that has no
+    fields.
     """
     if columns is not None:
         return _checked([_output(node, leaves, fields) for node, leaves in named(tree, columns).items()], fields)
@@ -129,9 +130,16 @@ def named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | Non
         raise OptionError(f"columns must be a list of names; {columns!r} is a filter: give it as filters=...")
     wanted: dict[Node, set[int] | None] = {}
     for name in as_list(columns):
-        if not isinstance(name, (str, tuple, LeafNumber)):
-            raise OptionError(f"columns must be a list of names, but {name!r} is not a name")
-        node = tree.leaves[name] if isinstance(name, LeafNumber) else _found(tree, name)
+        if isinstance(name, LeafNumber):
+            node = tree.leaves[name]
+        elif isinstance(name, int) and not isinstance(name, bool):
+            if not 0 <= name < len(tree.root.children):
+                raise ColumnNotFoundError(f"there is no column {name}: there are {len(tree.root.children)}, from 0 on")
+            node = tree.root.children[name]
+        elif isinstance(name, (str, tuple)):
+            node = _found(tree, name)
+        else:
+            raise OptionError(f"columns must be a list of names or numbers, but {name!r} is neither")
         top = node
         while top.parent is not tree.root and top.parent is not None:
             top = top.parent

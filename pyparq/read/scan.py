@@ -27,6 +27,7 @@ from pyparq.index.row_mask import Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
 from pyparq.kernels import arrow_stream
+from pyparq.option_checks import methods_told
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.async_reads import batches_async
 from pyparq.read.batch_types import Stream, restore_batches
@@ -72,6 +73,7 @@ BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""
 
 
+@methods_told
 class Scan(Convertible):
     """A lazy read of one file: some ``columns`` of the rows where ``filters`` is true.
 

@@ -10,9 +10,9 @@ import numpy as np
 from pyparq.arrow.c_export import batch_capsule, schema_capsule
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
-from pyparq.errors import CorruptFileError
+from pyparq.errors import CorruptFileError, OtherNames, by_each
 from pyparq.format.types import Schema
-from pyparq.option_checks import old_name
+from pyparq.option_checks import methods_told, old_name
 from pyparq.read.hinted_types import depends_on_data
 
 if TYPE_CHECKING:
@@ -116,8 +116,17 @@ def slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:
             yield batch.slice(start, min(step, batch.num_rows - start))
 
 
-class Convertible:
+@methods_told
+class Convertible(OtherNames):
     """Something with ``to_table`` and ``iter_batches``."""
+
+    _elsewhere = by_each({
+        "collect fetch to_pylist to_pydict to_numpy": "to_table(), to_pandas() or to_polars(), whose result has it",
+        "filter where query": "filters=", "select": "columns=", "limit tail": "limit=", "columns names": "schema.names",
+        "num_rows height shape": "count()", "to_batches scanner": "iter_batches()", "get_fragments fragments": "files",
+        "sink_parquet write_parquet to_parquet": "pyparq.write_table, which takes it as it is",
+        "sort_by sort join group_by groupby": "to_arrow() or to_polars(), or DuckDB, which reads it by its name",
+    })  # fmt: skip
 
     def to_table(self) -> Table:
         """All (matching) rows as a table."""

@@ -115,7 +115,7 @@ def make_plan(schema: Schema, options: WriteOptions, source: Schema | None = Non
     Raises :class:`ColumnNotFoundError` for an option on a missing column, :class:`OptionError` for an option that does
     not fit its column, and :class:`UnsupportedError` for types that Parquet does not have.
     """
-    source = source or schema
+    source = schema if source is None else source
     keeps = options.encryption is None and len(schema.fields) <= MOST_KEPT and _cannot_change(options)
     for plan, of in list(_kept) if keeps else ():
         if _is_same(plan.schema, schema) and _is_same(of, source) and plan.options == options:

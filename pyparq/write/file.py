@@ -33,7 +33,7 @@ from pyparq.io.file_objects import not_its_own
 from pyparq.io.locations import located as on_system
 from pyparq.io.sink import Sink, open_sink
 from pyparq.io.table_formats import check_target
-from pyparq.option_checks import keywords
+from pyparq.option_checks import keywords, methods_told
 from pyparq.options import WriteOptions, with_options
 from pyparq.runtime import fork_safety
 from pyparq.write import unclosed
@@ -114,6 +114,7 @@ class _State:
     """Has the rows that are too many to be sorted in memory."""
 
 
+@methods_told
 class ParquetWriter:
     """Writes a Parquet file in several steps. Use it in a ``with`` statement: an exception discards the file.
 
@@ -160,7 +161,8 @@ class ParquetWriter:
         self._source: list[Schema] = [] if schema is None else [_schema_of(schema)]
         self._schema = normal_schema(self._source[0]) if self._source else None
         self._told = self._schema is not None
-        self.add_key_value_metadata(self.options.key_value_metadata)
+        if self.options.key_value_metadata:
+            self.add_key_value_metadata(self.options.key_value_metadata)
         self._sink: Sink | None = None
         if self._schema is not None:
             self._planned(self._schema)  # before anything is created
@@ -237,13 +239,7 @@ class ParquetWriter:
             self._schema = schema  # the next data decide
         return chain(first, batches)
 
-    def write_table(self, table: Any, row_group_size: int | None = None) -> None:
-        """The same as :meth:`write`, under pyarrow's name."""
-        self.write(table, row_group_size)
-
-    def write_batch(self, batch: Any, row_group_size: int | None = None) -> None:
-        """The same as :meth:`write`, under pyarrow's name."""
-        self.write(batch, row_group_size)
+    write_table = write_batch = write  # pyarrow's names
 
     def flush(self) -> None:
         """End the current row group. This does nothing when ``sort_by`` sorts the whole input, which is written on

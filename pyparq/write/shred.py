@@ -230,7 +230,7 @@ def _without_nulls(column: Column, shape: Shape, slots: _Slots) -> _Slots:
 def _refuse_null(present: Mask, shape: Shape, slots: _Slots) -> None:
     row = slots.row_of(int(np.argmin(present)))
     where = shape.node.dotted
-    raise DataError(f"row {row} is null, but the column is required (not nullable)", column=where)
+    raise DataError(f"row {row} is null, but the column is required (not nullable, as 'string?' is)", column=where)
 
 
 def _expanded(offsets: npt.NDArray[np.generic], num_items: int, shape: Shape, slots: _Slots) -> _Slots:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from api_page import (
+    _ALIASES,
     ARGUMENT_TYPES,
     ARGUMENTS,
     DOCS,
@@ -30,7 +31,6 @@ from api_page import (
 import pyparq
 from pyparq import arguments
 from pyparq.errors import OptionError
-from pyparq.options import _ALIASES
 
 ROOT = Path(__file__).parents[2]
 USES = Path(__file__).parents[1] / "support" / "typed_uses.py"

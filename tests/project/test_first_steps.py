@@ -20,8 +20,8 @@ from pyparq import FilterError, OptionError
     ("name", "told"),
     [
         ("read_parquet", r"pyparq\.read_table"), ("scan_parquet", r"pyparq\.dataset.*pyparq\.polars\.scan"),
-        ("write_parquet", r"pyparq\.write_table"), ("concat_tables", "concat_tables"), ("open", "ParquetFile"),
-        ("read_pandas", "to_pandas"), ("write_to_dataset", r"pyparq\.write_dataset"), ("reed_table", "'read_table'"),
+        ("write_parquet", r"pyparq\.write_table"), ("append", "mode=\"append\""), ("open", "ParquetFile"),
+        ("read_pandas", "to_pandas"), ("reed_table", "'read_table'"),
     ],
 )  # fmt: skip
 def test_names_of_other_libraries(name: str, told: str) -> None:
@@ -42,7 +42,7 @@ def test_every_name_that_is_given_instead_exists() -> None:
     ("option", "told"),
     [
         ("partitioning", r"pyparq\.dataset\(source, partitioning="), ("schema", r"pyparq\.dataset\(source, schema="),
-        ("hive_partitioning", r"pyparq\.dataset"), ("low_memory", r"batches\(\)"), ("memory_map", "leave it out"),
+        ("hive_schema", r"pyparq\.dataset"), ("low_memory", r"batches\(\)"), ("memory_map", "leave it out"),
         ("colums", "'columns'"), ("qqqq", r"help\(\) of the function tells of all that there are$"),
     ],
 )  # fmt: skip

@@ -14,7 +14,7 @@ import pyparq
 PATH = "few.parquet"
 FILE = (
     "shape dtypes column_names names to_polars to_arrow to_table read_all collect read_pandas filter query "
-    "batches to_batches iter_row_groups count explain row_group row_groups statistics info created_by "
+    "batches to_batches iter_row_groups explain row_group row_groups statistics info created_by "
     "num_columns select slice write append"
 )
 TABLE = (
@@ -33,8 +33,8 @@ FILTER = (
 )
 SCHEMA = "leaves root find column types with_metadata to_arrow"
 MODULE = (
-    "read_parquet read_csv read_json scan_parquet to_parquet write_parquet lit load open field ParquetDataset "
-    "from_pandas concat_tables concat sink_parquet write_to_dataset read_pandas record_batch int64 string list_"
+    "read_parquet read_csv read_json scan_parquet to_parquet write_parquet lit load open append ParquetDataset "
+    "from_pandas concat sink_parquet read_pandas record_batch int64 string list_"
 )
 
 
@@ -81,7 +81,9 @@ def test_what_is_there_under_the_usual_name() -> None:
 
 @pytest.mark.parametrize(("call", "told"), [
     (lambda: pyparq.write_table({"a": [1]}, "x", append=True), "mode=\"append\""),
-    (lambda: pyparq.read_table(PATH, nrows=3), "limit="), (lambda: pyparq.read_table(PATH, usecols=["id"]), "columns="),
+    (lambda: pyparq.ParquetFile(PATH, nrows=3), "limit="),
+    (lambda: pyparq.ParquetFile(PATH, usecols=["id"]), "columns="),
+    (lambda: pyparq.read_table(PATH, limit=1, nrows=3), "limit="),
     (lambda: pyparq.read_table(PATH, zzz=3), "help() of the function"),
 ])  # fmt: skip
 def test_options_of_others(call: Any, told: str) -> None:
@@ -92,12 +94,12 @@ def test_options_of_others(call: Any, told: str) -> None:
 KEYWORDS: list[tuple[Any, str]] = [
     (lambda: pyparq.read_table(PATH, colums="id"), r"read_table\(\) has no option 'colums'; did you mean 'columns'"),
     (lambda: pyparq.scan(PATH, colums="id"), r"scan\(\) has no option 'colums'; did you mean 'columns'"),
-    (lambda: pyparq.count(PATH, filter="id > 1"), r"count\(\) has no option 'filter'; did you mean 'filters'"),
+    (lambda: pyparq.count(PATH, filtr="id > 1"), r"count\(\) has no option 'filtr'; did you mean 'filters'"),
     (lambda: pyparq.read_schema(PATH, columns=["id"]), r"read_schema\(\) has no option 'columns'; give it to read_t"),
     (lambda: pyparq.ParquetFile(PATH, limit=1), r"ParquetFile\(\) has no option 'limit'; give it to read_table"),
     (lambda: pyparq.dataset(PATH, partition="hive"), r"dataset\(\) has no option 'partition'; did you mean 'partition"),
     (lambda: pyparq.write_table({"a": [1]}, "x", compresion="zstd"), r"write_table\(\) has no option 'compresion'"),
-    (lambda: pyparq.write_dataset({"a": [1]}, "x", format="parquet"), r"write_dataset\(\) has no option 'format'; the"),
+    (lambda: pyparq.write_dataset({"a": [1]}, "x", format="csv"), r"write_dataset\(\) has no option 'format'; the"),
     (lambda: pyparq.ParquetWriter("x", overwrite=1), r"ParquetWriter\(\) has no option 'overwrite'"),
     (lambda: pyparq.rewrite(PATH, "x", colums="id"), r"rewrite\(\) has no option 'colums'; did you mean 'columns'"),
     (lambda: pyparq.delete(PATH, where="id = 1"), r"delete\(\) has no argument 'where'; give filters="),
@@ -107,7 +109,7 @@ KEYWORDS: list[tuple[Any, str]] = [
     (lambda: pyparq.ParquetFile(PATH).read(column="id"), r"ParquetFile.read\(\) has no argument 'column'; did you m"),
     (lambda: pyparq.ParquetFile(PATH).head(n=1), r"ParquetFile.head\(\) has no argument 'n'"),
     (lambda: pyparq.ParquetFile(PATH).iter_batches(size=1), r"iter_batches\(\) has no argument 'size'"),
-    (lambda: pyparq.dataset(PATH).to_table(filter="id > 1"), r"read\(\) has no argument 'filter'; did you mean 'fil"),
+    (lambda: pyparq.dataset(PATH).to_table(filtr="id > 1"), r"read\(\) has no argument 'filtr'; did you mean 'fil"),
     (lambda: pyparq.dataset(PATH).lookup("id", [1], colums="id"), r"lookup\(\) has no argument 'colums'; did you"),
 ]
 

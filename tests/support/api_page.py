@@ -24,7 +24,6 @@ from typing import Any
 
 import pyparq
 from pyparq.filters.expression import ColumnRef
-from pyparq.options import _ALIASES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -81,6 +80,9 @@ GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", 
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "option_values",
            "SortKey": "option_values", "Limits": "limits"}  # fmt: skip
 """Classes whose fields are options, and the module of each class."""
+
+_ALIASES = {"use_deprecated_int96_timestamps": "int96_timestamps"}
+"""Names of pyarrow that type checkers know too."""
 
 
 @dataclass(frozen=True)

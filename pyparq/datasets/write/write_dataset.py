@@ -25,7 +25,7 @@ from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system
 from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
-from pyparq.option_checks import keywords, refuse_unknown
+from pyparq.option_checks import NOT_FOR_WRITING, keywords
 from pyparq.options import WriteOptions, with_options
 from pyparq.write.column_plans import check_options
 from pyparq.write.file_layout import WriteReport, WrittenFile
@@ -41,11 +41,8 @@ _TEMPLATE = "part-{i}-{id}.parquet"
 _INSTEAD = {
     "existing_data_behavior": 'give mode="append", "overwrite" or "overwrite_partitions"',
     "format": "the format is Parquet, so leave it out",
-    "max_rows_per_group": "give row_group_size",
     "metadata_collector": "the files are in the report that is returned; write_metadata=True writes _metadata",
-    "partition_by": "give partition_cols",
     "partitioning": "give partition_cols",
-    "root_path": "give path",
 }
 """Names that other libraries use for these options, and the advice to give."""
 
@@ -337,8 +334,7 @@ def _target(path: Any, mode: str, storage_options: Mapping[str, Any] | None, for
 
 
 def _check(names: Sequence[Any], mode: str, template: str, write_metadata: bool, options: Mapping[str, Any]) -> None:
-    refuse_unknown(options, [name for name in options if name not in _INSTEAD], _INSTEAD)
-    checked = WriteOptions.make(options)
+    checked = WriteOptions.make(options, {**NOT_FOR_WRITING, **_INSTEAD})
     check_options(checked)
     if mode not in MODES:
         raise OptionError(f"mode must be {', '.join(map(repr, MODES[:-1]))} or {MODES[-1]!r}, not {mode!r}")

@@ -12,6 +12,7 @@ from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.statistics import bounds_from_statistics
+from pyparq.option_checks import methods_told
 from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.read.footers.chunk_statistics import ChunkStatistics
 from pyparq.read.footers.chunks import Chunk
@@ -20,6 +21,7 @@ from pyparq.read.footers.schemas import to_bytes
 from pyparq.runtime.text import printable
 
 
+@methods_told
 class FileMetaData:
     """Metadata of a whole file.
 
@@ -103,6 +105,7 @@ class FileMetaData:
         )
 
 
+@methods_told
 class RowGroupMetaData:
     """Metadata of one row group."""
 
