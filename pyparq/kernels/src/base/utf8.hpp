@@ -21,6 +21,12 @@ inline size_t utf8_sequence(const uint8_t* p, size_t left) {
     return 4;
 }
 
+inline bool is_ascii(const uint8_t* p, size_t n) {
+    uint8_t any = 0;
+    for (size_t i = 0; i < n; ++i) any |= p[i];
+    return any < 0x80;
+}
+
 inline bool utf8_valid(const uint8_t* p, size_t n) {
     size_t i = 0;
     while (i < n) {

@@ -24,12 +24,6 @@ void fold_ascii(uint8_t* out, const uint8_t* p, size_t n) {
     }
 }
 
-bool is_ascii(const uint8_t* p, size_t n) {
-    uint8_t any = 0;
-    for (size_t i = 0; i < n; ++i) any |= p[i];
-    return any < 0x80;
-}
-
 // The length of a character above 127 that equals an ASCII letter where case is ignored, and the letter.
 std::pair<size_t, char> folds_to_ascii(const uint8_t* p, size_t left) {
     if (left >= 2 && p[0] == 0xc4 && (p[1] == 0xb0 || p[1] == 0xb1)) return {2, 'i'};

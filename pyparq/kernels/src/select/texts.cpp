@@ -55,12 +55,6 @@ void change_ascii(uint8_t* out, const uint8_t* p, size_t n, bool upper) {
     }
 }
 
-bool is_ascii(const uint8_t* p, size_t n) {
-    uint8_t any = 0;
-    for (size_t i = 0; i < n; ++i) any |= p[i];
-    return any < 0x80;
-}
-
 // What Python makes of texts that lie one behind the other, each with a NUL behind it. No rule for cases looks beyond a NUL,
 // and no character becomes one.
 std::string changed_by_python(const std::string& texts, bool upper) {
