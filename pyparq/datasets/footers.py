@@ -286,14 +286,14 @@ class Footers:
         assert kernels.read_footers is not None
         read, tail = kernels.read_footers, self._local_tail()
         parts = map_tasks(lambda k: read(paths[k : k + AT_A_TIME], tail, most), starts, self._options.use_threads)
-        for k, end in zip(numbers, (end for part in parts for end in part), strict=True):
+        for k, end in zip(numbers, [end for part in parts for end in part], strict=True):
             if end is None:
                 continue
             file, (size, mtime, _, ctime) = files[k], end[:4]
             as_listed = file.size == size and file.mtime_ns == mtime and file.ctime_ns == ctime
             if as_listed or file.is_as_listed(size, mtime, ctime):
                 self._stored[k] = StoredFooter(FileStatus(*end[:4]), *end[4:])
-        _keep((keys[k], self._stored[k]) for k in numbers if k in self._stored and k in keys)
+        _keep([(keys[k], self._stored[k]) for k in numbers if k in self._stored and k in keys])
 
     def _local_tail(self) -> int:
         """Number of bytes at the end of a local file that are read first."""

@@ -16,11 +16,11 @@ from test_architecture import NAMES, imports_of, modules
 SCRIPT = Path(__file__).parents[1] / "support" / "call_counts.py"
 
 MOST = {
-    "read": (200, 41, 115),
-    "filtered read": (400, 60, 235),
-    "four files, filtered": (715, 76, 362),
-    "write": (272, 32, 130),
-    "folder of four written": (1870, 50, 930),
+    "read": (195, 38, 110),
+    "filtered read": (395, 58, 232),
+    "four files, filtered": (712, 75, 360),
+    "write": (270, 32, 130),
+    "folder of four written": (1600, 50, 800),
 }
 """Calls, files, and changes from one file to another."""
 
@@ -56,7 +56,7 @@ def test_the_house_does_not_grow() -> None:
         "with one importer": len(single),
         "longest chain": max(map(depth, edges)),
     }
-    most = {"lines": 84_800, "modules": 328, "folders": 27, "with one importer": 52, "longest chain": 42}
+    most = {"lines": 84_940, "modules": 328, "folders": 27, "with one importer": 52, "longest chain": 42}
     assert {name: found[name] for name in most if found[name] > most[name]} == {}
 
 
