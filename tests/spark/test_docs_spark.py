@@ -306,8 +306,8 @@ def test_a_task_encodes_on_one_thread(usual: Any, ps: Any, tmp_path: Path, monke
     seen: list[Any] = []
     make = pyparq.WriteOptions.make.__func__  # type: ignore[attr-defined]
 
-    def recorded(cls: Any, given: Any) -> Any:
-        made = make(cls, given)
+    def recorded(cls: Any, given: Any, *hints: Any) -> Any:
+        made = make(cls, given, *hints)
         seen.append(made.use_threads)
         return made
 
