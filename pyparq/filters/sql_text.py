@@ -449,7 +449,7 @@ class _Reader:
     def _function(self, node: Any) -> Condition:
         name = str(node.this).lower()
         if not self._dialect.calls(name, len(node.expressions)):
-            found = _INSTEAD.get(name) or " or ".join(f"{other}()" for other in near(name, _NAMES))
+            found = _INSTEAD.get(name) or " or ".join(f"{other}()" for other in near(name, _NAMES) if other != name)
             raise _Refused(f"did you mean {found}?" if found else "")
         return Call(name, tuple(map(self.read, node.expressions)))
 

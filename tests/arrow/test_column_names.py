@@ -150,12 +150,23 @@ def test_fields_of_one_name_are_refused_not_guessed() -> None:
         tree.find("g.x")
 
 
-@pytest.mark.parametrize("wrong", [(), ("a", 3), 3, None, b"a"])
+@pytest.mark.parametrize("wrong", [(), ("a", 3), True, None, b"a"])
 def test_what_is_no_name(data: bytes, wrong: Any) -> None:
     with pytest.raises(OptionError):
         pyparq.read_table(data, columns=[wrong])
     with pytest.raises((OptionError, FilterError)):
         pyparq.read_table(data, filters=[(wrong, "=", 1)])
+
+
+def test_numbers_of_columns(data: bytes) -> None:
+    """As polars has them. There is no last column by a negative one, and no column behind the last."""
+    names = pyparq.read_table(data).column_names
+    assert pyparq.read_table(data, columns=[1, 0]).column_names == [names[1], names[0]]
+    for wrong in (-1, len(names)):
+        with pytest.raises(ColumnNotFoundError, match=f"there is no column {wrong}"):
+            pyparq.read_table(data, columns=[wrong])
+    with pytest.raises((OptionError, FilterError)):
+        pyparq.read_table(data, filters=[(1, "=", 1)])
 
 
 def test_missing_names_offer_near_ones(data: bytes) -> None:

@@ -350,7 +350,7 @@ def test_options_reach_the_files(tmp_path: Path) -> None:
 
 
 def test_options_of_others_are_answered(tmp_path: Path) -> None:
-    for name in ("existing_data_behavior", "partitioning", "max_rows_per_group", "metadata_collector"):
+    for name in ("existing_data_behavior", "partitioning", "metadata_collector"):
         with pytest.raises(OptionError, match=rf"^write_dataset\(\) has no option '{name}'; "):
             pyparq.write_dataset(table(5), tmp_path / "x", **{name: 1})
     wrong = [{"mode": "ignore"}, {"max_open_files": 0}, {"max_rows_per_file": 0}, {"basename_template": "x.parquet"},

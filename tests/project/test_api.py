@@ -195,7 +195,7 @@ def test_a_name_that_pyparq_does_not_have() -> None:
 
 UNKNOWN: list[tuple[Any, str]] = [
     (lambda: pyparq.read_table(b"", colums=["a"]), "did you mean 'columns'?"),
-    (lambda: pyparq.read_table(b"", filter=[("a", "=", 1)]), "did you mean 'filters'?"),
+    (lambda: pyparq.read_table(b"", filterz=[("a", "=", 1)]), "did you mean 'filters'?"),
     (lambda: pyparq.read_table(b"", verify_checksum=False), "did you mean 'verify_checksums'?"),
     (lambda: pyparq.read_table(b"", row_group=[0]), "did you mean 'row_groups'?"),
     (lambda: pyparq.ParquetFile(b"", columns=["a"]), r"give it to read_table\(\), or to read\(\) or scan\(\)"),

@@ -189,17 +189,20 @@ def test_a_tenth_of_all_answers_of_a_file_system_is_wrong(store: str, tmp_path: 
 
 def test_verification_goes_on_behind_a_file_that_cannot_be_read() -> None:
     """Wherever it stops to be readable. Of one file alone the error is raised."""
-    for wrong_from in range(1, 6):
+    for wrong_from in itertools.count(1):
         slow = BadLooping({f"{name}.parquet": data() for name in "abc"})
         seen = itertools.count(1)
         slow.script = lambda request, seen=seen, first=wrong_from: (
             "403" if request.path == "b.parquet" and next(seen) >= first else ""
         )
         report = pyparq.verify([slow.of(f"{name}.parquet") for name in "abc"])
+        if report.ok:  # it takes fewer requests
+            break
         assert [file.ok for file in report.files] == [True, False, True]
         assert "not yours" in str(report.findings[0])
         with pytest.raises(PermissionError):
             pyparq.verify(slow.of("b.parquet"))
+    assert wrong_from > 2
 
 
 @pytest.mark.parametrize("wrong", ["short", "long"])
