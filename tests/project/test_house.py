@@ -20,7 +20,7 @@ MOST = {
     "filtered read": (395, 58, 232),
     "four files, filtered": (712, 75, 360),
     "write": (270, 32, 130),
-    "folder of four written": (1600, 50, 800),
+    "folder of four written": (1855, 50, 900),
 }
 """Calls, files, and changes from one file to another."""
 
