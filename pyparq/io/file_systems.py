@@ -111,6 +111,11 @@ def lists_at_once(fs: Any) -> bool:
     return getattr(find, "__func__", None) not in (AbstractFileSystem.find, AsyncFileSystem._find)
 
 
+def takes_several(fs: Any) -> bool:
+    """Whether several threads may make requests to it at the same time, and gain by it."""
+    return is_concurrent(fs) or loops(fs)
+
+
 def loops(fs: Any) -> bool:
     """Whether its requests are made one after the other, as by ``cat_ranges`` of fsspec's base class. pyparq's threads
     are then faster."""

@@ -25,14 +25,15 @@ from pyparq.io.file_systems import (
     is_concurrent,
     is_store,
     lists_at_once,
-    loops,
     takes_modes,
+    takes_several,
 )
 from pyparq.io.http import content_on_s3, is_s3, replace_on_s3
 from pyparq.io.retry import Retry, may_pass
 from pyparq.io.url import cause_of, name_on, plain_errors
-from pyparq.runtime.threads import map_requests, off_lane
+from pyparq.runtime.threads import REQUESTS, map_requests, off_lane
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 Info = Mapping[str, Any]
@@ -208,9 +209,7 @@ class Folders:
 
     def _each(self, folders: Sequence[tuple[str, str]]) -> list[tuple[str, list[Info]]]:
         """What lies in each of the folders, which are given with those that they lie in."""
-        if len(folders) > 1 and (is_concurrent(self._fs) or loops(self._fs)):
-            return map_requests(self._within, folders)
-        return [self._within(folder) for folder in folders]
+        return each_on(self._fs, self._within, folders)
 
     def _within(self, place: tuple[str, str]) -> tuple[str, list[Info]]:
         above, folder = place
@@ -222,6 +221,13 @@ class Folders:
             if any(_path_of(info) == folder for info in self.entries(above)):
                 raise
             return folder, []
+
+
+def each_on(fs: Any, function: Callable[[A], T], items: Sequence[A], most: int = REQUESTS) -> list[T]:
+    """``[function(item) for item in items]``: up to ``most`` at a time where the file system takes several requests."""
+    if len(items) > 1 and takes_several(fs):
+        return map_requests(function, items, most)
+    return [function(item) for item in items]
 
 
 def _is_answer(error: BaseException) -> bool:
@@ -299,7 +305,7 @@ class Changes(Folders):
         with suppress(FileExistsError, ChangedFileError):
             self._changed(path, name, lambda: self._fs.pipe_file(path, data, **options), in_folder=True)
             if creates_at_once(self._fs):
-                return True
+                return True  # one that another program has put since is seen before this write counts
         return self.content(path) == data
 
     def replace(self, path: str, before: bytes, data: bytes, name: str) -> bool:
@@ -311,19 +317,18 @@ class Changes(Folders):
             return Changes(self._fs.behind_fsspec(), self._options).replace(path, before, data, name)
         with suppress(FileNotFoundError, ChangedFileError):  # the first try may have done it
             if is_s3(self._fs):
-                return self._changed(path, name, lambda: self._replaced_on_s3(path, before, data))
-            if is_store(self._fs):
-                return bool(self._changed(path, name, lambda: self._fs.replace_content(path, before, data)))
-            if self.content(path) == before:
+                self._changed(path, name, lambda: self._replaced_on_s3(path, before, data))
+            elif is_store(self._fs):
+                self._changed(path, name, lambda: self._fs.replace_content(path, before, data))
+            elif self.content(path) == before:
                 self._changed(path, name, lambda: self._fs.pipe_file(path, data))
         return self.content(path) == data
 
-    def _replaced_on_s3(self, path: str, before: bytes, data: bytes) -> bool:
+    def _replaced_on_s3(self, path: str, before: bytes, data: bytes) -> None:
         from fsspec.asyn import sync
 
-        done: bool = sync(self._fs.loop, replace_on_s3, self._fs, path, before, data)
+        sync(self._fs.loop, replace_on_s3, self._fs, path, before, data)
         self._fs.invalidate_cache(path)
-        return done
 
     def opened(self, path: str, name: str) -> Any:
         """A new file, open to be written to."""

@@ -276,9 +276,8 @@ async def content_on_s3(fs: Any, path: str) -> tuple[bytes, str | None]:
         return await body.read(), answer.get("ETag")
 
 
-async def replace_on_s3(fs: Any, path: str, before: bytes, data: bytes) -> bool:
-    """Put ``data`` into an object that holds ``before``. An object that holds anything else stays as it is. Returns
-    whether the object holds ``data`` now.
+async def replace_on_s3(fs: Any, path: str, before: bytes, data: bytes) -> None:
+    """Put ``data`` into an object that holds ``before``. An object that holds anything else stays as it is.
 
     Raises what s3fs raises; for another object an answer of status 412, where it was replaced at the last moment.
     """
@@ -286,4 +285,3 @@ async def replace_on_s3(fs: Any, path: str, before: bytes, data: bytes) -> bool:
     if found == before:
         bound = {} if etag is None else {"IfMatch": etag}
         await fs._call_s3("put_object", **object_on_s3(fs, path), Body=data, **bound)
-    return found in (before, data)

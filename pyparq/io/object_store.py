@@ -296,9 +296,8 @@ class ObjectSystem:
         self.writing.put(self.key(path), data, mode=mode)
 
     @_by_store
-    def replace_content(self, path: str, before: bytes, data: bytes) -> bool:
-        """Put ``data`` into an object that holds ``before``. An object that holds anything else stays as it is. Returns
-        whether the object holds ``data`` now.
+    def replace_content(self, path: str, before: bytes, data: bytes) -> None:
+        """Put ``data`` into an object that holds ``before``. An object that holds anything else stays as it is.
 
         Raises :class:`ChangedFileError` where it was replaced at the last moment. Stores that know no conditional
         writes are not told so.
@@ -306,7 +305,7 @@ class ObjectSystem:
         self._used()
         answer, found = get_object(self.store, self.key(path), {})
         if found != before:
-            return bool(found == data)
+            return
         version = {name: answer.meta.get(name) for name in ("e_tag", "version") if answer.meta.get(name)}
         try:
             self.writing.put(self.key(path), data, mode=version or "overwrite")
@@ -316,7 +315,6 @@ class ObjectSystem:
             if type(error).__name__ not in ("NotSupportedError", "NotImplementedError"):
                 raise
             self.writing.put(self.key(path), data)
-        return True
 
     @_by_store
     def cp_file(self, path: str, target: str) -> None:

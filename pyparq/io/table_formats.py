@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from pyparq.errors import OptionError
-from pyparq.io.file_systems import is_concurrent, loops
+from pyparq.io.file_systems import takes_several
 from pyparq.io.folders import Folders
 from pyparq.io.url import is_local_system, local_path, open_file_parts, shown
 from pyparq.runtime.threads import Task, map_requests, request_pool
@@ -242,7 +242,7 @@ def managed_on_each(fs: Any, paths: Iterable[str], known: Known) -> list[Managed
     """
     folders, places = Folders(fs), [path.rstrip("/") for path in paths]
     answers = dict[str, bool]()
-    if is_concurrent(fs) or loops(fs):
+    if takes_several(fs):
         ways = dict.fromkeys(folder for place in places for folder in _way(place, known))
         asked = [f"{folder}/{name}" for folder in ways for name in (*_ASKED_FOR, _ICEBERG_FOLDER)]
         answers = dict(zip(asked, map_requests(folders.is_folder, asked), strict=True))
@@ -292,7 +292,7 @@ def check_folder_on(fs: Any, root: str, files: Callable[[], L], mode: str, force
     if force:
         return files()
     above = Task(managed_on, fs, root.rpartition("/")[0])
-    if is_concurrent(fs) or loops(fs):
+    if takes_several(fs):
         above.start(request_pool)
     try:
         listed = files()

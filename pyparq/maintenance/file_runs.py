@@ -16,7 +16,7 @@ from pyparq.datasets.patterns import names_many
 from pyparq.encryption.material import parse_external, parse_fields, reference_of, sibling_name
 from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
 from pyparq.io.companion_files import base_name, material_stored, read_sibling
-from pyparq.io.file_systems import is_concurrent, loops
+from pyparq.io.file_systems import takes_several
 from pyparq.io.folders import Changes
 from pyparq.io.locations import file_system, path_on
 from pyparq.io.object_file import ObjectFile
@@ -273,7 +273,7 @@ AT_A_TIME, TOGETHER = 64, 32 << 20
 
 def size_in_store(file: DataFile) -> int | None:
     """The bytes of an object of which several can be asked for at the same time. ``None`` for any other file."""
-    return file.size if file.fs is not None and (is_concurrent(file.fs) or loops(file.fs)) else None
+    return file.size if file.fs is not None and takes_several(file.fs) else None
 
 
 def side_by_side(

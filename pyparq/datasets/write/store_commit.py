@@ -30,8 +30,7 @@ from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.targets import FILLED, NOT_EMPTY, StagedFile, Summary, partition_of, tidying
 from pyparq.errors import DataError, TargetExistsError, WriteConflictError
 from pyparq.io.byte_ranges import Source
-from pyparq.io.file_systems import is_concurrent, loops
-from pyparq.io.folders import Changes, Folders, Info
+from pyparq.io.folders import Changes, Folders, Info, each_on
 from pyparq.io.locations import file_system
 from pyparq.io.remote_sinks import sink_on
 from pyparq.io.sink import Sink
@@ -235,10 +234,7 @@ class RemoteTarget:
         def remove(path: str) -> None:
             self._changes.remove(posixpath.join(self._root, path), posixpath.join(self.name, path))
 
-        if is_concurrent(self._fs) or loops(self._fs):
-            map_requests(remove, paths, MANY_REQUESTS)
-        else:
-            list(map(remove, paths))
+        each_on(self._fs, remove, paths, MANY_REQUESTS)
 
     def _summarize(self, kept: list[str], summary: Summary) -> None:
         sources = [(path, partial(self._opened, path)) for path in kept]

@@ -37,7 +37,7 @@ from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.footer_read import ENCRYPTED_MAGIC, MAGIC
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.page_indexes import claim_modules
+from pyparq.read.plan.page_indexes import claim_modules, page_index_ranges
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import map_tasks
 
@@ -145,18 +145,12 @@ def _check_window(file: OpenFile, window: list[_Group], leaves: Sequence[Node], 
 
 
 def _ranges(file: OpenFile, chunks: Sequence[Chunk | None]) -> Iterator[Range]:
-    most, end = file.options.limits.max_index, file.fetcher.source.size
-    for chunk in chunks:
-        if chunk is not None:
-            raw, numbers = chunk.raw, chunk.numbers
-            for offset, length, largest in (
-                (chunk.start, chunk.size, end),
-                (raw.column_index_offset, raw.column_index_length, most),
-                (raw.offset_index_offset, raw.offset_index_length, most),
-                (numbers.bloom_filter_offset, numbers.bloom_filter_length, most),
-            ):
-                if offset and length and 0 < length <= largest and 0 < offset <= end - length:
-                    yield offset, length
+    end = file.fetcher.source.size
+    for chunk in filter(None, chunks):
+        bloom = chunk.numbers.bloom_filter_offset, chunk.numbers.bloom_filter_length
+        for offset, length in ((chunk.start, chunk.size), *page_index_ranges(chunk, file), bloom):
+            if length > 0 and 0 < offset <= end - length:
+                yield offset, length
 
 
 @contextmanager
