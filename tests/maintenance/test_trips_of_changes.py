@@ -80,13 +80,12 @@ def test_a_row_appended(s3: S3, road: str) -> None:
     assert ids(s3) == [-1, *range(FILES * ROWS)]
 
 
-@pytest.mark.parametrize("files", [4, FILES])
-def test_a_folder_overwritten(s3: S3, road: str, files: int) -> None:
-    filled(s3, files)
+def test_a_folder_overwritten(s3: S3, road: str) -> None:
+    filled(s3)
     given = {"storage_options": s3.options, "filesystem": road}
     _, requests, trips = asked(s3, lambda: pyparq.write_dataset({"id": [1]}, FOLDER, mode="overwrite", **given))
-    assert trips <= 12, requests
-    assert sum(request.startswith("DELETE") for request in requests) == files + 1  # and the marker
+    assert trips <= (12 if road == "obstore" else 14), requests  # one after the other: 23 for twelve files
+    assert sum(request.startswith("DELETE") for request in requests) == FILES + 1  # and the marker
     assert ids(s3) == [1]
 
 
