@@ -399,6 +399,8 @@ class Scan(Convertible):
             # Dictionaries that pruning decoded are not part of the plan. The executor reads them again where it needs
             # them.
             parts = [self._all_wanted(replace(s, dictionaries={})) for s in self._prune()]
+            wanted = [w for first, rest in parts for w in first + rest]
+            self.file.look_up(sorted({w.selection.row_group for w in wanted}), [w.node for w in wanted])
             # Filtering may narrow column chunks that are read whole now. That takes their page locations.
             self.reader.locate([w for first, rest in parts for w in first + rest if first or not w.rows.is_all])
             groups = [self._plan_row_group(s, *part) for s, part in zip(self._prune(), parts, strict=True)]

@@ -19,6 +19,7 @@ from pyparq.datasets.dataset import dataset, files_of
 from pyparq.datasets.scan import DatasetPlan
 from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.job_sources import Sources, place_of
+from pyparq.format import ttypes as tt
 from pyparq.format.types import Schema
 from pyparq.maintenance.kept_storage import ROW_METADATA, storage_kept
 from pyparq.option_values import SortKey, sort_keys
@@ -175,8 +176,10 @@ def _dotted(key: SortKey) -> tuple[str, bool, bool]:
     return name, key.descending, key.nulls_first
 
 
-_CODECS = {"UNCOMPRESSED": "none", "SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli",
-           "LZ4_RAW": "lz4_raw"}  # fmt: skip
+_CODECS = {
+    tt.CompressionCodec.UNCOMPRESSED: "none", tt.CompressionCodec.SNAPPY: "snappy", tt.CompressionCodec.GZIP: "gzip",
+    tt.CompressionCodec.ZSTD: "zstd", tt.CompressionCodec.BROTLI: "brotli", tt.CompressionCodec.LZ4_RAW: "lz4_raw",
+}  # fmt: skip
 
 
 class _File:
@@ -185,14 +188,17 @@ class _File:
     def __init__(self, file: DataFile, opened: OpenFile, case_sensitive: bool) -> None:
         metadata = FileMetaData(opened)
         groups = [metadata.row_group(k) for k in range(metadata.num_row_groups)]
-        chunks = groups[0].columns if groups else []
-        codecs = Counter(str(chunk.compression) for chunk in chunks)
+        leaves = opened.tree.leaves
+        numbers = opened.chunk_table(range(min(len(groups), 1)), leaves).numbers
+        codecs = Counter(numbers.codec.ravel().tolist())
         self.file = file
         self.rows = metadata.num_rows
         self.orders = [[(n, bool(down), bool(first)) for n, down, first in g.sorting_columns] for g in groups]
         """Of each row group."""
         self.codec = _CODECS.get(codecs.most_common(1)[0][0]) if codecs else None
-        self.blooms = {chunk.path_in_schema for chunk in chunks if chunk.bloom_filter_offset is not None}
+        self.blooms = {
+            leaf.path for leaf, at in zip(leaves, numbers.bloom_filter_offset.ravel(), strict=False) if at > 0
+        }
         """Columns with Bloom filters."""
         self.columns = Columns.of(opened, case_sensitive)
         self.mark: Mapping[str, Any] = {}
@@ -225,7 +231,7 @@ class Choice:
     """The files of all groups, as they are now."""
     codec: str | None = None
     """What most of them are compressed with."""
-    blooms: tuple[str, ...] = ()
+    blooms: tuple[tuple[str, ...], ...] = ()
     """Columns for which some of them have Bloom filters."""
 
 

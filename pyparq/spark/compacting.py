@@ -188,7 +188,7 @@ def _options(
     if "compression" not in options and choice.codec is not None:
         given["compression"] = choice.codec
     if bloom_filters is None:
-        bloom_filters = [tuple(name.split(".")) for name in choice.blooms]
+        bloom_filters = list(choice.blooms)
     if bloom_filters:
         given["bloom_filters"] = bloom_filters
     if wanted.keys and not wanted.interleaved:

@@ -105,7 +105,8 @@ class Wanted:
         return replace(found, rows=rows, num_bytes=size, expected=few.expected * times)
 
     def is_little(self, small: int) -> bool:
-        return self.num_bytes <= max(small, LITTLE_BYTES) and self.rows <= LITTLE_ROWS
+        few = self.num_bytes <= max(small, LITTLE_BYTES) and self.rows <= LITTLE_ROWS
+        return few and len(self.numbers) <= LITTLE_FILES
 
 
 def own_read(wanted: Wanted, files: DatasetFiles, question: Any, plans: Plans | None = None) -> OwnRead | str:
@@ -173,8 +174,9 @@ def _reasons(wanted: Wanted, files: DatasetFiles, question: Any) -> Iterator[tup
     yield is_auto and not few and len(wanted.numbers) < SHARE * len(listed), "few files are left"
 
 
-LITTLE_BYTES, LITTLE_ROWS = 8 << 20, 100_000
-"""Bytes of pages and rows up to which Spark's reader is not asked: the start of its job takes most of the time."""
+LITTLE_BYTES, LITTLE_ROWS, LITTLE_FILES = 8 << 20, 100_000, 200
+"""Bytes of pages, rows and files up to which Spark's reader is not asked: the start of its job takes most of the
+time."""
 
 
 def _is_plain(path: str) -> bool:
