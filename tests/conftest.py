@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import NoReturn
 
@@ -61,8 +62,19 @@ def nothing_kept() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With ``-n`` and ``--dist loadgroup`` all tests that need Spark run in one process: it takes seconds to start."""
+    """With ``-n`` and ``--dist loadgroup`` all tests that need Spark run in one process: it takes seconds to start.
+
+    Of the cases of a test that says ``sweep(n)``, the first and each n-th after it run in the gate. The others are
+    slow.
+    """
+    cases = Counter[str]()
     for item in items:
+        sweep = item.get_closest_marker("sweep")
+        if sweep is not None:
+            name = item.nodeid.partition("[")[0]
+            if cases[name] % sweep.args[0]:
+                item.add_marker(pytest.mark.slow)
+            cases[name] += 1
         if re.search(r" at 0x[0-9a-f]{6}", item.nodeid):
             raise pytest.UsageError(f"{item.nodeid}: an id that changes from run to run; give ids=stable_id")
         if "spark" in getattr(item, "fixturenames", ()):

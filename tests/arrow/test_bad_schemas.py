@@ -468,6 +468,7 @@ def test_bit_packed_levels() -> None:
     assert read(bit_packed_file()).to_pydict() == BIT_PACKED_ROWS
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_bit_packed_levels_as_spark_reads_them(spark: Any, tmp_path: Path) -> None:
     """parquet-java takes the bits as Encodings.md says (Spark's own reader and the other peers do not read it)."""

@@ -57,6 +57,7 @@ def assert_safe(data: bytes, expected: list[Any], decryption: DecryptionProperti
     return False
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 @pytest.mark.parametrize("compression", ["none", "snappy"])

@@ -47,6 +47,7 @@ REASONS = {
 }
 
 
+@pytest.mark.slow
 def test_every_test_passes_or_has_a_reason(tmp_path: Path) -> None:
     if not (THEIRS / "test_basic.py").exists():
         absent("needs pyarrow's tests, which its wheels have")

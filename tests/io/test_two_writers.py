@@ -174,6 +174,7 @@ def test_a_file_that_was_removed_stays_removed(path: Path, name: str) -> None:
     assert os.listdir(path.parent) == []
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("other", ["edit_metadata", "add_indexes", "rewrite", "write_table", "append"])
 @pytest.mark.parametrize("mode", ["overwrite", "append"])
 def test_at_each_rename_of_a_commit(path: Path, mode: str, other: str) -> None:

@@ -240,6 +240,7 @@ def test_results_come_back_when_they_are_let_go(tmp_path: Path) -> None:
     assert third["x"].to_pylist() == second["x"].to_pylist() == numbers.tolist()
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("kind", ["repeated", "distinct", "filtered", "nulls"])
 def test_text_that_is_read_again_takes_the_memory_of_the_first_read(tmp_path: Path, kind: str) -> None:
     """How much text a chunk holds is a guess until it is decoded: memory is made for the guess, and fits again."""
@@ -262,6 +263,7 @@ def test_text_that_is_read_again_takes_the_memory_of_the_first_read(tmp_path: Pa
     assert held[3] < 4 * count * 24
 
 
+@pytest.mark.slow
 def test_chunks_that_are_written_again_grow_in_the_memory_of_the_first_ones(tmp_path: Path) -> None:
     """Chunks of different sizes, each of which grows step by step while it is encoded: into what lies behind it."""
     rng, held = np.random.default_rng(8), []
@@ -304,6 +306,7 @@ def everything(column: pyparq.arrow.column.Column) -> list[object]:
     return found + [everything(child) for child in inner]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("dictionary", [True, False])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_what_was_in_the_memory_before_does_not_show(dictionary: bool, version: str) -> None:

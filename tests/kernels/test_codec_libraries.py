@@ -202,6 +202,7 @@ print(kernels.library_report()[0][2])
 """
 
 
+@pytest.mark.slow
 @searched
 def test_gzip_by_libdeflate_and_without_it(tmp_path: Path) -> None:
     """Where it is installed it does whole pages. pyarrow reads them, and each reads what the other wrote."""
@@ -312,6 +313,7 @@ READ = f"""
 """
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(
     ("switch", "off"),
     [("1", NAMES), ("all", NAMES), ("zstd, libcrypto", ["zstd", "libcrypto"]), ("0", []), ("", [])],

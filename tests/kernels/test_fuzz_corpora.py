@@ -9,8 +9,12 @@ from targets import TARGETS
 
 from pyparq.format.thrift_codec import deserialize_column_index
 
+SLOW = ("files", "geometry_columns")
 
-@pytest.mark.parametrize("target", sorted(TARGETS))
+
+@pytest.mark.parametrize(
+    "target", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in sorted(TARGETS)]
+)
 def test_inputs_of_fuzzing(target: str) -> None:
     assert replay(target) > 0
 

@@ -139,6 +139,7 @@ BOTH = ("pyarrow v1 snappy", "pyarrow nested v1", "duckdb", "polars")
 """Those whose row groups are also parted by filters."""
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(("writer", "layout"), [*((w, "footer") for w in WRITERS), *((w, "row_group") for w in BOTH)])
 def test_pages_stay_and_indexes_are_true(writer: str, layout: Any, tmp_path: Path) -> None:
     path = tmp_path / "theirs.parquet"
