@@ -350,7 +350,7 @@ MANY_LINES = [
     ("plan | read", [], None),
 ]
 MANY_JOB_LINES = [
-    ("write | pyparq", ["write | Spark"], 1.0),
+    ("write | pyparq", ["write | Spark", "write | discarding mapInArrow"], 1.1),
     ("compact | pyparq", ["compact | Spark, all written anew"], 0.6),
 ]
 
@@ -423,10 +423,15 @@ def many_questions(spark: Any, lake: Path, wide: Path) -> dict[str, Callable[[],
 def many_jobs(spark: Any, out: Path, files: int) -> dict[str, Callable[[], Any]]:
     """As many files written as there are tasks, and small files joined into two, in order."""
     rows = spark.range(0, 1_000 * files, 1, files).selectExpr("id k", "id * 0.5D x")
+
+    def half() -> int:
+        return 1 + sum(path.stat().st_size for path in (out / "thin").glob("*.parquet")) // SORTED_FILES
+
     return {
         "write | pyparq": lambda: ps.write(rows, out / "ours"),
         "write | Spark": lambda: rows.write.parquet(str(out / "theirs")),
-        "compact | pyparq": lambda: ps.compact(spark, str(out / "thin"), sort_by="k").collect(),
+        "write | discarding mapInArrow": lambda: rows.mapInArrow(discard, "n long").collect(),
+        "compact | pyparq": lambda: ps.compact(spark, str(out / "thin"), target_size=half(), sort_by="k").collect(),
         "compact | Spark, all written anew": lambda: (
             spark.read.parquet(str(out / "thin"))
             .repartitionByRange(SORTED_FILES, "k")

@@ -19,7 +19,7 @@ from pyparq.datasets.dataset import dataset, files_of
 from pyparq.datasets.scan import DatasetPlan
 from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.job_sources import Sources, place_of
-from pyparq.format import ttypes as tt
+from pyparq.format.compression import LZO, codec_name
 from pyparq.format.types import Schema
 from pyparq.maintenance.kept_storage import ROW_METADATA, storage_kept
 from pyparq.option_values import SortKey, sort_keys
@@ -176,12 +176,6 @@ def _dotted(key: SortKey) -> tuple[str, bool, bool]:
     return name, key.descending, key.nulls_first
 
 
-_CODECS = {
-    tt.CompressionCodec.UNCOMPRESSED: "none", tt.CompressionCodec.SNAPPY: "snappy", tt.CompressionCodec.GZIP: "gzip",
-    tt.CompressionCodec.ZSTD: "zstd", tt.CompressionCodec.BROTLI: "brotli", tt.CompressionCodec.LZ4_RAW: "lz4_raw",
-}  # fmt: skip
-
-
 class _File:
     """A file, and what its footer says."""
 
@@ -195,7 +189,8 @@ class _File:
         self.rows = metadata.num_rows
         self.orders = [[(n, bool(down), bool(first)) for n, down, first in g.sorting_columns] for g in groups]
         """Of each row group."""
-        self.codec = _CODECS.get(codecs.most_common(1)[0][0]) if codecs else None
+        codec = codecs.most_common(1)[0][0] if codecs else LZO
+        self.codec = None if codec == LZO else codec_name(codec).lower()  # LZO is only read
         self.blooms = {
             leaf.path for leaf, at in zip(leaves, numbers.bloom_filter_offset.ravel(), strict=False) if at > 0
         }

@@ -37,7 +37,7 @@ def batch(seed: int, rows: int = ROWS) -> pa.Table:
             "x": pa.array([None if v % 50 == 0 else int(v) for v in x], pa.int32()),
             "y": pa.array(y, pa.int64()),
             "u": pa.array(rng.integers(0, 2**63, rows).astype(np.uint64) * np.uint64(2)),
-            "s": [f"key {v:06d}" for v in x],
+            "key.text": [f"key {v:06d}" for v in x],
             "t": pa.array(
                 [dt.datetime(1900, 1, 1) + dt.timedelta(minutes=int(v)) for v in x], pa.timestamp("us", "UTC")
             ),
@@ -49,7 +49,7 @@ def batch(seed: int, rows: int = ROWS) -> pa.Table:
 
 
 OPTIONS: dict[str, Any] = {
-    "compression": "zstd", "bloom_filters": ["s"], "int96_timestamps": ["t"], "decimal_storage": "binary",
+    "compression": "zstd", "bloom_filters": [("key.text",)], "int96_timestamps": ["t"], "decimal_storage": "binary",
 }  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def test_small_files_are_joined(usual: Any, ps: Any, lake: Path) -> None:
     chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
     assert chunk.compression == "ZSTD"
     with pyparq.ParquetFile(path) as file:
-        assert file.metadata.row_group(0).column("s").bloom_filter_offset is not None
+        assert file.metadata.row_group(0).column(("key.text",)).bloom_filter_offset is not None
         assert file.metadata.row_group(0).column("id").bloom_filter_offset is None
     # Once more: there is nothing to do. A file that comes later is joined with those that are small.
     assert ps.compact(usual, lake).collect() == []
@@ -147,7 +147,7 @@ def test_a_z_order_lets_each_column_skip(usual: Any, ps: Any, lake: Path) -> Non
     assert "page" in str(pyparq.dataset(lake / "g=01").explain(filters=SEARCHES[0]))
     # No second time, unless another order is asked for.
     assert ps.compact(usual, lake, target_size=size, zorder_by=["x", "y"]).count() == 0
-    assert ps.compact(usual, lake, target_size="1GB", zorder_by=["s", "d"]).count() == 2
+    assert ps.compact(usual, lake, target_size="1GB", zorder_by=["id", "d"]).count() == 2
     assert rows(lake).equals(before)
     assert len(files(lake)) == 2
 
