@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import NoReturn
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -62,7 +63,8 @@ def nothing_kept() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With ``-n`` and ``--dist loadgroup`` all tests that need Spark run in one process: it takes seconds to start.
+    """With ``-n`` and ``--dist loadgroup`` tests that need Spark run in two processes, each module in one of them: Spark
+    takes seconds to start, and waits often.
 
     Of the cases of a test that says ``sweep(n)``, the first and each n-th after it run in the gate. The others are
     slow.
@@ -78,7 +80,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if re.search(r" at 0x[0-9a-f]{6}", item.nodeid):
             raise pytest.UsageError(f"{item.nodeid}: an id that changes from run to run; give ids=stable_id")
         if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
+            item.add_marker(pytest.mark.xdist_group(f"spark {crc32(item.path.stem.encode()) % 2}"))
         if item.path.stem in QUICK and not any(item.get_closest_marker(name) for name in SLOW):
             item.add_marker(pytest.mark.quick)
 

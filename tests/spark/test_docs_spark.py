@@ -282,7 +282,6 @@ def test_every_statement_is_shown() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_words_for_nulls_and_text(usual: Any, ps: Any, tmp_path: Path) -> None:
     usual.sql("""
         select *, i > 1 b from values (1, 'a_b', 1.5D), (2, 'axb', double('nan')), (3, null, null), (null, 'A%', -1.0D)
@@ -299,7 +298,6 @@ def test_words_for_nulls_and_text(usual: Any, ps: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_a_task_encodes_on_one_thread(usual: Any, ps: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyparq.spark.writing import WriteRequest, write_task
 
@@ -321,7 +319,6 @@ def test_a_task_encodes_on_one_thread(usual: Any, ps: Any, tmp_path: Path, monke
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_files_of_a_stream_are_joined_while_it_runs(usual: Any, ps: Any, tmp_path: Path) -> None:
     ps.register(usual)
 
@@ -343,7 +340,6 @@ def test_files_of_a_stream_are_joined_while_it_runs(usual: Any, ps: Any, tmp_pat
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_sparks_stream_reads_files_of_ours(usual: Any, ps: Any, tmp_path: Path) -> None:
     pyparq.write_table({"id": [1, 2, 3], "s": ["a", None, "ü"]}, tmp_path / "in.parquet", bloom_filters=["id"])
     (tmp_path / "in").mkdir()

@@ -15,7 +15,7 @@ from pyparq.format.hybrid_calendar import to_gregorian
 from pyparq.format.types import LeafType, Physical
 
 pytest_plugins = ("spark_session",)
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 DATES = [
     "0001-01-01", "0100-02-28", "0100-03-01", "1000-02-28", "1000-03-01", "1500-01-01", "1500-03-01", "1582-10-04",

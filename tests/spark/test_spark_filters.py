@@ -16,7 +16,7 @@ import pyparq
 from pyparq import FilterError
 
 pytest_plugins = ("spark_session",)
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")

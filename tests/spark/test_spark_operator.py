@@ -18,7 +18,7 @@ import pyparq
 from pyparq.errors import DataError, OptionError, PlanError, SkippedFileWarning, UnsupportedError
 
 pytest_plugins = ("spark_session",)
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 ZONES = ("America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu")
 START = 1_700_000_000

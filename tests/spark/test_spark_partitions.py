@@ -12,7 +12,7 @@ import pyparq
 from pyparq.spark.types import SparkFolders
 
 pytest_plugins = ("spark_session",)
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 VALUES = [
     ["1"], ["01", "7"], ["+5"], ["-0"], ["1", "3000000000"], ["99999999999999999999"], ["1", "99999999999999999999"],

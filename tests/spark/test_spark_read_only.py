@@ -13,7 +13,7 @@ import pytest
 import pyparq
 
 pytest_plugins = ("spark_session",)
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 pytest_plugins = ("spark_session",)
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SWITCHES = {
     "Europe/Berlin": ["2024-03-31T01:00", "2024-10-27T01:00", "1893-03-31T23:06:32"],
