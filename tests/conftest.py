@@ -63,8 +63,8 @@ def nothing_kept() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With ``-n`` and ``--dist loadgroup`` tests that need Spark run in two processes, each module in one of them: Spark
-    takes seconds to start, and waits often.
+    """With ``-n`` and ``--dist loadgroup`` tests that need Spark run in two processes, each module in one of them:
+    Spark takes seconds to start, and waits often.
 
     Of the cases of a test that says ``sweep(n)``, the first and each n-th after it run in the gate. The others are
     slow.
