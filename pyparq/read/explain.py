@@ -3,13 +3,16 @@ read."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyparq.errors import ParquetError
 from pyparq.pictures.tables import Bar, Cell, html_view, size_text, viewable
+from pyparq.read.column_reads import ScanCounts
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.candidates import Selection
 from pyparq.read.plan.scan_trace import StageReport
 from pyparq.runtime.text import printable
 
@@ -100,7 +103,40 @@ class Explanation:
         return "\n".join(lines)
 
 
-def count_pages(file: OpenFile) -> int | None:
+def explain_read(
+    file: OpenFile,
+    decoded: ScanCounts,
+    left: Sequence[Selection],
+    *,
+    columns: list[str],
+    predicate: str,
+    stages: tuple[StageReport, ...],
+    rows: int | None,
+) -> Explanation:
+    """What a scan of ``file`` has counted: see :class:`Explanation`. ``left``: the row groups that pruning left."""
+    counts, opened = file.fetcher.counts, file.open_counts
+    return Explanation(
+        source=file.name,
+        columns=columns,
+        predicate=predicate,
+        file_bytes=file.num_bytes,
+        file_row_groups=file.num_row_groups,
+        file_rows=sum(file.num_rows_of(k) for k in range(file.num_row_groups)),
+        file_pages=_count_pages(file),
+        stages=stages,
+        row_groups=len(left),
+        candidate_rows=sum(selection.maybe.count for selection in left),
+        rows=rows,
+        pages_decoded=decoded.data_pages,
+        dictionaries_decoded=decoded.dictionary_pages,
+        requests=counts.requests + opened.requests,
+        bytes_fetched=counts.bytes + opened.bytes,
+        ranges=counts.ranges + opened.ranges,
+        road=getattr(file.fetcher.source, "road", ""),
+    )
+
+
+def _count_pages(file: OpenFile) -> int | None:
     """Data pages of all chunks from their encoding statistics (no I/O); ``None`` when a chunk has none."""
     total = 0
     for row_group in range(file.num_row_groups):

@@ -437,26 +437,15 @@ class Scan(Convertible):
         """
         if execute and self.rows_returned is None:
             self.to_table()
-        selections = self._prune()
-        file, decoded, counts, opened = self.file, self.reader.counts, self.file.fetcher.counts, self.file.open_counts
-        return explanations.Explanation(
-            source=file.name,
+        left = self._prune()
+        return explanations.explain_read(
+            self.file,
+            self.reader.counts,
+            left,
             columns=self.schema.names,
             predicate=str(self.predicate),
-            file_bytes=file.num_bytes,
-            file_row_groups=file.num_row_groups,
-            file_rows=sum(file.num_rows_of(k) for k in range(file.num_row_groups)),
-            file_pages=explanations.count_pages(file),
             stages=tuple(self.reports),
-            row_groups=len(selections),
-            candidate_rows=sum(s.maybe.count for s in selections),
             rows=self.rows_returned,
-            pages_decoded=decoded.data_pages,
-            dictionaries_decoded=decoded.dictionary_pages,
-            requests=counts.requests + opened.requests,
-            bytes_fetched=counts.bytes + opened.bytes,
-            ranges=counts.ranges + opened.ranges,
-            road=getattr(file.fetcher.source, "road", ""),
         )
 
     # ---- the line from pruning to batches
