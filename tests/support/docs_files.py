@@ -123,6 +123,8 @@ FILES = {
     "spark": (_sales,),
     "tools": (_flights, _flight_folder),
     "urls": (_stores,),
+    "async": (_stores,),
+    "own-stores": (_stores,),
     "verify": (_flights, _logs),
 }
 
