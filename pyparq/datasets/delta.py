@@ -62,7 +62,7 @@ def open_delta(table: Any) -> OpenedTable:
     partitions = _partitions(table.metadata().partition_columns, actions, schema)
     rows = _counts(actions, "num_records")
     known = TableFiles(DELTA, rows, _deleted(table, paths, root), _Statistics(actions, names), root)
-    files = tuple(data_file(path, size) for path, size in zip(paths, sizes, strict=True))
+    files = tuple(data_file(path, size, root) for path, size in zip(paths, sizes, strict=True))
     return OpenedTable(root, files, schema, partitions, matching, known)
 
 
@@ -94,8 +94,11 @@ def folder_of(table: Any) -> str:
 
 def place_in(root: str, path: str) -> str:
     """Where the file is whose ``path`` in the log is relative to the table's folder, or absolute. Paths in logs are
-    URL-encoded (PROTOCOL.md, "Add File and Remove File")."""
-    return _named(path) if "://" in path else f"{root}/{unquote(path)}"
+    URL-encoded (PROTOCOL.md, "Add File and Remove File"). Raises :class:`CorruptFileError` for ``..`` in a path."""
+    place = _named(path) if "://" in path else f"{root}/{unquote(path)}"
+    if ".." in place.removeprefix(root).split("/"):
+        raise CorruptFileError(f"the table's log names a file outside of the table: {path}", file=root)
+    return place
 
 
 def _named(uri: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ def _write_deletes(path: Path, data_file: str, rows: list[int], form: str) -> No
         pyparq.write_table({"file_path": [data_file] * len(rows), "pos": rows}, path, force=True)
         return
     bitmap = struct.pack("<I", 0x64_39_D3_D1) + _roaring(rows)
-    blob = struct.pack(">i", len(bitmap)) + bitmap + b"\0\0\0\0"
+    blob = struct.pack(">i", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
     described = {"type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1, "offset": 4}
     described |= {"length": len(blob), "properties": {"referenced-data-file": data_file}}  # type: ignore[dict-item]
     footer = json.dumps({"blobs": [described]}).encode()
@@ -183,7 +184,6 @@ def file_of(folder: Path, name: str, data: Any, **said: Any) -> dict[str, Any]:
 def vector_in_file(folder: Path, rows: list[int]) -> dict[str, Any]:
     """A deletion vector in a file of its own, as most writers make them."""
     import uuid
-    import zlib
 
     name, data = uuid.UUID(int=7), struct.pack("<i", _MAGIC) + _roaring(rows)
     ended = struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
