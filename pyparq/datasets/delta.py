@@ -200,7 +200,8 @@ class _Statistics(LogStatistics):
         counts = self._at("null_count", node)
         nothing: list[Any] = [None] * self._actions.num_rows
         nulls = np.array([-1 if n is None else n for n in counts or nothing], np.int64)
-        if lows is None or highs is None or not _is_exact(node):
+        is_long = node.type.kind == "decimal" and node.type.precision > _EXACT_DIGITS
+        if lows is None or highs is None or is_long:
             return Stated(nothing, nothing, nulls)
         if node.type.kind == "timestamp":
             return Stated([_moved(low, -1) for low in lows], [_moved(high, 1) for high in highs], nulls)
@@ -228,11 +229,6 @@ def _way(node: Node) -> list[Node]:
         way.append(node)
         node = node.parent
     return way[::-1]
-
-
-def _is_exact(node: Node) -> bool:
-    """Whether the log's JSON numbers hold the type's values exactly."""
-    return node.type.kind != "decimal" or node.type.precision <= _EXACT_DIGITS
 
 
 def _moved(time: dt.datetime | None, steps: int) -> dt.datetime | None:

@@ -240,7 +240,9 @@ def run(name: str, folder: Path, count: int, seed: int) -> dict[str, int]:
     files = {path: path.read_bytes() for path in metadata_files(home, open_)}
     rows = rows_of(pyparq.dataset(open_()).read())
     assert rows == own_rows(open_())
-    known = set(rows) | set(map(repr, table(range(30)).to_pylist())) | set(map(repr, table(range(800, 810)).to_pylist()))
+    known = (
+        set(rows) | set(map(repr, table(range(30)).to_pylist())) | set(map(repr, table(range(800, 810)).to_pylist()))
+    )
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     tally: dict[str, int] = {}
     for k in range(count):
