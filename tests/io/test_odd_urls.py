@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
+import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -137,3 +141,43 @@ def test_errors_of_obstore_keep_them_too() -> None:
     error = plain_error(GenericError(f"Generic S3 error: status code: 400 Bad Request: {body}"), "s3://a/b")
     assert isinstance(error, PermissionError)
     assert "ExpiredToken: The provided token has expired." in str(error)
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A web server of a folder, which shows pages of links for folders."""
+    folder = tmp_path / "web"
+    for day in (1, 2):
+        (folder / "d" / f"day={day}").mkdir(parents=True)
+        pyparq.write_table({"id": [day]}, folder / "d" / f"day={day}" / "a b.parquet")
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}", folder
+        running.shutdown()
+        thread.join()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        return None
+
+
+@pytest.mark.parametrize("path", ["/d/", "/d", "/d/*/*.parquet"])
+def test_folders_of_a_web_server(web: tuple[str, Path], path: str) -> None:
+    """Their pages of links are the listing."""
+    found = pyparq.dataset(web[0] + path).read(["id"]).to_pydict()
+    assert sorted(found["id"]) == [1, 2]
+
+
+def test_archives(web: tuple[str, Path], tmp_path: Path) -> None:
+    archive = web[1] / "z.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        for path in sorted((web[1] / "d").rglob("*.parquet")):
+            made.write(path, path.relative_to(web[1]).as_posix())
+    for where in (archive, f"{web[0]}/z.zip"):
+        assert pyparq.read_table(f"zip://d/day=1/a b.parquet::{where}").to_pydict() == {"id": [1]}
+        ds = pyparq.dataset(f"zip://d/::{where}")
+        assert ds.read(filters=col("day") == 2).to_pydict() == {"id": [2], "day": [2]}
+        assert pyparq.dataset(f"zip://d/*/*.parquet::{where}").count() == 2
