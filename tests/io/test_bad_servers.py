@@ -271,7 +271,7 @@ def test_resets_without_end(kind: str) -> None:
     """The number of tries has a bound, and the time with it."""
     with serve(data(), script=lambda asked: "reset") as server:
         where, options = server.source(kind)
-        with pytest.raises(OSError, match="connect|reset|disconnected"):
+        with pytest.raises(OSError, match=r"connect|reset|disconnected"):
             pyparq.read_table(where, retry_wait=0.001, **options)
         assert len(server.asked) <= 24
 
