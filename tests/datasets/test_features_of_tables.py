@@ -99,6 +99,7 @@ def plain(folder: Path, *writer: str, fields: list[dict[str, Any]] = PLAIN, read
 
 
 def vectors(folder: Path, vector: Callable[[Path], dict[str, Any]]) -> Rows:
+    folder.mkdir()
     both = ["deletionVectors"]
     first, second = (file_of(folder, f"{k}.parquet", table(ROWS[k : k + 2]), **how) for k, how in (
         (0, {"deletionVector": vector(folder)}), (2, {}),
@@ -251,10 +252,11 @@ def test_delta_lake(tmp_path: Path, feature: str) -> None:
     check(read, found, open_, rows)
     if read.startswith("yes"):
         try:  # the table's own library, where it reads such a table
-            theirs = pa.table(deltalake.QueryBuilder().register("t", open_()).execute("select * from t"))
+            theirs = pa.table(deltalake.QueryBuilder().register("t", open_()).execute("select * from t")).to_pylist()
         except Exception:
-            theirs = None
-        assert theirs is None or theirs.sort_by("id").to_pylist() == rows
+            theirs = rows
+        if feature != "column mapping by id":  # it finds no columns there: nulls only
+            assert sorted(theirs, key=lambda row: row["id"]) == rows
     check(indexed, index, open_, rows)
     check(deleted, delete, open_, [row for row in rows if row["id"] != 1])
 
@@ -286,7 +288,7 @@ class Lake:
         from pyiceberg.catalog.sql import SqlCatalog
 
         self.folder = folder
-        self.catalog = SqlCatalog("c", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}")
+        self.catalog = SqlCatalog("c", uri="sqlite:///:memory:", warehouse=f"file://{folder}")
         self.catalog.create_namespace("n")
         self.static: Any = None
 
@@ -404,12 +406,12 @@ def append_file(table: Any, path: Path, form: str = "PARQUET") -> None:
 
 def with_name_mapping(lake: Lake) -> Rows:
     """A file without ids: the mapping says under which names it has the columns."""
-    made = lake.make([])
-    pyparq.write_table({"ident": [1, 2, 3], "v": ["a", "b", "c"]}, lake.folder / "plain.parquet")
+    made, path = lake.make([]), lake.folder / "n" / "t" / "plain.parquet"
+    pyparq.write_table({"ident": [1, 2, 3], "v": ["a", "b", "c"]}, path, force=True)
     names = [{"field-id": 1, "names": ["id", "ident"]}, {"field-id": 2, "names": ["v"]}]
     with made.transaction() as change:
         change.set_properties({"schema.name-mapping.default": json.dumps(names)})
-    append_file(made, lake.folder / "plain.parquet")
+    append_file(made, path)
     return ROWS
 
 
