@@ -87,6 +87,7 @@ def delta_by_sidecars(folder: Path) -> Callable[[], Any]:
 
 def iceberg(folder: Path, form: str) -> Callable[[], Any]:
     from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.manifest import clear_manifest_cache
     from pyiceberg.table import StaticTable
 
     catalog = SqlCatalog("c", uri="sqlite:///:memory:", warehouse=f"file://{folder}")
@@ -97,7 +98,12 @@ def iceberg(folder: Path, form: str) -> Callable[[], Any]:
     paths = sorted(task.file.file_path for task in made.scan().plan_files())
     with_deletes(made, {paths[0]: [1, 2], paths[2]: [5]}, form)
     metadata = next(folder.rglob("deletes.metadata.json"))
-    return lambda: StaticTable.from_metadata(str(metadata))
+
+    def opened() -> Any:
+        clear_manifest_cache()  # it goes by names
+        return StaticTable.from_metadata(str(metadata))
+
+    return opened
 
 
 TABLES: dict[str, Callable[[Path], Callable[[], Any]]] = {
@@ -200,7 +206,7 @@ def rows_of(source: Any) -> list[str]:
 def own_rows(opened: Any) -> list[str] | None:
     """The rows that the table's own library reads. ``None`` if it does not."""
     try:
-        if hasattr(opened, "scan"):
+        if not isinstance(opened, deltalake.DeltaTable):
             return rows_of(opened.scan().to_arrow())
         return rows_of(deltalake.QueryBuilder().register("t", opened).execute("select * from t"))
     except BaseException as error:  # Rust's panics are no Exceptions
