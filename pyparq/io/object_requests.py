@@ -145,6 +145,8 @@ _NO_CREDENTIALS = re.compile(
 """Requests to the machine's own server of credentials."""
 
 
+_NO_RANGES = re.compile("non-partial response|Content-Length Header missing|value for CONTENT_RANGE")
+"""What is not understood here: all of an object for a range of it, and answers without a size."""
 _ACTIONS = {"GET": "read", "HEAD": "read", "PUT": "write", "POST": "write", "DELETE": "remove"}
 
 
@@ -189,7 +191,7 @@ def plain_error(error: Exception, name: str) -> Exception:
         return cls(number, explained(f"{os.strerror(number)}{': ' * bool(said)}{said}", action), name)
     if kind == "PreconditionError":
         return ChangedFileError(CHANGED, file=name)
-    if kind == "NotSupportedError":
+    if kind == "NotSupportedError" or _NO_RANGES.search(text):
         return UnsupportedError(f"the store does not do this: {text}", file=name)
     if status is not None:
         said = explained(f"the server answers {status[1]} {said or status[2]}".rstrip())
@@ -203,7 +205,7 @@ def plain_error(error: Exception, name: str) -> Exception:
     if "error sending request" in text or "connect" in text.lower():
         why = explained(str(error))[len(str(error)) :]
         return ConnectionError(errno.EIO, f"the connection failed{why}", name)
-    return OSError(errno.EIO, text.partition(": Error performing")[0] or kind, name)
+    return OSError(errno.EIO, explained(re.sub("Error performing .* - ", "", text) or kind), name)
 
 
 def _kind_of(error: Exception, kind: str, code: str, status: int) -> str:

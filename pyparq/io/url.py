@@ -269,7 +269,8 @@ REFUSED = frozenset({
 })  # fmt: skip
 """Codes of stores that mean that access is refused, whatever the HTTP status."""
 _REASONS = {
-    "PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocation": "the bucket lies in another region: give region=",
+    "PermanentRedirect|redirect without LOCATION|AuthorizationHeaderMalformed|IllegalLocation": "the bucket lies in "
+    "another region: give region=",
     "RequestTimeTooSkewed": "the clock of this machine is off",
     "ExpiredToken|RequestExpired|has expired": "the link or the key is no longer valid: get a new one",
     "(?i)certificate.?verify|UnknownIssuer|invalid peer certificate": "the authority of the server's certificate is "

@@ -215,8 +215,10 @@ def own_rows(opened: Any) -> list[str] | None:
         return None
 
 
-def judge(open_: Callable[[], Any], known: set[str]) -> str:
-    """What pyparq makes of a mutant. Raises ``AssertionError`` for what it must not make of one."""
+def judge(open_: Callable[[], Any], known: set[str], before: list[str] | None = None) -> str:
+    """What pyparq makes of a mutant. Raises ``AssertionError`` for what it must not make of one.
+
+    ``before``: the rows of the table. Where these come back, its own library is not asked."""
     try:
         opened = open_()
     except BaseException as error:
@@ -228,6 +230,8 @@ def judge(open_: Callable[[], Any], known: set[str]) -> str:
     except (ParquetError, OSError):
         return "refused"
     assert not [row for row in rows if f"'row {OUTSIDE}" in row], "a file outside of the table"
+    if rows == before:
+        return "as before"
     wanted = own_rows(opened)
     if wanted is None:
         strange = [row for row in rows if row not in known]
@@ -249,14 +253,14 @@ def run(name: str, folder: Path, count: int, seed: int) -> dict[str, int]:
     known = (
         set(rows) | set(map(repr, table(range(30)).to_pylist())) | set(map(repr, table(range(800, 810)).to_pylist()))
     )
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
     tally: dict[str, int] = {}
     for k in range(count):
         rng = random.Random(f"{name} {seed} {k}")
         path = rng.choice(sorted(files))
         path.write_bytes(mutant(rng, path, files[path]))
         try:
-            found = judge(open_, known)
+            found = judge(open_, known, rows if count > IN_THE_GATE else None)
         except BaseException as error:
             error.add_note(f"{name}, mutant {k} of seed {seed}: {path.name}")
             if kept := os.environ.get("PYPARQ_KEPT_MUTANTS"):
@@ -267,7 +271,7 @@ def run(name: str, folder: Path, count: int, seed: int) -> dict[str, int]:
         finally:
             path.write_bytes(files[path])
         tally[found] = tally.get(found, 0) + 1
-    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) - before < MOST_MEMORY
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10) - memory < MOST_MEMORY
     return tally
 
 
