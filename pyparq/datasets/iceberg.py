@@ -180,6 +180,8 @@ def _tasks(scan: Any) -> Iterable[Any]:
         missing -= len(manifest.fetch_manifest_entry(scan.io)) if int(manifest.content) != _DATA else 0
     if missing > 0:
         raise CorruptFileError(f"a manifest of the table is cut: {missing} of its files are missing")
+    if len({task.file.file_path for task in tasks}) < len(tasks):
+        raise CorruptFileError("the manifests of the table name a file twice")
     return tasks
 
 

@@ -95,7 +95,7 @@ def iceberg(folder: Path, form: str) -> Callable[[], Any]:
     made = catalog.create_table("n.t", schema=table(range(1)).schema)
     for k in range(3):
         made.append(table(range(10 * k, 10 * k + 10)))
-    paths = sorted(task.file.file_path for task in made.scan().plan_files())
+    paths = [task.file.file_path for task in made.scan().plan_files()]
     with_deletes(made, {paths[0]: [1, 2], paths[2]: [5]}, form)
     metadata = next(folder.rglob("deletes.metadata.json"))
 
@@ -123,9 +123,9 @@ def metadata_files(folder: Path, open_: Callable[[], Any]) -> list[Path]:
         return sorted([*logs, *folder.glob("*.bin")])
     scan = open_().scan()
     manifests = scan.snapshot().manifests(scan.io)
-    names = {scan.snapshot().manifest_list, *(one.manifest_path for one in manifests)}
-    wanted = {Path(name.removeprefix("file://")) for name in names} | {*folder.rglob("*.puffin")}
-    return sorted(wanted | {*folder.rglob("deletes.metadata.json")})
+    names = [scan.snapshot().manifest_list, *(one.manifest_path for one in manifests)]
+    wanted = [Path(name.removeprefix("file://")) for name in names]
+    return [*wanted, *sorted(folder.rglob("*.puffin")), *folder.rglob("deletes.metadata.json")]
 
 
 # ---- mutants -------------------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def run(name: str, folder: Path, count: int, seed: int) -> dict[str, int]:
     tally: dict[str, int] = {}
     for k in range(count):
         rng = random.Random(f"{name} {seed} {k}")
-        path = rng.choice(sorted(files))
+        path = rng.choice(list(files))
         path.write_bytes(mutant(rng, path, files[path]))
         try:
             found = judge(open_, known, rows if count > IN_THE_GATE else None)
