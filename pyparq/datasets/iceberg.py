@@ -43,7 +43,17 @@ _NUMBERS = {4: "<i", 8: "<q"}
 def schema_of(schema: Any) -> Schema:
     """The Arrow schema of an Iceberg schema, with its field ids. Raises :class:`UnsupportedError` for a type or a
     default value that pyparq does not have."""
-    return Schema(tuple(_schema_field(field) for field in schema.fields))
+    found = Schema(tuple(_schema_field(field) for field in schema.fields))
+    numbers = list(_field_ids(found.fields))
+    if len(set(numbers)) < len(numbers):
+        raise CorruptFileError("two columns of the table have one field id")
+    return found
+
+
+def _field_ids(fields: Iterable[Field]) -> Iterator[bytes]:
+    for field in fields:
+        yield from [field.metadata[FIELD_ID]] if FIELD_ID in field.metadata else ()
+        yield from _field_ids(field.type.children)
 
 
 def _schema_field(field: Any) -> Field:

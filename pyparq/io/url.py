@@ -160,7 +160,11 @@ def fsspec_system(
     url = small_protocols(url)
     try:
         with plain_errors(shown(url), url, given, (ImportError, ValueError, TypeError)):
-            fs, path = fsspec.core.url_to_fs(url, **given)
+            if "::" in url and url.partition("://")[0] in _STORES:  # a part of a name, and no chain
+                fs = fsspec.filesystem(url.partition("://")[0], **given)
+                path = fs._strip_protocol(url)
+            else:
+                fs, path = fsspec.core.url_to_fs(url, **given)
     except ImportError as error:
         forget_context(_one_more(url, doing, without_secrets(str(error), url, given)))
     except (ValueError, TypeError) as error:
