@@ -51,6 +51,11 @@ def shown(url: str) -> str:
     return "::".join(map(_shown, _CHAIN.split(url)))
 
 
+def is_chain(url: str) -> bool:
+    """Whether a URL stands behind another one. In the names of stores ``::`` is nothing special."""
+    return "::" in url and url.partition("://")[0].lower() not in _STORES
+
+
 def _shown(url: str) -> str:
     protocol, mark, rest = url.partition("://")
     if not mark or protocol.lower() in _NO_HOST:
@@ -160,7 +165,7 @@ def fsspec_system(
     url = small_protocols(url)
     try:
         with plain_errors(shown(url), url, given, (ImportError, ValueError, TypeError)):
-            if "::" in url and url.partition("://")[0] in _STORES:  # a part of a name, and no chain
+            if "::" in url and not is_chain(url):
                 fs = fsspec.filesystem(url.partition("://")[0], **given)
                 path = fs._strip_protocol(url)
             else:

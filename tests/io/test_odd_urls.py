@@ -16,7 +16,7 @@ from conftest import require
 from s3_server import BUCKET, S3, serve
 
 import pyparq
-from pyparq import ChangedFileError, OptionError, col
+from pyparq import ChangedFileError, CorruptFileError, OptionError, col
 
 fsspec: Any = require("fsspec")
 
@@ -164,20 +164,21 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         return None
 
 
-@pytest.mark.parametrize("path", ["/d/", "/d", "/d/*/*.parquet"])
-def test_folders_of_a_web_server(web: tuple[str, Path], path: str) -> None:
-    """Their pages of links are the listing."""
-    found = pyparq.dataset(web[0] + path).read(["id"]).to_pydict()
-    assert sorted(found["id"]) == [1, 2]
+def test_folders_of_a_web_server(web: tuple[str, Path]) -> None:
+    """They are pages of links, which are not followed: the message says what to give."""
+    assert pyparq.read_table(f"{web[0]}/d/day=1/a%20b.parquet").to_pydict() == {"id": [1]}
+    for read in (pyparq.read_table, pyparq.dataset):
+        with pytest.raises(CorruptFileError, match="a web page.*give the URLs of the files"):
+            read(f"{web[0]}/d/").schema  # noqa: B018
 
 
-def test_archives(web: tuple[str, Path], tmp_path: Path) -> None:
+def test_files_of_archives(web: tuple[str, Path], memory: Any) -> None:
     archive = web[1] / "z.zip"
     with zipfile.ZipFile(archive, "w") as made:
         for path in sorted((web[1] / "d").rglob("*.parquet")):
             made.write(path, path.relative_to(web[1]).as_posix())
-    for where in (archive, f"{web[0]}/z.zip"):
+    memory.pipe_file("/z.zip", archive.read_bytes())
+    for where in (archive, "memory://z.zip"):
         assert pyparq.read_table(f"zip://d/day=1/a b.parquet::{where}").to_pydict() == {"id": [1]}
-        ds = pyparq.dataset(f"zip://d/::{where}")
-        assert ds.read(filters=col("day") == 2).to_pydict() == {"id": [2], "day": [2]}
-        assert pyparq.dataset(f"zip://d/*/*.parquet::{where}").count() == 2
+        urls = [f"zip://d/day={day}/a b.parquet::{where}" for day in (1, 2)]
+        assert pyparq.dataset(urls).count(col("id") == 2) == 1
