@@ -118,7 +118,7 @@ def foreign_metadata(table: Any) -> Iterator[None]:
     """What the table's own library raises for metadata that it cannot read, as a :class:`CorruptFileError`."""
     try:
         yield
-    except (ParquetError, OSError, MemoryError):
+    except (ParquetError, OSError):
         raise
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of Rust

@@ -192,8 +192,8 @@ async def _last_bytes(fs: Any, path: str, length: int, version: Version) -> End 
             placed = answer.place()
             if placed is None or placed[1] != placed[2]:
                 return None
-            first, stop, size = placed
-            data = await answer.read(stop - first)
+            first, size, _ = placed
+            data = await answer.read(size - first)
             version.check(size, answer.etag, answer.modified)
             return End(data if len(data) == min(length, size) else None, False)
         if answer.status != 200:

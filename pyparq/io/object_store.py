@@ -292,11 +292,10 @@ class ObjectSystem:
                 sent += len(piece)
                 yield piece
 
-        def seen() -> tuple[int, Any]:
+        def seen() -> tuple[Any, ...]:
             with suppress(FileNotFoundError):
-                meta = self.store.head(key)
-                return int(meta["size"]), meta.get("e_tag")
-            return -1, None
+                return tuple(self.store.head(key).get(name) for name in ("size", "e_tag"))
+            return (None,)
 
         before = seen()
         try:

@@ -146,7 +146,8 @@ def spots(value: Any) -> Iterator[tuple[Any, Any]]:
 
 def damaged(rng: random.Random, value: Any) -> Any:
     """The value with one part replaced, removed or doubled."""
-    where, key = rng.choice(list(spots(value)))
+    # pyiceberg takes a deletion vector for every file that it names, whatever the sequence numbers say.
+    where, key = rng.choice([spot for spot in spots(value) if "sequence" not in str(spot[1])])
     inner = where[key]
     if isinstance(inner, str) and inner[:1] == "{" and rng.random() < 0.7:  # JSON in JSON: schemas and statistics
         where[key] = json.dumps(damaged(rng, json.loads(inner)))
@@ -232,6 +233,8 @@ def judge(open_: Callable[[], Any], known: set[str], before: list[str] | None = 
     assert not [row for row in rows if f"'row {OUTSIDE}" in row], "a file outside of the table"
     if rows == before:
         return "as before"
+    if set(rows) == {"{}"}:  # without columns, pyarrow has no rows
+        return "no columns"
     wanted = own_rows(opened)
     if wanted is None:
         strange = [row for row in rows if row not in known]
