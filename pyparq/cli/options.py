@@ -226,7 +226,8 @@ WRITING = all_of(
     ),
     click.option("--compression", metavar="CODEC", help="none, snappy, gzip, zstd, brotli or lz4_raw."),
     click.option(
-        "--bloom", "bloom_filters", multiple=True, metavar="COLUMN", callback=lambda ctx, param, given: [one_name(text) for text in given],
+        "--bloom", "bloom_filters", multiple=True, metavar="COLUMN",
+        callback=lambda ctx, param, given: [one_name(text) for text in given],
         help="Write Bloom filters. May be repeated.",
     ),
     click.option(

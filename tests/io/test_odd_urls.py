@@ -168,7 +168,7 @@ def test_folders_of_a_web_server(web: tuple[str, Path]) -> None:
     """They are pages of links, which are not followed: the message says what to give."""
     assert pyparq.read_table(f"{web[0]}/d/day=1/a%20b.parquet").to_pydict() == {"id": [1]}
     for read in (pyparq.read_table, pyparq.dataset):
-        with pytest.raises(CorruptFileError, match="a web page.*give the URLs of the files"):
+        with pytest.raises(CorruptFileError, match=r"a web page.*give the URLs of the files"):
             read(f"{web[0]}/d/").schema  # noqa: B018
 
 

@@ -88,7 +88,9 @@ def _nulls(column: Column, name: str) -> list[Any]:
 
 
 _TEXTS: dict[str, Callable[[Column, str], list[Any]]] = {
-    "int": _plain, "uint": _plain, "bool": lambda column, name: ["true" if value else "false" for value in column_to_pylist(column)], "float": _floats, "string": _plain, "binary": _binary,
+    "int": _plain, "uint": _plain,
+    "bool": lambda column, name: ["true" if value else "false" for value in column_to_pylist(column)],
+    "float": _floats, "string": _plain, "binary": _binary,
     "decimal": _decimals, "date": _dates, "timestamp": _timestamps, "null": _nulls,
 }  # fmt: skip
 
