@@ -26,7 +26,7 @@ from pyparq.arrow.table import Table
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file
-from pyparq.errors import CorruptFileError, UnsupportedError
+from pyparq.errors import CorruptFileError, LimitError, UnsupportedError
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.index.row_mask import RowMask
@@ -61,6 +61,8 @@ def open_delta(table: Any) -> OpenedTable:
     matching = Matching("name" if mapped == "name" or not names else "field_id", stored=names)
     partitions = _partitions(table.metadata().partition_columns, actions, schema)
     rows = _counts(actions, "num_records")
+    if len(rows) and int(rows.max()) > 1 << 32:  # deltalake takes a byte for each row of a file with deleted ones
+        raise LimitError(f"the table's log says that a file has {int(rows.max()):,} rows", file=root)
     known = TableFiles(DELTA, rows, _deleted(table, paths, root), _Statistics(actions, names), root)
     files = tuple(data_file(path, size, root) for path, size in zip(paths, sizes, strict=True))
     return OpenedTable(root, files, schema, partitions, matching, known)

@@ -106,8 +106,8 @@ class OpenedTable(NamedTuple):
 
 
 def data_file(path: str, size: int | None, root: str) -> DataFile:
-    """The file at an absolute path or URL of a log. Raises :class:`CorruptFileError` for what is no path, and where a
-    table in the folder ``root`` on a store names a local file, or the other way round."""
+    """The file at a path or URL of a log. Raises :class:`CorruptFileError` for what is no path, and for a local file of
+    a table on a store, or the other way round."""
     if not isinstance(path, str) or "\0" in path or is_url(where := plain_place(path)) is not is_url(plain_place(root)):
         raise CorruptFileError(f"the table's log names a file that is not where the table is: {path!r}", file=root)
     return DataFile(shown(where) if is_url(where) else where, where, (), size)

