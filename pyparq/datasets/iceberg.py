@@ -297,12 +297,8 @@ def _of_vectors(entry: Any, io: Any, paths: set[str]) -> Iterator[tuple[str, Int
 def _of_vector(blob: bytes, name: str) -> Int64Array:
     """The rows in a deletion vector: its length, a magic number, Roaring bitmaps by the upper 32 bits of the rows, and
     a checksum. Few bytes may stand for any number of rows, so these are counted before they are made."""
-    length, left = int.from_bytes(blob[:4], "big"), memoryview(blob)[16:-4]
-    if (
-        length != len(blob) - 8
-        or blob[4:8] != b"\xd1\xd3\x39\x64"
-        or zlib.crc32(blob[4:-4]) != int.from_bytes(blob[-4:], "big")
-    ):
+    head, left = max(len(blob) - 8, 0).to_bytes(4, "big") + b"\xd1\xd3\x39\x64", memoryview(blob)[16:-4]
+    if blob[:8] != head or zlib.crc32(blob[4:-4]) != int.from_bytes(blob[-4:], "big"):
         raise CorruptFileError("the deletion vector is damaged", file=name)
     found, total = [np.zeros(0, np.int64)], 0
     for _ in range(int.from_bytes(blob[8:16], "little")):
