@@ -106,9 +106,9 @@ class OpenedTable(NamedTuple):
 
 
 def data_file(path: str, size: int | None, root: str) -> DataFile:
-    """The file at a path or URL of a log. Raises :class:`CorruptFileError` for what is no path, and for a local file of
-    a table on a store, or the other way round."""
-    if not isinstance(path, str) or "\0" in path or is_url(where := plain_place(path)) is not is_url(plain_place(root)):
+    """The file at a path or URL of a log. Raises :class:`CorruptFileError` for one that is not where the table is."""
+    where = plain_place(path) if isinstance(path, str) else ""
+    if not where or "\0" in where or is_url(where) is not is_url(plain_place(root)):
         raise CorruptFileError(f"the table's log names a file that is not where the table is: {path!r}", file=root)
     return DataFile(shown(where) if is_url(where) else where, where, (), size)
 
