@@ -53,6 +53,7 @@ PLACES = {
     "More guides": [
         "Changing rows <deleting>", "Looking up keys <lookup>", "Catalogs of keys <catalog>",
         "Adding indexes <add-indexes>", "Joining, rewriting <rewriting>", "verify", "URLs and stores <urls>",
+        "Your own stores <own-stores>", "Stores that fail <store-errors>", "Event loops <async>",
         "Delta Lake and Iceberg <delta-and-iceberg>", "encryption", "pictures", "Other tools <tools>", "spark",
         "Spark platforms <spark-platforms>",
     ],
@@ -60,7 +61,8 @@ PLACES = {
     "Reference": [
         "Python <api>", "Command line <command-line>", "types", "Format support <status>", "glossary",
     ],
-    "How it works": ["parquet-file", "page-index", "bloom-filters", "what-is-read", "Encodings <encodings>", "files"],
+    "How it works": ["parquet-file", "page-index", "bloom-filters", "what-is-read", "store-requests",
+                     "Objects that change <changing-objects>", "Encodings <encodings>", "files"],
     "For developers": [
         "architecture", "Decisions <decisions>", "Wrong footers <footer>", "Other readers and writers <interop>",
         "Spark's pushed filters <spark-pushdown>", "Benchmarks <site/performance>", "site/changelog",

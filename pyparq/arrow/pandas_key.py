@@ -85,7 +85,8 @@ def _joined(
         entry = next((entry for entry in entries if entry is not None), None)
         if entry is None:
             continue
-        name = _common_name([_dtype(other) for other in entries], types, field.type)
+        names = ["object" if one is None else str(one["numpy_type"]) for one in entries]  # without one: no DataFrame
+        name = _common_name(names, types, field.type)
         if name is None:
             lost.append(field.name)
             entry = {**entry, "pandas_type": "object", "numpy_type": "object", "metadata": None}
@@ -108,11 +109,6 @@ def _index(found: dict[str, Any] | None) -> list[Any]:
 
 def _entries(found: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
     return {} if found is None else {column["field_name"]: column for column in found["columns"]}
-
-
-def _dtype(entry: dict[str, Any] | None) -> str:
-    """The name of a pandas type. A table that no DataFrame was, has the types of numpy."""
-    return "object" if entry is None else str(entry["numpy_type"])
 
 
 def _common_name(names: Sequence[str], types: Sequence[DataType], whole: DataType) -> str | None:

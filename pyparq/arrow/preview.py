@@ -237,14 +237,9 @@ def _first_places(table: _Rows) -> list[tuple[Sequence[Column], int]]:
 def _column(field: Field, k: int, places: Sequence[tuple[Sequence[Column], int]]) -> _Shown:
     shown = variant_text if is_variant(field) else cell_text
     values = [shown(columns[k], row, _CELL) for columns, row in places]
-    return _Shown([*_titles(field, _CELL), *values], field.type.kind in _NUMBERS and field.type.dictionary is None)
-
-
-def _titles(field: Field, room: int) -> list[str]:
-    return [
-        cut(visible(field.name[: 4 * room]), room),
-        cut(visible("variant" if is_variant(field) else _type_text(field.type)), room),
-    ]
+    kind = "variant" if is_variant(field) else _type_text(field.type)
+    titles = [cut(visible(field.name[: 4 * _CELL]), _CELL), cut(visible(kind), _CELL)]
+    return _Shown([*titles, *values], field.type.kind in _NUMBERS and field.type.dictionary is None)
 
 
 def _type_text(type_: DataType) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import repeat
 from operator import is_
 from typing import Protocol, TypeVar
 
@@ -28,7 +27,7 @@ _LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}
 def widen_columns(schema: Schema, batches: list[B]) -> tuple[Schema, list[B]]:
     """Make columns of one type over all batches, at any depth: where one has int64 offsets, all get them."""
     types = [field.type for field in schema.fields]
-    if all(map(_same_objects, batches, repeat(types))):
+    if all(all(map(is_, [column.type for column in batch.columns], types)) for batch in batches):
         return schema, batches  # most often, and quicker than to compare
     fields = list(schema.fields)
     for i, field in enumerate(fields):
@@ -40,10 +39,6 @@ def widen_columns(schema: Schema, batches: list[B]) -> tuple[Schema, list[B]]:
         for batch in batches:
             batch.columns[i] = _widened(batch.columns[i], widest)
     return replace(schema, fields=tuple(fields)), batches
-
-
-def _same_objects(batch: _HasColumns, types: Sequence[DataType]) -> bool:
-    return all(map(is_, [column.type for column in batch.columns], types))
 
 
 def _widest(types: Sequence[DataType]) -> DataType:

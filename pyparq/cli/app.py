@@ -165,7 +165,8 @@ def _report(error: BaseException) -> int:
         click.echo(error.format_message(), err=True)
         return MISUSED
     if isinstance(error, click.UsageError):
-        return _complain(f"{_what(error)}{_hint(error)}", MISUSED)
+        hint = f" (see '{error.ctx.command_path} --help')" if error.ctx is not None else ""
+        return _complain(f"{_what(error)}{hint}", MISUSED)
     if isinstance(error, click.ClickException):
         return _complain(error.format_message(), error.exit_code)
     if isinstance(error, ParquetError):
@@ -218,10 +219,6 @@ def _what(error: click.UsageError) -> str:
     if said.startswith("Got unexpected extra argument") and ".parquet" in said:
         return "this command takes one SOURCE. Put a pattern such as 'logs/*.parquet' in quotes"
     return said
-
-
-def _hint(error: click.UsageError) -> str:
-    return f" (see '{error.ctx.command_path} --help')" if error.ctx is not None else ""
 
 
 def _complain(message: str, code: int) -> int:

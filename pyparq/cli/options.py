@@ -118,11 +118,6 @@ def _names(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> 
     return found
 
 
-def _each_name(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> list[Any]:
-    """Names, one an occurrence."""
-    return [one_name(text) for text in given]
-
-
 def _sort_order(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> list[Any]:
     """``name`` or ``name:desc``."""
     found = []
@@ -231,7 +226,8 @@ WRITING = all_of(
     ),
     click.option("--compression", metavar="CODEC", help="none, snappy, gzip, zstd, brotli or lz4_raw."),
     click.option(
-        "--bloom", "bloom_filters", multiple=True, metavar="COLUMN", callback=_each_name,
+        "--bloom", "bloom_filters", multiple=True, metavar="COLUMN",
+        callback=lambda ctx, param, given: [one_name(text) for text in given],
         help="Write Bloom filters. May be repeated.",
     ),
     click.option(

@@ -221,7 +221,7 @@ class Dataset(Convertible):
         """Rows chosen at random, each at most once, in the order of the files: see
         :meth:`pyparq.ParquetFile.sample`."""
         self._files.begin()
-        return self._rows(random_rows(num_rows, _count_rows(self._files), seed), columns)
+        return self._rows(random_rows(num_rows, sum(_row_counts(self._files)), seed), columns)
 
     def _rows(self, rows: Any, columns: Names | None) -> Table:
         self._files.begin()
@@ -382,23 +382,15 @@ def key_filter(column: Path, keys: Any) -> Expression:
         raise OptionError(
             f"keys must be values to look for, not the filter {keys!r}: give a filter to scan() or read()"
         )
-    one = isinstance(keys, (str, bytes, bytearray, memoryview)) or hasattr(keys, "as_py") or not _is_many(keys)
+    many = getattr(keys, "shape", None) != () and (hasattr(keys, "__iter__") or hasattr(keys, "to_pylist"))
+    one = isinstance(keys, (str, bytes, bytearray, memoryview)) or hasattr(keys, "as_py") or not many
     known = IsIn(column, (keys,) if one else keys).values
     if isinstance(known, ValueArray):
         return IsIn(column, known.without_null())
     return IsIn(column, tuple(key for key in known if not is_null_literal(key)))
 
 
-def _is_many(keys: Any) -> bool:
-    return getattr(keys, "shape", None) != () and (hasattr(keys, "__iter__") or hasattr(keys, "to_pylist"))
-
-
 # ---- rows by their numbers, counted over all files ------------------------------------------------------------------
-
-
-def _count_rows(files: DatasetFiles) -> int:
-    """Number of rows of all files, from their footers."""
-    return sum(_row_counts(files))
 
 
 def _rows_by_file(files: DatasetFiles, rows: Any) -> Iterator[tuple[int, Any]]:

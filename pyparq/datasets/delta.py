@@ -26,7 +26,7 @@ from pyparq.arrow.table import Table
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file
-from pyparq.errors import CorruptFileError, UnsupportedError
+from pyparq.errors import CorruptFileError, LimitError, UnsupportedError
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.index.row_mask import RowMask
@@ -61,8 +61,10 @@ def open_delta(table: Any) -> OpenedTable:
     matching = Matching("name" if mapped == "name" or not names else "field_id", stored=names)
     partitions = _partitions(table.metadata().partition_columns, actions, schema)
     rows = _counts(actions, "num_records")
+    if len(rows) and int(rows.max()) > 1 << 32:  # deltalake takes a byte for each row of a file with deleted ones
+        raise LimitError(f"the table's log says that a file has {int(rows.max()):,} rows", file=root)
     known = TableFiles(DELTA, rows, _deleted(table, paths, root), _Statistics(actions, names), root)
-    files = tuple(data_file(path, size) for path, size in zip(paths, sizes, strict=True))
+    files = tuple(data_file(path, size, root) for path, size in zip(paths, sizes, strict=True))
     return OpenedTable(root, files, schema, partitions, matching, known)
 
 
@@ -94,8 +96,11 @@ def folder_of(table: Any) -> str:
 
 def place_in(root: str, path: str) -> str:
     """Where the file is whose ``path`` in the log is relative to the table's folder, or absolute. Paths in logs are
-    URL-encoded (PROTOCOL.md, "Add File and Remove File")."""
-    return _named(path) if "://" in path else f"{root}/{unquote(path)}"
+    URL-encoded (PROTOCOL.md, "Add File and Remove File"). Raises :class:`CorruptFileError` for ``..`` in a path."""
+    place = _named(path) if "://" in path else f"{root}/{unquote(path)}"
+    if ".." in place.removeprefix(root).split("/"):
+        raise CorruptFileError(f"the table's log names a file outside of the table: {path}", file=root)
+    return place
 
 
 def _named(uri: str) -> str:
@@ -197,7 +202,8 @@ class _Statistics(LogStatistics):
         counts = self._at("null_count", node)
         nothing: list[Any] = [None] * self._actions.num_rows
         nulls = np.array([-1 if n is None else n for n in counts or nothing], np.int64)
-        if lows is None or highs is None or not _is_exact(node):
+        is_long = node.type.kind == "decimal" and node.type.precision > _EXACT_DIGITS
+        if lows is None or highs is None or is_long:
             return Stated(nothing, nothing, nulls)
         if node.type.kind == "timestamp":
             return Stated([_moved(low, -1) for low in lows], [_moved(high, 1) for high in highs], nulls)
@@ -225,11 +231,6 @@ def _way(node: Node) -> list[Node]:
         way.append(node)
         node = node.parent
     return way[::-1]
-
-
-def _is_exact(node: Node) -> bool:
-    """Whether the log's JSON numbers hold the type's values exactly."""
-    return node.type.kind != "decimal" or node.type.precision <= _EXACT_DIGITS
 
 
 def _moved(time: dt.datetime | None, steps: int) -> dt.datetime | None:

@@ -308,7 +308,11 @@ def remote_files(url: str, storage_options: Mapping[str, Any] | None, retry: Ret
         return one
     folders = Folders(fs, retry)
     if is_pattern(path):
-        return _remote_glob(fs, folders, path, name, storage_options)
+        try:
+            return _remote_glob(fs, folders, path, name, storage_options)
+        except FileNotFoundError:
+            if not folders.files(path):  # nothing has the pattern itself as its name
+                raise
     if posixpath.splitext(path)[1] and not url.endswith("/"):
         return one  # the name shows that it is a file, which saves a request
     listed, unended = listed_files(fs, folders, lambda: folders.files(path), list(partition_folders(path)))

@@ -223,11 +223,6 @@ def _find_kept(keys: Mapping[int, _Key]) -> dict[int, StoredFooter]:
     return found
 
 
-def _stored_local(end: Sequence[Any]) -> StoredFooter:
-    """What native code has read."""
-    return StoredFooter(FileStatus(*end[:4]), *end[4:])
-
-
 class Footers:
     """The footers of a dataset's files, each read once."""
 
@@ -347,7 +342,8 @@ class Footers:
         )  # fmt: skip
         firsts, odd = dict[int, StoredFooter](), list[int]()
         for start, (places, ends, strange) in zip(starts, parts, strict=True):
-            firsts |= zip((places + start).tolist(), map(_stored_local, ends), strict=True)
+            stored = (StoredFooter(FileStatus(*end[:4]), *end[4:]) for end in ends)  # native code has read them
+            firsts |= zip((places + start).tolist(), stored, strict=True)
             odd += (strange + start).tolist()
         if now - int(statuses[:, 1].max(initial=0)) >= SETTLED_NS and all(path[:1] == b"/" for path in paths):
             with _lock:

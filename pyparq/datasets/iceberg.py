@@ -7,6 +7,7 @@ Delete files name rows of data files that the table no longer has.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Context, Decimal
 from typing import Any
@@ -21,7 +22,7 @@ from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, F
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file, plain_place
-from pyparq.errors import OptionError, UnsupportedError, located
+from pyparq.errors import CorruptFileError, LimitError, OptionError, UnsupportedError, located
 from pyparq.filters.expression import col
 from pyparq.filters.literal import Interpreted
 from pyparq.format.schema_node import Node
@@ -42,7 +43,17 @@ _NUMBERS = {4: "<i", 8: "<q"}
 def schema_of(schema: Any) -> Schema:
     """The Arrow schema of an Iceberg schema, with its field ids. Raises :class:`UnsupportedError` for a type or a
     default value that pyparq does not have."""
-    return Schema(tuple(_schema_field(field) for field in schema.fields))
+    found = Schema(tuple(_schema_field(field) for field in schema.fields))
+    numbers = list(_field_ids(found.fields))
+    if len(set(numbers)) < len(numbers):
+        raise CorruptFileError("two columns of the table have one field id")
+    return found
+
+
+def _field_ids(fields: Iterable[Field]) -> Iterator[bytes]:
+    for field in fields:
+        yield from [field.metadata[FIELD_ID]] if FIELD_ID in field.metadata else ()
+        yield from _field_ids(field.type.children)
 
 
 def _schema_field(field: Any) -> Field:
@@ -148,13 +159,13 @@ def open_iceberg(table: Any) -> OpenedTable:
         entries = [task.file for task in tasks]
         _check_parquet(entries)
         partitions = _partitions(entries, metadata, schema)
-        deleted = _deleted(tasks, scan.io)
+        deleted = _deleted(tasks, scan.io, root)
     names: StoredNames = {b"": ()}
     for mapped in _mapped(metadata.name_mapping()):
         names[str(mapped.field_id).encode()] = tuple(mapped.names)
     rows = np.array([entry.record_count for entry in entries], np.int64)
     known = TableFiles(ICEBERG, rows, deleted, _Statistics(entries, types), plain_place(root).rstrip("/"))
-    files = tuple(data_file(entry.file_path, entry.file_size_in_bytes) for entry in entries)
+    files = tuple(data_file(entry.file_path, entry.file_size_in_bytes, root) for entry in entries)
     return OpenedTable(root, files, schema, partitions, Matching("field_id", stored=names), known)
 
 
@@ -168,11 +179,20 @@ def _check_plain(scan: Any) -> None:
 
 def _tasks(scan: Any) -> Iterable[Any]:
     try:
-        return list(scan.plan_files())
+        tasks = list(scan.plan_files())
     except (ValueError, NotImplementedError) as error:
         if "equality delete" not in str(error):
             raise
         raise UnsupportedError(f"the table has equality deletes, which pyiceberg does not read: {error}") from error
+    snapshot, missing = scan.snapshot(), -len(tasks)
+    for manifest in () if snapshot is None else snapshot.manifests(scan.io):  # pyiceberg takes one that is cut as whole
+        missing += (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+        missing -= len(manifest.fetch_manifest_entry(scan.io)) if int(manifest.content) != _DATA else 0
+    if missing > 0:
+        raise CorruptFileError(f"a manifest of the table is cut: {missing} of its files are missing")
+    if len({task.file.file_path for task in tasks}) < len(tasks):
+        raise CorruptFileError("the manifests of the table name a file twice")
+    return tasks
 
 
 def _check_parquet(entries: Sequence[Any]) -> None:
@@ -229,7 +249,7 @@ _STORED = {"date": "i", "time": "l", "timestamp": "l"}
 # ---- deleted rows --------------------------------------------------------------------------------------------------
 
 
-def _deleted(tasks: Sequence[Any], io: Any) -> dict[int, Int64Array]:
+def _deleted(tasks: Sequence[Any], io: Any, root: str) -> dict[int, Int64Array]:
     """The rows that delete files name, by the number of the data file. Each delete file is read once."""
     numbers = {task.file.file_path: k for k, task in enumerate(tasks)}
     meant: dict[str, tuple[Any, set[str]]] = {}
@@ -238,6 +258,7 @@ def _deleted(tasks: Sequence[Any], io: Any) -> dict[int, Int64Array]:
             meant.setdefault(_key(entry), (entry, set()))[1].add(task.file.file_path)
     found: dict[int, list[Int64Array]] = {}
     for entry, paths in meant.values():
+        data_file(entry.file_path, None, root)
         if int(entry.content) == _EQUALITY:
             raise UnsupportedError("equality deletes are not supported", file=entry.file_path)
         for path, rows in _named_rows(entry, io, paths):
@@ -265,13 +286,32 @@ def _named_rows(entry: Any, io: Any, paths: set[str]) -> Iterator[tuple[str, Int
 
 def _of_vectors(entry: Any, io: Any, paths: set[str]) -> Iterator[tuple[str, Int64Array]]:
     """The rows in a Puffin file's deletion vectors."""
-    puffin = load("pyiceberg.table.puffin")
-    vectors = load("pyiceberg.table.deletion_vector")
     with io.new_input(entry.file_path).open() as opened:
-        file = puffin.PuffinFile(opened.read())
-    for vector in vectors.deletion_vectors_from_puffin_file(file):
-        if vector.referenced_data_file in paths:
-            yield vector.referenced_data_file, np.array(vector.to_vector().to_pylist(), np.int64)
+        puffin = load("pyiceberg.table.puffin").PuffinFile(opened.read())
+    for blob in puffin.footer.blobs:
+        path = blob.properties.get("referenced-data-file")
+        if blob.type == "deletion-vector-v1" and path in paths:
+            yield path, _of_vector(bytes(puffin.get_blob_payload(blob)), entry.file_path)
+
+
+def _of_vector(blob: bytes, name: str) -> Int64Array:
+    """The rows in a deletion vector: its length, a magic number, Roaring bitmaps by the upper 32 bits of the rows, and
+    a checksum. Few bytes may stand for any number of rows, so these are counted before they are made."""
+    head, left = max(len(blob) - 8, 0).to_bytes(4, "big") + b"\xd1\xd3\x39\x64", memoryview(blob)[16:-4]
+    if blob[:8] != head or zlib.crc32(blob[4:-4]) != int.from_bytes(blob[-4:], "big"):
+        raise CorruptFileError("the deletion vector is damaged", file=name)
+    found, total = [np.zeros(0, np.int64)], 0
+    for _ in range(int.from_bytes(blob[8:16], "little")):
+        bitmap = load("pyroaring").BitMap.deserialize(bytes(left[4:]))
+        total += len(bitmap)
+        if total > _MOST_DELETED:
+            raise LimitError(f"the deletion vector names more than {_MOST_DELETED:,} rows", file=name)
+        found.append(np.array(bitmap.to_array(), np.int64) + (int.from_bytes(left[:4], "little") << 32))
+        left = left[4 + len(bitmap.serialize()) :]
+    return np.concatenate(found)
+
+
+_MOST_DELETED = 1 << 27
 
 
 # ---- statistics ----------------------------------------------------------------------------------------------------
@@ -289,12 +329,7 @@ class _Statistics(LogStatistics):
         type_ = self._types.get(number)
         if type_ is None:
             return None
-        lows, highs = ([bound((b or {}).get(number), type_) for b in each] for each in (self._lows(), self._highs()))
+        each = [(entry.lower_bounds or {}, entry.upper_bounds or {}) for entry in self._entries]
+        lows, highs = ([bound(pair[k].get(number), type_) for pair in each] for k in (0, 1))
         counts = [(entry.null_value_counts or {}).get(number, -1) for entry in self._entries]
         return Stated(lows, highs, np.array(counts, np.int64))
-
-    def _lows(self) -> list[Any]:
-        return [entry.lower_bounds for entry in self._entries]
-
-    def _highs(self) -> list[Any]:
-        return [entry.upper_bounds for entry in self._entries]

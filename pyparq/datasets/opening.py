@@ -28,7 +28,7 @@ from pyparq.datasets.files import DatasetFiles, Progress
 from pyparq.datasets.iceberg import open_iceberg
 from pyparq.datasets.partitions import Partitions, partitions_of, with_filenames
 from pyparq.datasets.query import Query
-from pyparq.datasets.tables import store_options_of
+from pyparq.datasets.tables import foreign_metadata, store_options_of
 from pyparq.errors import OptionError
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Known
@@ -78,7 +78,8 @@ class Opening:
         ):  # fmt: skip
             if given:
                 raise OptionError(f"{name} is not an option for a table of Delta Lake or Iceberg: its log says it")
-        table = open_delta(self.source) if format_ == DELTA else open_iceberg(self.source)
+        with foreign_metadata(self.source):
+            table = open_delta(self.source) if format_ == DELTA else open_iceberg(self.source)
         given = store_options_of(self.source) if self.storage_options is None else self.storage_options
         by = table.matching._replace(case_sensitive=self.options.case_sensitive)
         files = DatasetFiles(

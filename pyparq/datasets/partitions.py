@@ -404,11 +404,7 @@ def with_filenames(partitions: Partitions, files: Sequence[DataFile], name: str,
     if Matching(case_sensitive=case_sensitive).has(partitions.names, name):
         raise OptionError(f"the column of file names cannot be called {name!r}: a partition has this name")
     columns = [take(column, partitions.of_file) for column in partitions.columns]
-    columns.append(column_from_list([_valid_text(file.name) for file in files], name, DataType("u")))
+    valid = [file.name.encode("utf-8", "backslashreplace").decode() for file in files]  # names on disk need not be
+    columns.append(column_from_list(valid, name, DataType("u")))
     fields = (*partitions.fields, Field(name, DataType("u"), False))
     return replace(partitions, fields=fields, columns=tuple(columns), of_file=np.arange(len(files)))
-
-
-def _valid_text(name: str) -> str:
-    """The name as valid UTF-8, which a string column needs. A name on disk need not be."""
-    return name.encode("utf-8", "backslashreplace").decode()

@@ -11,7 +11,7 @@ from typing import Any
 from pyparq.errors import OptionError
 from pyparq.io.folders import MAGIC
 from pyparq.io.table_formats import format_of
-from pyparq.io.url import is_url, local_path
+from pyparq.io.url import is_chain, is_url, local_path
 
 MOST_PATTERNS = 10_000
 """Maximum number of patterns from one: several braces multiply."""
@@ -62,7 +62,7 @@ def has_folders(url: str) -> bool:
     """Whether the file system of a URL can list folders. HTTP servers and archives are read file by file."""
     while url.lower().startswith(CACHES):
         url = url.partition("::")[2]
-    return "::" not in url and not url.lower().startswith(("http://", "https://"))
+    return not is_chain(url) and not url.lower().startswith(("http://", "https://"))
 
 
 def names_many(source: Any) -> bool:

@@ -3,7 +3,8 @@ names, without which rows, and which of them the statistics in its log rule out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.file_columns import Matching
 from pyparq.datasets.partitions import Partitions
-from pyparq.errors import ChangedFileError, ParquetError
+from pyparq.errors import ChangedFileError, CorruptFileError, ParquetError
 from pyparq.filters.leaf_tests import Test, domain_dtype, evaluate_bounds
 from pyparq.filters.literal import locate
 from pyparq.filters.predicate import And, Constant, Or, Predicate
@@ -22,7 +23,7 @@ from pyparq.format.types import LeafType, Schema
 from pyparq.index.bounds import Bounds
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.table_formats import DELTA, format_of
-from pyparq.io.url import is_url, shown
+from pyparq.io.url import forget_context, is_url, shown, without_secrets
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -104,10 +105,26 @@ class OpenedTable(NamedTuple):
     """How its own library reaches the store."""
 
 
-def data_file(path: str, size: int | None) -> DataFile:
-    """The file at an absolute path or URL of a log."""
-    where = plain_place(path)
+def data_file(path: str, size: int | None, root: str) -> DataFile:
+    """The file at a path or URL of a log. Raises :class:`CorruptFileError` for one that is not where the table is."""
+    where = plain_place(path) if isinstance(path, str) else ""
+    if not where or "\0" in where or is_url(where) is not is_url(plain_place(root)):
+        raise CorruptFileError(f"the table's log names a file that is not where the table is: {path!r}", file=root)
     return DataFile(shown(where) if is_url(where) else where, where, (), size)
+
+
+@contextmanager
+def foreign_metadata(table: Any) -> Iterator[None]:
+    """What the table's own library raises for metadata that it cannot read, as a :class:`CorruptFileError`."""
+    try:
+        yield
+    except (ParquetError, OSError):
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of Rust
+            raise
+        text = without_secrets(f"{type(error).__name__}: {error}", "", getattr(table, "_storage_options", None))
+        forget_context(CorruptFileError(f"the table's metadata cannot be read: {text}"))
 
 
 def plain_place(uri: str) -> str:

@@ -182,7 +182,10 @@ class DataKey:
     def __init__(self, key: bytes) -> None:
         checked = check_key(key, "the key")
         self._bits = len(checked) * 8
-        self._ciphers = _ciphers_of(checked)
+        # All of AES stands on one OpenSSL: the kernels' libcrypto, or where they have none that of cryptography.
+        self._ciphers: KernelCiphers | PackageCiphers = (
+            KernelCiphers(checked) if aes_is_native() else PackageCiphers(checked)
+        )
         self._nonces = _nonces_of(checked)
 
     @property
@@ -331,11 +334,6 @@ class DataKey:
             into[at : at + len(part)] = part
             at += len(part)
         return out, into, nonce, into[:at]  # encrypted where they stand
-
-
-def _ciphers_of(key: bytes) -> KernelCiphers | PackageCiphers:
-    """All of AES stands on one OpenSSL: the kernels' libcrypto, or where they have none that of cryptography."""
-    return KernelCiphers(key) if aes_is_native() else PackageCiphers(key)
 
 
 def _unframed(stored: Any, overhead: int) -> tuple[bytes, memoryview]:

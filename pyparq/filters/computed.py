@@ -267,10 +267,6 @@ def _in_floats(ends: Interval) -> Interval:
     return Interval(*(end if end is not None and isfinite(end) else None for end in found))
 
 
-def _sum(a: Interval, b: Interval) -> Interval:
-    return Interval(*(None if None in pair else pair[0] + pair[1] for pair in zip(a, b, strict=True)))
-
-
 def _difference(a: Interval, b: Interval) -> Interval:
     return Interval(
         None if a.low is None or b.high is None else a.low - b.high,
@@ -317,7 +313,11 @@ class _Operator(NamedTuple):
 
 
 _ARITHMETIC = {
-    "+": _Operator(operator.add, exact_numbers.add, _sum),
+    "+": _Operator(
+        operator.add,
+        exact_numbers.add,
+        lambda a, b: Interval(*(None if None in one else one[0] + one[1] for one in zip(a, b))),
+    ),
     "-": _Operator(operator.sub, exact_numbers.subtract, _difference),
     "*": _Operator(operator.mul, exact_numbers.multiply, _product),
     "/": _Operator(operator.truediv, lambda a, b: exact_numbers.divide(a, b)[0], _quotient),

@@ -333,10 +333,6 @@ def _locate_unordered(leaf: LeafType, value: Any) -> Place:
     raise _Mismatch("only is_null() and is_not_null() apply to it")
 
 
-def _locate_null(leaf: LeafType, value: Any) -> Place:
-    return Place(None, None)  # every value is null: no comparison is ever true
-
-
 # ---- literals that the types of a dataset have interpreted
 
 
@@ -388,7 +384,7 @@ _KINDS: dict[str, tuple[Callable[[LeafType, Any], Place], str]] = {
     "date": (_locate_date, "give a datetime.date, numpy.datetime64 or 'YYYY-MM-DD'"),
     "time": (_locate_time, "give a datetime.time without a zone, a timedelta since midnight or 'HH:MM:SS'"),
     **dict.fromkeys(("timestamp", "int96"), (_locate_timestamp, _MOMENT)),
-    "null": (_locate_null, ""),
+    "null": (lambda leaf, value: Place(None, None), ""),  # no comparison is ever true
 }
 """How literals of each kind of column are read, and what an error advises."""
 

@@ -436,9 +436,6 @@ class _Reader:
             key = Literal(key.value + 1)  # sqlglot counts from 0
         return Call("[]", (self.read(node.this), key))
 
-    def _coalesce(self, node: Any) -> Condition:
-        return Call("coalesce", tuple(map(self.read, (node.this, *node.expressions))))
-
     def _extract(self, node: Any) -> Condition:
         _only(node, "this", "expression")
         name = str(node.this.name).lower()
@@ -497,7 +494,8 @@ class _Reader:
 _HANDLERS: dict[type, Callable[[_Reader, Any], Condition]] = {
     sql.Paren: _Reader._paren, sql.In: _Reader._in, sql.Between: _Reader._between, sql.Is: _Reader._is,
     sql.Like: _Reader._like, sql.ILike: _Reader._like, sql.Escape: _Reader._like, sql.Column: _Reader._column,
-    sql.Dot: _Reader._bracket, sql.Bracket: _Reader._bracket, sql.Coalesce: _Reader._coalesce,
+    sql.Dot: _Reader._bracket, sql.Bracket: _Reader._bracket,
+    sql.Coalesce: lambda reader, node: Call("coalesce", tuple(map(reader.read, (node.this, *node.expressions)))),
     sql.Extract: _Reader._extract, sql.Anonymous: _Reader._function, sql.Alias: _Reader._alias,
     sql.Literal: _Reader._literal, sql.Neg: _Reader._negative, sql.HexString: _Reader._hex, sql.Cast: _Reader._cast,
     sql.TryCast: _Reader._cast, sql.RawString: lambda _, node: Literal(str(node.this)),

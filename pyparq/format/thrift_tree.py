@@ -226,7 +226,9 @@ class ThriftList:
 
     def _add_to(self, parts: list[bytes | memoryview]) -> None:
         kept = self._head and self._count == len(self.elements)
-        parts.append(self._head if kept else _list_header(self.wire, len(self.elements)))
+        n = len(self.elements)
+        head = bytes((n << 4 | self.wire,)) if n < 15 else bytes((0xF0 | self.wire,)) + _varint(n)
+        parts.append(self._head if kept else head)
         for element in self.elements:
             if isinstance(element, (ThriftStruct, ThriftList)):
                 element._add_to(parts)
@@ -242,10 +244,6 @@ def _field_header(number: int, wire: int, before: int) -> bytes:
     if 0 < step <= 15:
         return bytes((step << 4 | wire,))
     return bytes((wire,)) + _varint(_zigzag(number))
-
-
-def _list_header(wire: int, count: int) -> bytes:
-    return bytes((count << 4 | wire,)) if count < 15 else bytes((0xF0 | wire,)) + _varint(count)
 
 
 def _zigzag(value: int) -> int:

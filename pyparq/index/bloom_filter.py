@@ -130,7 +130,7 @@ def hash_values(values: Values, leaf: LeafType) -> UInt64Array:
         floats = values.reshape(-1).view(dtype)
         twins = _zero_hashes(dtype.itemsize) if bool((floats == 0).any()) else ()
         if bool(np.isnan(floats).any()):
-            twins = (*twins, _nan_hash(dtype))
+            twins = (*twins, int(xxhash.xxh64_intdigest(np.array(np.nan, dtype).tobytes())))
         if twins:
             return np.concatenate((hashes, np.array(twins, np.uint64)))
     return hashes
@@ -140,11 +140,6 @@ def hash_values(values: Values, leaf: LeafType) -> UInt64Array:
 def _zero_hashes(width: int) -> tuple[int, ...]:
     """Hashes of +0.0 and -0.0 in a float of so many bytes."""
     return xxhash.xxh64_intdigest(bytes(width)), xxhash.xxh64_intdigest(bytes(width - 1) + b"\x80")
-
-
-def _nan_hash(dtype: np.dtype[Any]) -> int:
-    """The hash of the positive quiet NaN without payload."""
-    return int(xxhash.xxh64_intdigest(np.array(np.nan, dtype).tobytes()))
 
 
 def hash_literal(value: Any, leaf: LeafType) -> list[int] | None:

@@ -89,7 +89,8 @@ class Folders:
         if not any_depth:
             return dict(sorted(self._by_level(root, names[first:]).items()))
         found = self.files(root) if is_store(self._fs) else self._below(root) or {}
-        return {path: info for path, info in sorted(found.items()) if fits(_names_below(root, path), names[first:])}
+        below = {path: path[len(root) :].strip("/").split("/") for path in found}
+        return {path: info for path, info in sorted(found.items()) if fits(below[path], names[first:])}
 
     def entries(self, path: str) -> list[Info]:
         """What lies in one folder. Raises ``FileNotFoundError`` where it is not there."""
@@ -121,7 +122,7 @@ class Folders:
         ask = (
             (lambda: self._fs.isdir(path))
             if is_s3(self._fs) or is_store(self._fs)
-            else (lambda: self._type_of(path) == "directory")
+            else (lambda: self._fs.info(path).get("type") == "directory")
         )
         try:
             return bool(self._retry.once(lambda: off_lane(ask)))
@@ -130,9 +131,6 @@ class Folders:
                 return False
             with self._plain_errors(path):
                 raise
-
-    def _type_of(self, path: str) -> Any:
-        return self._fs.info(path).get("type")
 
     def _info(self, path: str) -> Info | None:
         try:
@@ -267,10 +265,6 @@ def _fitting(level: Sequence[tuple[str, Sequence[Info]]], wanted: str) -> list[t
         for folder, path, info in paths
         if path != folder.rstrip("/") and fnmatchcase(posixpath.basename(path), wanted)
     ]
-
-
-def _names_below(root: str, path: str) -> list[str]:
-    return path[len(root) :].strip("/").split("/")
 
 
 def _path_of(info: Info) -> str:

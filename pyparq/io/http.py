@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from pyparq.errors import ChangedFileError
 from pyparq.io.file_systems import is_concurrent
 from pyparq.io.retry import free_request
+from pyparq.io.url import stated
 
 AT_A_TIME = 128
 """Requests of one step that run at a time, as fsspec has it."""
@@ -97,15 +98,16 @@ class _Answer:
             raise ConnectionError(f"the server sends {len(data)} bytes, but promised {length}")
         return data
 
-    def place(self) -> tuple[int, int, int] | None:
-        """Where the bytes begin and end, and the size of the file; ``None`` where the answer does not say so."""
+    def place(self) -> tuple[int, int, int | None] | None:
+        """Where the bytes begin and end, and the size of the file, which a server may leave out (``*``). ``None`` where
+        the answer does not say so."""
         if not self.is_plain:
             raise OSError("the server compresses ranges of the file, though it is asked not to")
-        found = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18})", self.content_range)
+        found = re.fullmatch(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)", self.content_range)
         if found is None:
             return None
-        first, last, size = map(int, found.groups())
-        return (first, last + 1, size) if first <= last < size else None
+        first, last, size = int(found[1]), int(found[2]), None if found[3] == "*" else int(found[3])
+        return (first, last + 1, size) if first <= last and (size is None or last < size) else None
 
 
 # ---- the two kinds of file systems ---------------------------------------------------------------------------------
@@ -135,9 +137,11 @@ async def _from_http(fs: Any, url: str, part: str, version: Version) -> AsyncIte
     async with session.get(fs.encode_url(url), **options) as answer:
         headers = answer.headers
         is_plain = headers.get("Content-Encoding", "identity") in ("identity", "")
-        stated = headers.get("Content-Length", "")
+        length = headers.get("Content-Length", "")
+        if answer.status >= 400:  # a store behind a signed link says why
+            answer.reason = stated((await answer.content.read(4096)).decode("utf-8", "replace"))[1] or answer.reason
         yield _Answer(
-            answer.status, headers.get("Content-Range", ""), int(stated) if stated.isdigit() and is_plain else None,
+            answer.status, headers.get("Content-Range", ""), int(length) if length.isdigit() and is_plain else None,
             headers.get("ETag"), headers.get("Last-Modified"), "bytes" in headers.get("Accept-Ranges", ""),
             answer.read, answer.raise_for_status, is_plain,
         )  # fmt: skip
@@ -188,8 +192,8 @@ async def _last_bytes(fs: Any, path: str, length: int, version: Version) -> End 
             placed = answer.place()
             if placed is None or placed[1] != placed[2]:
                 return None
-            first, stop, size = placed
-            data = await answer.read(stop - first)
+            first, size, _ = placed
+            data = await answer.read(size - first)
             version.check(size, answer.etag, answer.modified)
             return End(data if len(data) == min(length, size) else None, False)
         if answer.status != 200:

@@ -272,7 +272,7 @@ def _store_of(opened: Opened) -> tuple[ObjectSystem, str]:
 def _parts(url: str) -> _Parts:
     protocol, _, rest = url.partition("://")
     kind = _KINDS.get(protocol)
-    if kind is None or "::" in url:
+    if kind is None:
         raise stores.NotForObstore(f"a URL of {protocol}")
     host, slash, key = rest.partition("/")
     bucket, at, account = host.partition("@")

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from pyparq.errors import ChangedFileError, ParquetError, UnsupportedError
 from pyparq.io.retry import free_request
-from pyparq.io.url import REFUSED, forget_context, without_secrets
+from pyparq.io.url import REFUSED, explained, forget_context, stated, without_secrets
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import current_lane
 
@@ -145,6 +145,11 @@ _NO_CREDENTIALS = re.compile(
 """Requests to the machine's own server of credentials."""
 
 
+_NO_RANGES = re.compile("non-partial response|Content-Length Header missing|value for CONTENT_RANGE")
+"""What is not understood here: all of an object for a range of it, and answers without a size."""
+_ACTIONS = {"GET": "read", "HEAD": "read", "PUT": "write", "POST": "write", "DELETE": "remove"}
+
+
 class AnsweredError(OSError):
     """With the status of the answer, as other libraries' errors have it."""
 
@@ -175,18 +180,22 @@ def plain_error(error: Exception, name: str) -> Exception:
     if _NO_CREDENTIALS.search(text):  # whatever the answer was: it says nothing of the object
         return PermissionError(errno.EACCES, "no credentials were found, and the machine has no role", name)
     text = without_secrets(text, "", None)
-    code, said = _stated(without_secrets(str(error), "", None))
+    code, said = stated(without_secrets(str(error), "", None))
+    asked = re.search(r"performing (\w+) (\S*)", text)
+    action = "" if asked is None else "list" if re.search("[?&](list-type|comp=list|prefix)", asked[2]) else asked[1]
     status = re.search(r"status code: (\d{3}) ?([A-Za-z ]*)", text)
     kind = _kind_of(error, kind, code, int(status[1]) if status else 0)
     if kind in _KINDS:
         cls, number = _KINDS[kind]
-        return cls(number, f"{os.strerror(number)}{': ' * bool(said)}{said}", name)
+        action = _ACTIONS.get(action, action) * (cls is PermissionError)
+        return cls(number, explained(f"{os.strerror(number)}{': ' * bool(said)}{said}", action), name)
     if kind == "PreconditionError":
         return ChangedFileError(CHANGED, file=name)
-    if kind == "NotSupportedError":
+    if kind == "NotSupportedError" or _NO_RANGES.search(text):
         return UnsupportedError(f"the store does not do this: {text}", file=name)
     if status is not None:
-        answered = AnsweredError(errno.EIO, f"the server answers {status[1]} {said or status[2]}".rstrip(), name)
+        said = explained(f"the server answers {status[1]} {said or status[2]}".rstrip())
+        answered = AnsweredError(errno.EIO, said, name)
         answered.status = 500 if code in _PASSING else int(status[1])
         return answered
     if "timed out" in text or "timeout" in text.replace("retry_timeout", "").lower():
@@ -194,8 +203,9 @@ def plain_error(error: Exception, name: str) -> Exception:
     if "body error" in text or "Interrupted" in text or "decoding response body" in text:
         return ConnectionError(errno.EIO, "the connection broke in the middle of the answer", name)
     if "error sending request" in text or "connect" in text.lower():
-        return ConnectionError(errno.EIO, "the connection failed", name)
-    return OSError(errno.EIO, text.partition(": Error performing")[0] or kind, name)
+        why = explained(str(error))[len(str(error)) :]
+        return ConnectionError(errno.EIO, f"the connection failed{why}", name)
+    return OSError(errno.EIO, explained(re.sub("Error performing .* - ", "", text) or kind), name)
 
 
 def _kind_of(error: Exception, kind: str, code: str, status: int) -> str:
@@ -208,11 +218,3 @@ def _kind_of(error: Exception, kind: str, code: str, status: int) -> str:
     if isinstance(error, FileNotFoundError):
         return "GenericError"  # with a code that says something else
     return "AlreadyExistsError" if isinstance(error, FileExistsError) else kind
-
-
-def _stated(text: str) -> tuple[str, str]:
-    """The store's code in the text of an error, and the code with the store's message."""
-    code, message = (re.search(f"<{tag}>([^<]*)</{tag}>", text) for tag in ("Code", "Message"))
-    if code is None:
-        return "", ""
-    return code[1], f"{code[1]}: {message[1]}" if message is not None and message[1] else code[1]

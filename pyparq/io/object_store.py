@@ -280,9 +280,29 @@ class ObjectSystem:
         return answer.get("version") or None
 
     def put_in_parts(self, path: str, data: Any) -> None:
-        """Put what an open file has, or an iterator gives. Raises what obstore raises."""
+        """Put what an open file has, or an iterator gives. Raises what obstore raises.
+
+        Where the answer to the last request was lost, the store knows no such upload: the object is looked at then."""
         self._used()
-        self.writing.put(self.key(path), data, chunk_size=PART, max_concurrency=4)
+        key, sent = self.key(path), 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal sent
+            for piece in iter(lambda: data.read(1 << 20), b"") if hasattr(data, "read") else data:
+                sent += len(piece)
+                yield piece
+
+        def seen() -> tuple[Any, ...]:
+            with suppress(FileNotFoundError):
+                return tuple(self.store.head(key).get(name) for name in ("size", "e_tag"))
+            return (None,)
+
+        before = seen()
+        try:
+            self.writing.put(key, counted(), chunk_size=PART, max_concurrency=4)
+        except Exception as error:
+            if "NoSuchUpload" not in str(error) or seen() == before or seen()[0] != sent:
+                raise
 
     def _check_version(self, key: str, only: Mapping[str, str], name: str) -> None:
         meta = head_object(self.store, key)

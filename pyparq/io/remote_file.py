@@ -249,11 +249,6 @@ class RemoteFile:
             found = self.read_ranges([(start, self.size - start)])[0]
         except (FileNotFoundError, PermissionError):
             raise
-        except UnsupportedError:
-            if not is_store(self.fs) or self._has_ranges or not self.fs.has_fsspec:
-                raise
-            self._go_by_fsspec()  # the server knows no ranges
-            return self._end(length)
         except (OSError, ParquetError):
             if is_store(self.fs) and self._listed is not None:  # a shorter file has no such range
                 self._size = self._version = None
@@ -318,7 +313,13 @@ class RemoteFile:
     def read_ranges(self, ranges: Sequence[Range]) -> list[memoryview]:
         self._check_usable()
         if self._whole is None:
-            parts = self._answers(ranges)
+            try:
+                parts = self._answers(ranges)
+            except UnsupportedError:
+                if not is_store(self.fs) or self._has_ranges or not self.fs.has_fsspec:
+                    raise
+                self._go_by_fsspec()  # the server knows no ranges
+                return self.read_ranges(ranges)
             sizes = [n for _, n in ranges]
             whole = next((p for p, n in zip(parts, sizes, strict=True) if len(p) > n and len(p) == self.size), None)
             if whole is None:
@@ -407,7 +408,9 @@ class RemoteFile:
         except UnsupportedError as error:
             if not self._has_ranges:
                 return error
-            return OSError(errno.EIO, "the server answers with other than the range that was asked for", self.name)
+            return ConnectionError(
+                errno.EIO, "the server answers with other than the range that was asked for", self.name
+            )
         except Exception as error:
             return error
         self._has_ranges = self._has_ranges or len(data) == length

@@ -51,6 +51,11 @@ def shown(url: str) -> str:
     return "::".join(map(_shown, _CHAIN.split(url)))
 
 
+def is_chain(url: str) -> bool:
+    """Whether a URL stands behind another one. In the names of stores ``::`` is nothing special."""
+    return "::" in url and url.partition("://")[0].lower() not in _STORES
+
+
 def _shown(url: str) -> str:
     protocol, mark, rest = url.partition("://")
     if not mark or protocol.lower() in _NO_HOST:
@@ -160,7 +165,11 @@ def fsspec_system(
     url = small_protocols(url)
     try:
         with plain_errors(shown(url), url, given, (ImportError, ValueError, TypeError)):
-            fs, path = fsspec.core.url_to_fs(url, **given)
+            if "::" in url and not is_chain(url):
+                fs = fsspec.filesystem(url.partition("://")[0], **given)
+                path = fs._strip_protocol(url)
+            else:
+                fs, path = fsspec.core.url_to_fs(url, **given)
     except ImportError as error:
         forget_context(_one_more(url, doing, without_secrets(str(error), url, given)))
     except (ValueError, TypeError) as error:
@@ -243,7 +252,7 @@ def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exce
         return ChangedFileError("another program writes the file at the same time", file=name)
     if status is not None:
         said = ": ".join(part for part in (code, _message(cause)) if part)
-        reason = f"the server answers {status} {said}".rstrip()
+        reason = explained(f"the server answers {status} {said}".rstrip(), getattr(cause, "operation_name", ""))
         refused = status in (401, 403, 407) or code in REFUSED
         return OSError(errno.EACCES if refused else errno.EIO, without_secrets(reason, path, storage_options), name)
     if isinstance(cause, FileNotFoundError):
@@ -253,13 +262,13 @@ def _plain(error: Exception, name: str, path: str, storage_options: Any) -> Exce
     for kind, number in _KINDS:
         if isinstance(cause, kind):
             return kind(_number(cause) or number, text, name)
-    stated = _number(cause)
-    if stated is None and re.search("Connect|Payload", " ".join(c.__name__ for c in type(cause).__mro__)):
+    text, own = explained(text), _number(cause)
+    if own is None and re.search("Connect|Payload", " ".join(c.__name__ for c in type(cause).__mro__)):
         return ConnectionError(errno.EIO, f"the connection failed: {text}", name)
     if isinstance(cause, OSError) and _REFUSED_BY_PYARROW.search(text):
         return PermissionError(errno.EACCES, text, name)
     if isinstance(cause, OSError):
-        return OSError(stated or errno.EIO, text, name)
+        return OSError(own or errno.EIO, text, name)
     return OSError(errno.EIO, f"{type(cause).__name__}: {text}", name)
 
 
@@ -268,6 +277,30 @@ REFUSED = frozenset({
     "InvalidToken", "RequestExpired", "SignatureDoesNotMatch", "TokenRefreshRequired", "UnrecognizedClientException",
 })  # fmt: skip
 """Codes of stores that mean that access is refused, whatever the HTTP status."""
+_REASONS = {
+    "PermanentRedirect|redirect without LOCATION|AuthorizationHeaderMalformed|IllegalLocation": "the bucket lies in "
+    "another region: give region=",
+    "RequestTimeTooSkewed": "the clock of this machine is off",
+    "ExpiredToken|RequestExpired|has expired": "the link or the key is no longer valid: get a new one",
+    "(?i)certificate.?verify|UnknownIssuer|invalid peer certificate": "the authority of the server's certificate is "
+    "not known here: the variable SSL_CERT_FILE, for S3 also AWS_CA_BUNDLE, names the file with it",
+}
+"""What words of stores and libraries mean."""
+
+
+def explained(text: str, action: str = "") -> str:
+    """What a store says, and what that means. ``action``: the request, which one may not be allowed to make."""
+    found = next((reason for words, reason in _REASONS.items() if re.search(words, text)), "")
+    found = found or (f"not allowed: {action}" if action and re.search("(?i)denied|forbidden|403", text) else "")
+    return f"{text} ({found})" if found else text
+
+
+def stated(text: str) -> tuple[str, str]:
+    """The store's code in the text of an answer, and the code with the store's message."""
+    code, message = (re.search(f"<{tag}>([^<]*)</{tag}>", text) for tag in ("Code", "Message"))
+    if code is None:
+        return "", ""
+    return code[1], f"{code[1]}: {message[1]}" if message is not None and message[1] else code[1]
 
 
 def error_code(error: BaseException) -> str:

@@ -129,7 +129,7 @@ def _make_version(now: Any, files: _Log, change: TableChange, mark: str) -> None
             raise OptionError(
                 "the table's log names the file by an absolute path: deltalake cannot replace it", file=place
             )
-        texts = _partition_texts(action.get("partition") or {})
+        texts = {name: _text(value) for name, value in (action.get("partition") or {}).items()}
         # Both encode the path as the log has it.
         if new is not None:
             actions.append(
@@ -175,12 +175,10 @@ def _removals_change_data(configuration: Mapping[str, str | None]) -> bool:
     return not any(configuration.get(f"delta.{name}") == "true" for name in ("enableChangeDataFeed", "appendOnly"))
 
 
-def _partition_texts(values: Mapping[str, Any]) -> dict[str, str | None]:
-    """Partition values as the log has them (PROTOCOL.md, "Partition Value Serialization")."""
-    return {name: None if value is None else _text(value) for name, value in values.items()}
-
-
-def _text(value: Any) -> str:
+def _text(value: Any) -> str | None:
+    """A partition value as the log has it (PROTOCOL.md, "Partition Value Serialization")."""
+    if value is None or isinstance(value, str):
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dt.datetime):

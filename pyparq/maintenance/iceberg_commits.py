@@ -26,13 +26,17 @@ def commit_iceberg(table: Any, change: TableChange) -> None:
     """
     mark, operation = uuid.uuid4().hex, change.intent.operation
     known: set[str] | None = None
-    for attempt in range(TRIES):
+    made: list[Any] = []
+    for attempt in range(TRIES + 1):
         if attempt:
             table.refresh()
+            if any(_has(snapshot, mark) for snapshot in table.snapshots()):
+                return  # it took place: only the answer was lost
+            made.pop()._clean_all_uncommitted()
             check_table(table, change.intent)
+        if attempt == TRIES:
+            break
         tasks = {plain_place(task.file.file_path): task for task in table.scan().plan_files()}
-        if attempt and any(_has(snapshot, mark) for snapshot in table.snapshots()):
-            return  # it took place: only the answer was lost
         for place in change.files:
             if place not in tasks or tasks[place].delete_files:
                 raise gone(place)
@@ -42,7 +46,7 @@ def commit_iceberg(table: Any, change: TableChange) -> None:
         try:
             pairs = [(tasks[place].file, new) for place, new in change.files.items()]
             said = {_MARK: mark, **({_DONE: operation} if operation else {})}
-            _replace_in_snapshot(table, pairs, change, said)
+            _replace_in_snapshot(table, pairs, change, said, made)
         except Exception as error:
             if type(error).__name__ not in _CONFLICTS:
                 raise
@@ -61,7 +65,7 @@ def _has(snapshot: Any, mark: str) -> bool:
 
 
 def _replace_in_snapshot(
-    table: Any, pairs: list[tuple[Any, NewFile | None]], change: TableChange, said: Mapping[str, str]
+    table: Any, pairs: list[tuple[Any, NewFile | None]], change: TableChange, said: Mapping[str, str], made: list[Any]
 ) -> None:
     with table.transaction() as transaction:
         plain = type(transaction.update_snapshot().overwrite())
@@ -69,6 +73,7 @@ def _replace_in_snapshot(
         snapshot = _by_spec(plain)(
             operation=operation, transaction=transaction, io=table.io, snapshot_properties=dict(said)
         )
+        made.append(snapshot)
         with snapshot:
             for old, new in pairs:
                 snapshot.delete_data_file(old)
@@ -76,6 +81,7 @@ def _replace_in_snapshot(
                     snapshot.append_data_file(_entry(old, new, table, change.intent.makes_values))
             for added in change.added:
                 snapshot.append_data_file(_added_entry(added, table))
+        transaction._snapshot_producers = []  # pyiceberg would try again by itself, after a wait, and compare less
 
 
 def _entry(old: Any, new: NewFile, table: Any, has_other_order: bool) -> Any:

@@ -206,7 +206,7 @@ def change_chunk(
     present = _present(chunk, orders_missing)
     damaged = _damaged(file, chunk, request, present)
     build = _to_build(file, change, request, present, damaged, orders_missing)
-    bounds = COLUMN_INDEX in build or (orders_missing and _has_bounds(chunk) and _any_bounds(request))
+    bounds = COLUMN_INDEX in build or (orders_missing and _has_bounds(chunk) and any(request.asked[COLUMN_INDEX]))
     wanted = Wanted(bounds=bounds and has_order(node.type), hashes=BLOOM in build)
     if not build and not wanted.values:
         return change
@@ -291,10 +291,6 @@ def _order(file: OpenFile, node: Node, orders_missing: bool) -> Order:
 def _has_bounds(chunk: Chunk) -> bool:
     statistics = chunk.meta.statistics
     return statistics is not None and (statistics.min_value is not None or statistics.max_value is not None)
-
-
-def _any_bounds(request: Request) -> bool:
-    return any(request.asked[COLUMN_INDEX])
 
 
 def _build(

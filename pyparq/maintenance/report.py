@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pyparq.pictures.tables import Cell, html_view, viewable
@@ -113,7 +113,7 @@ class IndexReport:
         """The report as values that fit JSON."""
         files = []
         for file in self.files:
-            plain = asdict(IndexedFile(**{**_shallow(file), "error": None}))
+            plain = asdict(replace(file, error=None))
             plain["error"] = None if file.error is None else str(file.error)
             files.append(plain)
         return {"files": files}
@@ -138,10 +138,6 @@ class IndexReport:
 
     def __str__(self) -> str:
         return "\n".join(line for file in self.files for line in _lines(file))
-
-
-def _shallow(file: IndexedFile) -> dict[str, Any]:
-    return {name: getattr(file, name) for name in IndexedFile.__slots__}
 
 
 def _lines(file: IndexedFile) -> Iterable[str]:

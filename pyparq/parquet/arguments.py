@@ -296,13 +296,10 @@ class ArrowFolders(HiveFolders):
         declared = self._types.get(name)
         if declared is not None:
             return declared_column(name, texts, declared)
-        numbers = all(text is None or _is_int32(text) for text in texts) and any(text is not None for text in texts)
+        there = [text for text in texts if text is not None]
+        numbers = bool(there) and all(_INTEGER.fullmatch(one) and -(1 << 31) <= int(one) < 1 << 31 for one in there)
         found = DataType("i" if numbers else "u")
         return declared_column(name, texts, DataType("i", dictionary=found) if self._dictionaries else found)
-
-
-def _is_int32(text: str) -> bool:
-    return _INTEGER.fullmatch(text) is not None and -(1 << 31) <= int(text) < 1 << 31
 
 
 class ArrowNames(PartitionNames):

@@ -179,14 +179,10 @@ class ParquetWriter:
         return None if self.is_open else self._metadata()
 
     def _metadata(self) -> Any:
-        if _is_path(self._place):
+        if isinstance(self._place, str) or hasattr(self._place, "__fspath__"):
             return read_metadata(self._place)
         found = self._own.metadata
         return None if found is None else FileMetaData(found, len(serialize(found)))
-
-
-def _is_path(where: Any) -> bool:
-    return isinstance(where, str) or hasattr(where, "__fspath__")
 
 
 def _as_pyarrow(schema: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
 from pyparq.errors import ChangedFileError, DataError, OtherNames, ParquetError, by_each, located
-from pyparq.filters.expression import Expression, col
+from pyparq.filters.expression import col
 from pyparq.format.compression import encoding_name
 from pyparq.format.int96 import UNIT_NS
 from pyparq.format.schema_node import Node
@@ -83,7 +83,8 @@ def needs_microseconds(file: OpenFile) -> bool:
 
 def _is_beyond(file: OpenFile, leaf: Node) -> bool:
     try:
-        if leaf.max_rep == 0 and not Scan(_read_in(file, "us"), [], _far(leaf)).count():
+        far = (col(leaf.path) >= _LAST) | (col(leaf.path) <= _FIRST)  # what nanoseconds do not hold
+        if leaf.max_rep == 0 and not Scan(_read_in(file, "us"), [], far).count():
             return False
         for _ in Scan(_read_in(file, "ns"), [leaf.path]).iter_batches():
             pass
@@ -95,11 +96,6 @@ def _is_beyond(file: OpenFile, leaf: Node) -> bool:
 def _read_in(file: OpenFile, unit: Int96Unit) -> OpenFile:
     options: ReadOptions = replace(file.options, coerce_int96_timestamp_unit=unit, out_of_range="raise")
     return file.with_options(options)
-
-
-def _far(leaf: Node) -> Expression:
-    """True for all instants that nanoseconds do not hold, and for a few beside them."""
-    return (col(leaf.path) >= _LAST) | (col(leaf.path) <= _FIRST)
 
 
 T = TypeVar("T")

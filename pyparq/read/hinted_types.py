@@ -259,11 +259,6 @@ def _large(column: Column, type_: DataType, max_bytes: int) -> Column:
     return _retyped(column, type_, (offsets, *column.buffers[1:]), column.children)
 
 
-def _kept_large(column: Column, type_: DataType, max_bytes: int) -> Column:
-    """The bytes do not fit int32 offsets. The column keeps its large type, as it would without a hint."""
-    return column
-
-
 def _runs(column: Column, type_: DataType, max_bytes: int) -> Column:
     ends, values = type_.children
     shown = restore(column, values.type, max_bytes)
@@ -331,10 +326,6 @@ def _large_list(column: Column, type_: DataType, max_bytes: int) -> Column:
     return restore(wide, type_, max_bytes)
 
 
-def _kept_large_list(column: Column, type_: DataType, max_bytes: int) -> Column:
-    return restore(column, DataType("+L", type_.children), max_bytes)
-
-
 def _list_view(column: Column, type_: DataType, max_bytes: int) -> Column:
     """A list view: the start and the length of each list. It is large if the list's offsets need to be."""
     offsets, items = list_items(column)
@@ -382,7 +373,8 @@ _Fits = Callable[[str, str], bool]
 _Convert = Callable[[Column, DataType, int], Column]
 _CONVERSIONS: list[tuple[_Fits, _Convert]] = [
     (lambda a, b: a in ("u", "z") and b == a.upper(), _large),
-    (lambda a, b: a in ("U", "Z") and b == a.lower(), _kept_large),
+    # Bytes that do not fit int32 offsets: the column keeps its large type, as it would without a hint.
+    (lambda a, b: a in ("U", "Z") and b == a.lower(), lambda column, type_, most: column),
     (lambda a, b: a.lower() in ("u", "z") and b == "v" + a.lower(), _views),
     (lambda a, b: a.startswith("ts") and a[:4] == b[:4], _same_buffers),
     (lambda a, b: (a[:3], b[:3]) in (("tsm", "tss"), ("ttm", "tts")), _by(hinted_layouts.seconds)),
@@ -392,7 +384,7 @@ _CONVERSIONS: list[tuple[_Fits, _Convert]] = [
     (lambda a, b: (a, b[:2]) in (("l", "tD"), ("w:16", "_p")), _same_buffers),
     (lambda a, b: a == b and a in ("+s", "+m", "+l", "+L"), _children),
     (lambda a, b: a == "+l" and b == "+L", _large_list),
-    (lambda a, b: a == "+L" and b == "+l", _kept_large_list),
+    (lambda a, b: a == "+L" and b == "+l", lambda one, to, most: restore(one, DataType("+L", to.children), most)),
     (lambda a, b: a in ("+l", "+L") and b in ("+vl", "+vL"), _list_view),
     (lambda a, b: a in ("+l", "+L") and b.startswith("+w:"), _fixed_list),
 ]

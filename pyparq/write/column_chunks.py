@@ -298,7 +298,11 @@ def _kind(plan: ColumnPlan, known: dict[tuple[int, int, int | None, Order], _Kin
     key = id(plan.leaf), plan.codec, plan.level, plan.order
     found = known.get(key)
     if found is None:
-        compress = None if plan.codec == compression.UNCOMPRESSED else partial(_compress, plan.codec, plan.level)
+        compress = (
+            None
+            if plan.codec == compression.UNCOMPRESSED
+            else partial(compression.compress, plan.codec, level=plan.level)
+        )
         candidates = [(e, encoding_choice.MOST[e]) for e in candidates_of(plan.leaf, plan.codec)]
         level = compression.native_level(plan.codec, plan.level)
         found = known[key] = native_order(plan.leaf, plan.order), compress, level, candidates
@@ -319,10 +323,6 @@ def _column_rules(plan: ColumnPlan, file: kernels.FileRules, kind: _Kind) -> ker
         plan.dictionary, plan.keep_dictionary, encoding, candidates, plan.statistics, leaf.is_text, leaf.precision,
         _GEO.get(leaf.kind, 0), plan.path, pairs,
     )  # fmt: skip
-
-
-def _compress(codec: int, level: int | None, data: Any) -> Any:
-    return compression.compress(codec, data, level)
 
 
 def _known(data: LeafData, plan: ColumnPlan, options: WriteOptions, choices: Choices) -> kernels.KnownDictionary | None:

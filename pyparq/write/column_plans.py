@@ -342,18 +342,15 @@ def _sort_plan(tree: SchemaTree, options: WriteOptions) -> SortPlan | None:
                 f"there is no leaf column {key.name}. The schema has {len(tree.leaves)} leaf columns, counted from 0"
             )
         node = tree.leaves[key.name] if isinstance(key.name, int) else tree.find(key.name)
-        if not node.is_leaf or node.max_rep or not _sortable(node.type):
+        # Comparing numbers in byte arrays of variable length costs more than bounds would gain.
+        is_dear = node.is_leaf and node.type.kind == "decimal" and node.type.is_binary
+        if not node.is_leaf or node.max_rep or is_dear or not has_order(node.type):
             what = node.type.kind if node.is_leaf and not node.max_rep else "nested"
             raise OptionError(f"rows cannot be sorted by {what} values", column=node.dotted)
         if any(node is other for other, _ in pairs):
             raise OptionError("the sort order names this column twice", column=node.dotted)
         pairs.append((node, key))
     return SortPlan(tuple(pairs), options.sort_scope if sorted_by else "")
-
-
-def _sortable(leaf: LeafType) -> bool:
-    # Comparing numbers in byte arrays of variable length costs more than bounds would gain.
-    return has_order(leaf) and not (leaf.kind == "decimal" and leaf.is_binary)
 
 
 def per_leaf(tree: SchemaTree, option: Any, default: Any) -> list[Any]:

@@ -18,7 +18,6 @@ from pyparq.format import ttypes as tt
 from pyparq.format.order import Order
 from pyparq.format.thrift_codec import serialize_row_group
 from pyparq.io.sink import Sink
-from pyparq.option_values import SortKey
 from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.runtime.text import printable
 from pyparq.write.column_chunks import StoredChunks
@@ -166,7 +165,10 @@ class FileLayout:
         if ordinal <= MAX_ORDINAL:  # an i16 in parquet.thrift: later row groups have none
             group.ordinal = ordinal
         if plan.sort is not None:
-            group.sorting_columns = [_sorting_column(node.column, key) for node, key in plan.sort.keys]
+            group.sorting_columns = [
+                tt.SortingColumn(column_idx=node.column, descending=key.descending, nulls_first=key.nulls_first)
+                for node, key in plan.sort.keys
+            ]
         self.add_stored(_EncodedGroup(num_rows, group, kept, plan, self._encryption), plan.options.bloom_filter_layout)
 
     def add_stored(self, group: StoredGroup, bloom_filter_layout: str) -> None:
@@ -217,7 +219,3 @@ def _column_order(order: Order) -> tt.ColumnOrder:
     if order == Order.INT96:
         return tt.ColumnOrder(INT96_TIMESTAMP_ORDER=tt.Int96TimestampOrder())
     return tt.ColumnOrder(TYPE_ORDER=tt.TypeDefinedOrder())
-
-
-def _sorting_column(column: int, key: SortKey) -> tt.SortingColumn:
-    return tt.SortingColumn(column_idx=column, descending=key.descending, nulls_first=key.nulls_first)

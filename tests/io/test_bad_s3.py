@@ -120,6 +120,19 @@ WRITES: dict[str, tuple[Callable[[S3, str], None], list[int]]] = {
 }
 
 
+def _changed(change: Callable[..., Any], *given: Any, **options: Any) -> Callable[[S3, str], None]:
+    return lambda s3, url: change(url, *given, storage_options=s3.options, **options)
+
+
+CHANGES: dict[str, tuple[Callable[[S3, str], None], list[int]]] = {
+    "add_indexes": (_changed(pyparq.add_indexes, bloom_filters=["id"]), [0, 1, 2]),
+    "index_dataset": (_changed(pyparq.index_dataset, ["id"]), [0, 1, 2]),
+    "delete": (_changed(pyparq.delete, col("id") == 1), [0, 2]),
+    "update": (_changed(pyparq.update, col("id") == 1, {"id": 7}), [0, 2, 7]),
+    "upsert": (_changed(pyparq.upsert, [{"id": 1, "b": 7}, {"id": 9, "b": 9}], key="id"), [0, 1, 2, 9]),
+}
+
+
 def fail_the(s3: S3, n: int, wrong: str) -> None:
     seen = [0]
 
@@ -148,11 +161,12 @@ def test_each_request_of_a_read_may_fail_for_the_moment(s3: S3, how: str, wrong:
         assert ask(s3, url) == expected, n
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("wrong", ["503", "lost"])
-@pytest.mark.parametrize("how", WRITES)
+@pytest.mark.parametrize("wrong", ["503", pytest.param("lost", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "how", ["add_indexes", *(pytest.param(how, marks=pytest.mark.slow) for how in [*WRITES, *list(CHANGES)[1:]])]
+)
 def test_each_request_of_a_write_may_fail_for_the_moment(s3: S3, how: str, wrong: str) -> None:
-    url, (write, expected) = lake(s3), WRITES[how]
+    url, (write, expected) = lake(s3), (WRITES | CHANGES)[how]
     write(s3, url)
     asked = len(s3.asked)
     assert ids(s3, url) == expected

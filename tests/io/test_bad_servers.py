@@ -7,6 +7,7 @@ import itertools
 import pickle
 import random
 import signal
+import time
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -210,6 +211,69 @@ def test_obstore_that_sends_all_for_a_range_after_all(kind: str) -> None:
                 file.read()
     with serve(data(), ranges=False) as server, pytest.raises((OSError, UnsupportedError), match="ange"):
         pyparq.read_table(server.source(kind)[0])
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_answer_with_the_whole_file(kind: str, number: int) -> None:
+    """A 200 in place of a 206, once: it is used, or the range is asked for again."""
+    with serve(data(), script=lambda asked: "whole" if asked.number == number else "") as server:
+        where, options = server.source(kind)
+        found = pyparq.read_table(where, tail_size=1000, coalesce_gap=0, retry_wait=0.001, **options)
+        assert found.to_arrow() == table()
+
+
+@pytest.mark.parametrize("kind", ["http", "s3"])
+def test_answers_that_do_not_state_the_size_of_the_file(kind: str) -> None:
+    """``Content-Range: bytes 0-99/*``: another request tells the size."""
+    with serve(data(), script=lambda asked: "star") as server:
+        where, options = server.source(kind)
+        assert pyparq.read_table(where, tail_size=1000, coalesce_gap=0, **options).to_arrow() == table()
+        with ParquetFile(where, tail_size=1000, **options) as file:
+            server.replace(data(2))
+            with pytest.raises(ChangedFileError):
+                file.read()
+
+
+CAUSES = {
+    "another region: give region=": ("301", "PermanentRedirect", "Use the endpoint"),
+    "clock of this machine is off": ("403", "RequestTimeTooSkewed", "The difference is too large"),
+    "no longer valid": ("403", "AccessDenied", "Request has expired"),
+    "not allowed: (read|GetObject|HeadObject)": ("403", "AccessDenied", "You shall not pass"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("told", CAUSES)
+def test_messages_say_the_cause(kind: str, told: str) -> None:
+    status, code, message = CAUSES[told]
+    answer = f"{status} <Error><Code>{code}</Code><Message>{message}</Message></Error>"
+    if status == "301" and kind != "obstore-s3":  # boto asks again and again where no region is told
+        pytest.skip("it is for S3")
+    with serve(data(), script=lambda asked: answer) as server:
+        where, options = server.source(kind)
+        with pytest.raises(OSError, match=message if kind == "http" and "allowed" in told else told) as caught:
+            pyparq.read_table(where, retries=0, **options)
+        assert isinstance(caught.value, PermissionError) == (status == "403")
+        assert message in str(caught.value) or status == "301"
+
+
+def test_http_waits_as_long_as_the_server_asks() -> None:
+    with serve(data(), script=lambda asked: "503" if asked.number == 2 else "", wait="1") as server:
+        where, options = server.source("http")
+        begun = time.monotonic()
+        assert pyparq.read_table(where, tail_size=1000, retry_wait=0.001, **options).num_rows == ROWS
+        assert time.monotonic() - begun >= 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_resets_without_end(kind: str) -> None:
+    """The number of tries has a bound, and the time with it."""
+    with serve(data(), script=lambda asked: "reset") as server:
+        where, options = server.source(kind)
+        with pytest.raises(OSError, match=r"connect|reset|disconnected"):
+            pyparq.read_table(where, retry_wait=0.001, **options)
+        assert len(server.asked) <= 24
 
 
 def test_http_that_sends_all_for_a_range_after_all() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import http.server
+import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +16,7 @@ from conftest import require
 from s3_server import BUCKET, S3, serve
 
 import pyparq
-from pyparq import ChangedFileError, OptionError, col
+from pyparq import ChangedFileError, CorruptFileError, OptionError, col
 
 fsspec: Any = require("fsspec")
 
@@ -137,3 +141,44 @@ def test_errors_of_obstore_keep_them_too() -> None:
     error = plain_error(GenericError(f"Generic S3 error: status code: 400 Bad Request: {body}"), "s3://a/b")
     assert isinstance(error, PermissionError)
     assert "ExpiredToken: The provided token has expired." in str(error)
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A web server of a folder, which shows pages of links for folders."""
+    folder = tmp_path / "web"
+    for day in (1, 2):
+        (folder / "d" / f"day={day}").mkdir(parents=True)
+        pyparq.write_table({"id": [day]}, folder / "d" / f"day={day}" / "a b.parquet")
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield f"http://127.0.0.1:{running.server_port}", folder
+        running.shutdown()
+        thread.join()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args: Any) -> None:
+        return None
+
+
+def test_folders_of_a_web_server(web: tuple[str, Path]) -> None:
+    """They are pages of links, which are not followed: the message says what to give."""
+    assert pyparq.read_table(f"{web[0]}/d/day=1/a%20b.parquet").to_pydict() == {"id": [1]}
+    for read in (pyparq.read_table, pyparq.dataset):
+        with pytest.raises(CorruptFileError, match=r"a web page.*give the URLs of the files"):
+            read(f"{web[0]}/d/").schema  # noqa: B018
+
+
+def test_files_of_archives(web: tuple[str, Path], memory: Any) -> None:
+    archive = web[1] / "z.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        for path in sorted((web[1] / "d").rglob("*.parquet")):
+            made.write(path, path.relative_to(web[1]).as_posix())
+    memory.pipe_file("/z.zip", archive.read_bytes())
+    for where in (archive, "memory://z.zip"):
+        assert pyparq.read_table(f"zip://d/day=1/a b.parquet::{where}").to_pydict() == {"id": [1]}
+        urls = [f"zip://d/day={day}/a b.parquet::{where}" for day in (1, 2)]
+        assert pyparq.dataset(urls).count(col("id") == 2) == 1

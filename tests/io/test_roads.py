@@ -34,7 +34,21 @@ require("obstore")
 fsspec: Any = require("fsspec")
 
 AWS = [name for name in os.environ if name.startswith("AWS_")]
-NAMES = ["a b", "a#b", "a%20b", "a%b", "q?x=1", "plus+x", "tilde~", "ü", "back\\slash", "x=1&y=2", "star!'()"]
+NAMES = [
+    "a b",
+    "a#b",
+    "a%20b",
+    "a%b",
+    "q?x=1",
+    "plus+x",
+    "tilde~",
+    "ü",
+    "back\\slash",
+    "x=1&y=2",
+    "star!'()",
+    "[x]",
+    "a::b",
+]
 KEYS = {"key": "some-key", "secret": "some-secret"}
 
 
@@ -274,6 +288,41 @@ def test_a_large_object_is_uploaded_in_parts(s3: S3, monkeypatch: pytest.MonkeyP
         s3.script = lambda method, path: ""
         assert pyparq.read_table(url, **given).num_rows == 1, "the old object stays"
         assert not s3.fs().call_s3("list_multipart_uploads", Bucket=BUCKET).get("Uploads"), "no part is left"
+
+
+@pytest.mark.parametrize("then", ["", "no object", "the old object"])
+def test_the_answer_to_the_end_of_an_upload_is_lost(s3: S3, monkeypatch: pytest.MonkeyPatch, then: str) -> None:
+    """The store knows no such upload when it is asked again. The object tells whether it was completed."""
+    monkeypatch.setattr("pyparq.io.remote_sinks.IN_MEMORY", 1 << 20)
+    monkeypatch.setattr("pyparq.io.object_store.PART", 5 << 20)
+    url, given = f"s3://{BUCKET}/lost {then}.parquet", {"storage_options": plain(s3)}
+    old, data = os.urandom(7 << 20), os.urandom(7 << 20)
+    if then != "no object":
+        pyparq.write_table({"data": [old]}, url, compression="none", **given)
+    ends: list[str] = []
+
+    def script(method: str, path: str) -> str:
+        if method != "POST" or "uploadId=" not in path:
+            return ""
+        ends.append(path)
+        if then:
+            s3.fs().call_s3("abort_multipart_upload", Bucket=BUCKET, Key=f"lost {then}.parquet",
+                            UploadId=path.partition("uploadId=")[2].partition("&")[0])  # fmt: skip
+            return ""
+        return "lost" if len(ends) == 1 else ""
+
+    s3.script = script
+    if then:
+        with pytest.raises(OSError):
+            pyparq.write_table({"data": [data]}, url, compression="none", **given)
+    else:
+        pyparq.write_table({"data": [data]}, url, compression="none", **given)
+        assert len(ends) == 2
+    s3.script = lambda method, path: ""
+    if then == "no object":
+        assert not s3.fs().exists(url)
+    else:
+        assert pyparq.read_table(url, **given)["data"].to_pylist() == [old if then else data]
 
 
 def test_a_version_that_is_too_large_for_one_request(s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:

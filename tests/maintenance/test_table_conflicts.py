@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -251,6 +253,75 @@ def test_pairs_of_programs(tmp_path: Path, kind: str, plain: bool) -> None:
         wanted |= {1000 + own: own} if plain and own else {mine[1]: 7, mine[2]: 8, 1000 + own: 8}
     for store in stores:
         assert store.read() == wanted
+
+
+# ---- indexes beside busy writers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(25, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kind", "pause"), [("delta", 0.0), ("iceberg", 0.1)])
+def test_indexes_get_through_beside_appends(tmp_path: Path, kind: str, pause: float, rounds: int) -> None:
+    """Appends are no conflict: every call gets through while another thread appends again and again."""
+    for k in range(rounds):
+        store, stop, appended = KINDS[kind](tmp_path / f"t{k}"), threading.Event(), [100]
+        store.make(numbers(range(4)), numbers(range(4, 8)))
+
+        def append(store: Any = store, stop: Any = stop, appended: list[int] = appended) -> None:
+            while not stop.is_set():
+                _again(lambda: store.append(numbers([appended[-1]])))
+                appended.append(appended[-1] + 1)
+                time.sleep(pause)
+
+        thread = threading.Thread(target=append)
+        thread.start()
+        try:
+            while len(appended) < 2:
+                time.sleep(0.001)
+            report = pyparq.add_indexes(store.open(), bloom_filters=["id"])
+        finally:
+            stop.set()
+            thread.join()
+        assert all(file.written for file in report.files)
+        assert sorted(store.read()) == [*range(8), *appended[:-1]]
+        assert {file.target for file in report.files} <= store.named_files()
+
+
+class BusyTable(deltalake.DeltaTable):  # type: ignore[misc]
+    """Somebody else makes each version first."""
+
+    def create_write_transaction(self, *args: Any, **options: Any) -> None:
+        deltalake.write_deltalake(self.table_uri, numbers([100 + self.version()]), mode="append")
+        super().create_write_transaction(*args, **options)
+
+
+def test_a_writer_that_is_always_faster(tmp_path: Path) -> None:
+    """The number of tries has a bound, and the new files are removed."""
+    store = Delta(tmp_path / "t")
+    store.make(numbers(range(4)), numbers(range(4, 8)))
+    with pytest.raises(WriteConflictError, match="20 times in a row"):
+        pyparq.add_indexes(BusyTable(store.folder), bloom_filters=["id"])
+    assert parquet_files(store.folder) == store.named_files()
+    assert len(store.read()) == 28
+
+
+def test_a_catalog_that_is_always_ahead(tmp_path: Path) -> None:
+    from pyiceberg.exceptions import CommitFailedException
+
+    store = Iceberg(tmp_path / "t")
+    store.make(numbers(range(4)))
+    table, tries = store.open(), []
+
+    def commit_table(*args: Any) -> None:
+        tries.append(1)
+        raise CommitFailedException("somebody else was faster")
+
+    table.catalog.commit_table = commit_table
+    with pytest.raises(WriteConflictError, match="20 times in a row"):
+        pyparq.add_indexes(table, bloom_filters=["id"])
+    assert len(tries) >= 20
+    assert parquet_files(store.folder) == store.named_files()
+    assert len(list(store.folder.rglob("*.avro"))) == 2, "the manifest and the list of the table, and none of the tries"
+    assert sorted(store.read()) == [0, 1, 2, 3]
 
 
 # ---- killed --------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from docs_files import prepare
 from s3_server import serve
 
 PAGES = pages()
-ON_STORES = ["docs/s3.md", "docs/urls.md"]
+ON_STORES = ["docs/s3.md", "docs/urls.md", "docs/async.md", "docs/own-stores.md"]
 HERE = [page for page in PAGES if any(b.runs and not b.spark for b in blocks(page)) and page not in ON_STORES]
 
 

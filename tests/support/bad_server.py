@@ -46,8 +46,11 @@ class BadServer:
     ignores_conditions: bool = False
     ranges: bool = True
     script: Callable[[Asked], str] = lambda asked: ""
-    """What to do wrong with a request: ``""`` (nothing), a status, ``"reset"``, ``"short"``, ``"unfinished"`` (short,
-    in a chunked answer that ends well), ``"long"``, ``"gzip"``, ``"whole"`` or ``"elsewhere"`` (another range)."""
+    """What to do wrong with a request: ``""`` (nothing), a status (and a space with a body behind it), ``"reset"``,
+    ``"short"``, ``"unfinished"`` (short, in a chunked answer that ends well), ``"long"``, ``"gzip"``, ``"whole"``,
+    ``"elsewhere"`` (another range) or ``"star"`` (the size of the file is not stated)."""
+    wait: str = ""
+    """``Retry-After`` of answers that are a status."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def replace(self, data: bytes, etag: str | None = '"two"', modified: str | None = None) -> None:
@@ -117,8 +120,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.connection.close()
             self.close_connection = True
             return
-        if wrong.isdigit():
-            self._send(int(wrong), b"", {})
+        status, _, body = wrong.partition(" ")
+        if status.isdigit():
+            self._send(int(status), body.encode(), {"Retry-After": serves.wait or None})
             return
         headers = {"ETag": etag, "Last-Modified": modified}
         if not serves.ignores_conditions and self._refused(etag, modified):
@@ -145,7 +149,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if first > last:
             self._send(416, b"", headers | {"Content-Range": f"bytes */{size}"})
             return
-        self._send(206, data[first : last + 1], headers | {"Content-Range": f"bytes {first}-{last}/{size}"}, wrong)
+        stated = f"bytes {first}-{last}/{'*' if wrong == 'star' else size}"
+        self._send(206, data[first : last + 1], headers | {"Content-Range": stated}, wrong)
 
     def _send(self, status: int, body: bytes, headers: dict[str, str | None], wrong: str = "") -> None:
         self.send_response(status)

@@ -105,7 +105,7 @@ def _stores() -> None:
     pyparq.write_table(flights(), "s3://bucket/flights.parquet")
     pyparq.write_table(flights(), "s3://bucket/more.parquet")
     pyparq.write_dataset(flights(), "s3://bucket/flights", partition_cols=["year"])
-    store = fsspec.filesystem("s3")
+    store = fsspec.filesystem("s3", skip_instance_cache=True)  # each page has its own server
     for path in store.find("bucket"):
         store.chmod(path, "public-read")
     store.chmod("bucket", "public-read")
@@ -123,6 +123,8 @@ FILES = {
     "spark": (_sales,),
     "tools": (_flights, _flight_folder),
     "urls": (_stores,),
+    "async": (_stores,),
+    "own-stores": (_stores,),
     "verify": (_flights, _logs),
 }
 

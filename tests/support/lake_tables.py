@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +47,7 @@ def delete_by_vector(folder: Path, deleted: dict[str, list[int]]) -> None:
     features |= {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}  # type: ignore[dict-item]
     lines: list[dict[str, Any]] = [{"protocol": features}, {"metaData": metadata}]
     for path, rows in deleted.items():
-        data = struct.pack("<i", _MAGIC) + _roaring(rows)
-        vector = {"storageType": "i", "pathOrInlineDv": _z85(data), "sizeInBytes": len(data), "cardinality": len(rows)}
+        vector = vector_in_log(rows)
         lines.append({"remove": {"path": path, "deletionTimestamp": 0, "dataChange": True}})
         lines.append({"add": adds[path] | {"deletionVector": vector}})
     name = f"{len(list(log.glob('*.json'))):020}.json"
@@ -130,9 +130,92 @@ def _write_deletes(path: Path, data_file: str, rows: list[int], form: str) -> No
         pyparq.write_table({"file_path": [data_file] * len(rows), "pos": rows}, path, force=True)
         return
     bitmap = struct.pack("<I", 0x64_39_D3_D1) + _roaring(rows)
-    blob = struct.pack(">i", len(bitmap)) + bitmap + b"\0\0\0\0"
+    blob = struct.pack(">i", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
     described = {"type": "deletion-vector-v1", "fields": [], "snapshot-id": -1, "sequence-number": -1, "offset": 4}
     described |= {"length": len(blob), "properties": {"referenced-data-file": data_file}}  # type: ignore[dict-item]
     footer = json.dumps({"blobs": [described]}).encode()
     end = b"PFA1" + footer + struct.pack("<i", len(footer)) + b"\0\0\0\0" + b"PFA1"
     path.write_bytes(b"PFA1" + blob + end)
+
+
+# ---- Delta Lake, a log written by hand -----------------------------------------------------------------------------
+
+
+def commit_of(folder: Path, version: int, *actions: dict[str, Any]) -> None:
+    """The commit of a version with these actions."""
+    (folder / "_delta_log").mkdir(exist_ok=True, parents=True)
+    (folder / "_delta_log" / f"{version:020}.json").write_text("\n".join(map(json.dumps, actions)))
+
+
+def protocol_of(reader: list[str] | int, writer: list[str] | int) -> dict[str, Any]:
+    """The protocol with these features, or of older versions without any."""
+    found: dict[str, Any] = {"minReaderVersion": 3, "readerFeatures": reader}
+    if isinstance(reader, int):
+        found = {"minReaderVersion": reader}
+    found |= {"minWriterVersion": writer} if isinstance(writer, int) else {"minWriterVersion": 7}
+    return {"protocol": found if isinstance(writer, int) else found | {"writerFeatures": writer}}
+
+
+def metadata_of(fields: list[dict[str, Any]], partitions: tuple[str, ...] = (), **configuration: str) -> dict[str, Any]:
+    """The metadata of a table with these columns. Dots of settings are written as ``__``."""
+    schema = json.dumps({"type": "struct", "fields": fields})
+    settings = {f"delta.{name.replace('__', '.')}": value for name, value in configuration.items()}
+    found: dict[str, Any] = {"id": "t", "format": {"provider": "parquet", "options": {}}, "schemaString": schema}
+    return {"metaData": found | {"partitionColumns": list(partitions), "configuration": settings, "createdTime": 0}}
+
+
+def field_of(name: str, type_: Any, **metadata: Any) -> dict[str, Any]:
+    """A column. Dots of its metadata are written as ``__``."""
+    return {"name": name, "type": type_, "nullable": True,
+            "metadata": {key.replace("__", ".", 1): value for key, value in metadata.items()}}  # fmt: skip
+
+
+def file_of(folder: Path, name: str, data: Any, **said: Any) -> dict[str, Any]:
+    """A data file, and the action that adds it. ``data``: a table of pyarrow."""
+    import pyarrow.parquet as pq
+
+    folder.mkdir(exist_ok=True, parents=True)
+    pq.write_table(data, folder / name)
+    found: dict[str, Any] = {"path": name, "partitionValues": {}, "size": (folder / name).stat().st_size}
+    found |= {"modificationTime": 0, "dataChange": True, "stats": json.dumps({"numRecords": data.num_rows})}
+    return {"add": found | said}
+
+
+def vector_in_file(folder: Path, rows: list[int]) -> dict[str, Any]:
+    """A deletion vector in a file of its own, as most writers make them."""
+    import uuid
+
+    name, data = uuid.UUID(int=7), struct.pack("<i", _MAGIC) + _roaring(rows)
+    ended = struct.pack(">i", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    (folder / f"deletion_vector_{name}.bin").write_bytes(b"\1" + ended)
+    return {"storageType": "u", "pathOrInlineDv": _z85(name.bytes), "offset": 1, "sizeInBytes": len(data),
+            "cardinality": len(rows)}  # fmt: skip
+
+
+def vector_in_log(rows: list[int]) -> dict[str, Any]:
+    """A deletion vector in the log itself."""
+    data = struct.pack("<i", _MAGIC) + _roaring(rows)
+    return {"storageType": "i", "pathOrInlineDv": _z85(data), "sizeInBytes": len(data), "cardinality": len(rows)}
+
+
+def checkpoint_of(folder: Path, version: int, actions: list[dict[str, Any]], adds: list[dict[str, Any]]) -> None:
+    """A checkpoint of version 2 in JSON, whose added files are in a sidecar. The commits before it are removed."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    log = folder / "_delta_log"
+    (log / "_sidecars").mkdir()
+    files = pa.struct([
+        ("path", pa.string()), ("partitionValues", pa.map_(pa.string(), pa.string())), ("size", pa.int64()),
+        ("modificationTime", pa.int64()), ("dataChange", pa.bool_()), ("stats", pa.string()),
+    ])  # fmt: skip
+    rows = [action["add"] | {"partitionValues": list(action["add"]["partitionValues"].items())} for action in adds]
+    pq.write_table(pa.table({"add": pa.array(rows, files)}), log / "_sidecars" / "files.parquet")
+    size = (log / "_sidecars" / "files.parquet").stat().st_size
+    sidecar = {"sidecar": {"path": "files.parquet", "sizeInBytes": size, "modificationTime": 0}}
+    name = f"{version:020}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"
+    lines = [{"checkpointMetadata": {"version": version}}, *actions, sidecar]
+    (log / name).write_text("\n".join(map(json.dumps, lines)))
+    for k in range(version):
+        (log / f"{k:020}.json").unlink()
+    (log / "_last_checkpoint").write_text(json.dumps({"version": version, "size": len(lines) + len(adds) - 1}))

@@ -104,7 +104,7 @@ def ingest(
         return _from_arrow(data, schema, source, use_threads)
     if are_rows(data):
         return _from_rows(data, schema, source)
-    if _is_lazy(data):
+    if type(data).__name__ == "LazyFrame" and type(data).__module__.split(".")[0] == "polars":
         return _chained(_frames(data), schema, source, use_threads)
     if is_run(data):
         return _chained(pieces(data, _is_table), schema, source, use_threads)
@@ -123,10 +123,6 @@ def _from_pandas(
         return _from_arrow(stream, schema, source, use_threads)
     found, batches = _from_columns(frames.columns_from_pandas(data), schema, source)
     return replace(found, metadata={**found.metadata, **metadata_of_frame(data, found)}), batches
-
-
-def _is_lazy(data: Any) -> bool:
-    return type(data).__name__ == "LazyFrame" and type(data).__module__.split(".")[0] == "polars"
 
 
 def _frames(lazy: Any) -> Iterator[Any]:

@@ -131,10 +131,6 @@ def _float_to_int(column: Column, target: DataType, where: Where) -> Column:
         return _rebuilt(column, target, np.where(fits, wide, 0).astype(target.numpy_dtype))
 
 
-def _bool_to_int(column: Column, target: DataType, where: Where) -> Column:
-    return _rebuilt(column, target, column.values().astype(target.numpy_dtype))
-
-
 def _to_decimal(column: Column, target: DataType, where: Where) -> Column:
     scale = target.decimal[1] - (column.type.decimal[1] if column.type.kind == "decimal" else 0)
     mask = column.valid_mask()
@@ -302,7 +298,7 @@ _CASTS: dict[tuple[str, str], _Cast] = {
     **{(a, b): _int_to_int for a in _INTS for b in _INTS},
     **{(a, "float"): _int_to_float for a in _INTS},
     **{("float", b): _float_to_int for b in _INTS},
-    **{("bool", b): _bool_to_int for b in _INTS},
+    **{("bool", b): lambda one, to, _: _rebuilt(one, to, one.values().astype(to.numpy_dtype)) for b in _INTS},
     **{(a, "decimal"): _to_decimal for a in (*_INTS, "decimal")},
     ("float", "float"): _float_to_float,
     ("timestamp", "timestamp"): _change_unit,

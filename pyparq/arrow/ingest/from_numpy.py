@@ -67,7 +67,9 @@ def column_from_numpy(array: npt.NDArray[Any], name: str, from_list: Callable[[l
         values = array.astype(object).tolist()
         if mask is not None:
             values = [value if present else None for value, present in zip(values, mask.tolist(), strict=True)]
-        return from_list([None if _is_missing(v) else v for v in values] if kind == "T" else values, name)
+        if kind == "T":  # StringDType's na_object may be anything
+            return from_list([v if isinstance(v, str) else None for v in values], name)
+        return from_list(values, name)
     raise UnsupportedError(f"numpy's {array.dtype} has no matching column type. Convert it first", column=name)
 
 
@@ -78,10 +80,6 @@ def _lists(array: npt.NDArray[Any], name: str, from_list: Callable[[list[Any], s
     items = column_from_numpy(array.reshape(-1, *array.shape[2:]), name, from_list)
     element = Field("element", items.type, items.null_count != 0)
     return Column(DataType(f"+w:{array.shape[1]}", (element,)), len(array), None, (), 0, (items,))
-
-
-def _is_missing(value: Any) -> bool:
-    return not isinstance(value, str)  # StringDType's na_object, whatever it is
 
 
 def _timestamps(array: npt.NDArray[Any], mask: Mask | None, name: str) -> Column:

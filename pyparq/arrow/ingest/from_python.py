@@ -277,11 +277,8 @@ def _is_variant(type_: DataType) -> bool:
 
 def _is_raw(value: Any) -> bool:
     """Whether this is a Variant's bytes, rather than what it holds."""
-    return isinstance(value, dict) and value.keys() == {"metadata", "value"} and all(map(_is_bytes, value.values()))
-
-
-def _is_bytes(value: Any) -> bool:
-    return isinstance(value, (bytes, bytearray, memoryview))
+    is_pair = isinstance(value, dict) and value.keys() == {"metadata", "value"}
+    return is_pair and all(isinstance(part, (bytes, bytearray, memoryview)) for part in value.values())
 
 
 def _variants(given: Given, target: DataType) -> Column:

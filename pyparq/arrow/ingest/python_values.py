@@ -60,7 +60,8 @@ def datetimes(given: Given) -> Column:
         raise given.error(at, "the column mixes datetimes with and without a time zone")
     zone = "UTC" if True in zoned else ""
     try:
-        naive = [_naive(value) for value in given.present] if zone else given.present
+        moved = (value if value.tzinfo is dt.UTC else value.astimezone(dt.UTC) for value in given.present if zone)
+        naive = [value.replace(tzinfo=None) for value in moved] if zone else given.present
     except OverflowError:
         raise DataError(
             "a datetime is outside of the years 1 to 9999 when it is converted to UTC", column=given.name
@@ -78,10 +79,6 @@ def datetimes(given: Given) -> Column:
     except OverflowError:
         raise DataError("a timestamp does not fit in 64 bits as nanoseconds", column=given.name) from None
     return fixed_values(given, f"tsn:{zone}", nanos)
-
-
-def _naive(value: dt.datetime) -> dt.datetime:
-    return (value if value.tzinfo is dt.UTC else value.astimezone(dt.UTC)).replace(tzinfo=None)
 
 
 def dates(given: Given) -> Column:

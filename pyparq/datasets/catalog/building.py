@@ -49,7 +49,7 @@ def write_part(
 ) -> Part:  # fmt: skip
     """A new part with these rows. ``encodings``: of columns without a dictionary."""
     name, given = new_name(kind), dict(encodings or {})
-    rows = sum(_num_rows(table) for table in tables)
+    rows = sum(t.num_rows if hasattr(t, "num_rows") else len(next(iter(t.values()), ())) for t in tables)
     sink = CheckingSink(place.sink(name), block_for(rows * 8))
     with ParquetWriter(
         sink, schema, compression="zstd", max_rows_per_page=page_rows, column_encoding=given or None,
@@ -58,10 +58,6 @@ def write_part(
         for table in tables:
             writer.write(table)
     return sink.part(name, rows, sink.position - _indexes_begin(writer, sink.position))
-
-
-def _num_rows(table: Any) -> int:
-    return table.num_rows if hasattr(table, "num_rows") else len(next(iter(table.values()), ()))
 
 
 def _indexes_begin(writer: ParquetWriter, end: int) -> int:

@@ -126,14 +126,11 @@ def state_of(file: DataFile) -> State | None:
     if file.listed is None:
         local = file.mtime_ns is not None and file.inode is not None and "://" not in str(file.where)
         ctime = json.dumps([["ctime_ns", file.ctime_ns]])
-        return (file.size, file.mtime_ns or 0, _signed(file.inode or 0), ctime) if local else None
+        inode = file.inode or 0
+        return (file.size, file.mtime_ns or 0, inode - (inode >> 63 << 64), ctime) if local else None
     if file.listed.tags:
         return file.size, 0, 0, json.dumps(file.listed.tags)
     return (file.size, file.mtime_ns or 0, 0, json.dumps(file.listed.dates)) if file.listed.dates else None
-
-
-def _signed(inode: int) -> int:
-    return inode - (1 << 64) if inode >= 1 << 63 else inode
 
 
 def age_ns(file: DataFile, now: int | None = None) -> int | None:

@@ -32,10 +32,6 @@ def _plain(column: Column, name: str) -> list[Any]:
     return ["" if value is None else str(value) for value in column_to_pylist(column)]
 
 
-def _flags(column: Column, name: str) -> list[Any]:
-    return ["true" if value else "false" for value in column_to_pylist(column)]
-
-
 def _floats(column: Column, name: str) -> list[Any]:
     return [_float(value) for value in column.values()]
 
@@ -92,7 +88,9 @@ def _nulls(column: Column, name: str) -> list[Any]:
 
 
 _TEXTS: dict[str, Callable[[Column, str], list[Any]]] = {
-    "int": _plain, "uint": _plain, "bool": _flags, "float": _floats, "string": _plain, "binary": _binary,
+    "int": _plain, "uint": _plain,
+    "bool": lambda column, name: ["true" if value else "false" for value in column_to_pylist(column)],
+    "float": _floats, "string": _plain, "binary": _binary,
     "decimal": _decimals, "date": _dates, "timestamp": _timestamps, "null": _nulls,
 }  # fmt: skip
 

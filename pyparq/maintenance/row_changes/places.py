@@ -259,13 +259,11 @@ class _Folder:
         if self._target is None:
             return []
         self._target.sources = Sources.of(self._old)
-        stale = [path for path in self._companions() if os.path.lexists(os.path.join(self._folder, path))]
+        old = [os.path.join(*f.folders, os.path.basename(f.name)) for f in self._old]
+        stale = [one for one in companions(self._folder, old) if os.path.lexists(os.path.join(self._folder, one))]
         notes = remove_catalogs(self._files, self._old)  # first: after a crash between the two, nobody would
         self._target.commit(self._new, self._options.fsync, None)
         return [*(f"removed {path}, which described the old files" for path in stale), *notes]
-
-    def _companions(self) -> list[str]:
-        return companions(self._folder, [os.path.join(*f.folders, os.path.basename(f.name)) for f in self._old])
 
     def abort(self) -> None:
         if self._target is not None:

@@ -180,14 +180,13 @@ def _check_row_group_facts(
         text = f"total_compressed_size is {raw.total_compressed_size}, but the column chunks have {total} bytes"
         findings.add("size", "RowGroup", text)
     total = sum(meta.total_uncompressed_size for meta in metas)
-    if raw.total_byte_size != total and _counts_bytes(file.created_by):
+    if raw.total_byte_size != total and parse_created_by(file.created_by or "")[0] in _COUNT_BYTES:
         text = f"total_byte_size is {raw.total_byte_size}, but the column chunks have {total} bytes uncompressed"
         findings.add("size", "RowGroup", text)
 
 
-def _counts_bytes(created_by: str | None) -> bool:
-    """Writers have filled ``total_byte_size`` with compressed bytes, zeros and estimates, which harms no reader."""
-    return parse_created_by(created_by or "")[0] in ("pyparq", "parquet-cpp-arrow", "parquet-mr")
+_COUNT_BYTES = ("pyparq", "parquet-cpp-arrow", "parquet-mr")
+"""Others have filled ``total_byte_size`` with compressed bytes, zeros and estimates, which harms no reader."""
 
 
 def _check_footer(file: OpenFile, report: FileReport) -> None:

@@ -150,7 +150,9 @@ def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int, lazily: bo
     # The magic bytes at the start are not read: that would take another request, and readers need nothing from there.
     magic = bytes(tail[-4:])
     if magic not in (MAGIC, ENCRYPTED_MAGIC):
-        raise CorruptFileError(f"not a Parquet file: it ends in {magic!r}, not {MAGIC!r}")
+        page = ". It is a web page: folders of web servers are not listed, so give the URLs of the files"
+        is_page = b"</html" in bytes(tail[-64:]).lower()
+        raise CorruptFileError(f"not a Parquet file: it ends in {magic!r}, not {MAGIC!r}{page * is_page}")
     size = int.from_bytes(tail[-8:-4], "little")
     if size > source.size - 12 or size == 0:
         raise CorruptFileError(f"the footer declares {size} bytes, but the file has {source.size}")

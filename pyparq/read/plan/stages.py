@@ -67,7 +67,8 @@ def ask_statistics(rows: Candidates) -> int:
         bounds = known[test.node]
         some, every = evaluate_bounds(test, bounds)
         if is_box_test(test):
-            some &= may_intersect(test, _geospatial_statistics(rows, test.node))
+            chunks = [rows.file.chunk(k, test.node) for k in rows.row_groups]
+            some &= may_intersect(test, [chunk.meta.geospatial_statistics for chunk in chunks])
         rows.answers[test].take(some, every, kept_shares(test, bounds) < USELESS)
     for computed in rows.computed:
         for node in computed.nodes:
@@ -76,11 +77,6 @@ def ask_statistics(rows: Candidates) -> int:
         rows.answers[computed].some = can_pass(computed, known)
     rows.select()
     return len(known) * len(rows.row_groups)
-
-
-def _geospatial_statistics(rows: Candidates, node: Node) -> list[Any]:
-    """One entry per row group."""
-    return [rows.file.chunk(k, node).meta.geospatial_statistics for k in rows.row_groups]
 
 
 def _chunk_bounds(rows: Candidates, node: Node) -> Bounds:
