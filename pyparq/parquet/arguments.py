@@ -195,6 +195,8 @@ def _check_chunking(given: Any) -> None:
 def _check_encodings(given: dict[str, Any]) -> None:
     """Raise what pyarrow raises where a column has an encoding and a dictionary."""
     encodings, dictionaries = given.get("column_encoding"), given.get("use_dictionary", True)
+    if not isinstance(encodings, (dict, str, type(None))):
+        raise TypeError("'column_encoding' should be a dictionary or a string")
     named = encodings if isinstance(encodings, dict) else ()
     if encodings and (dictionaries is True or any(name in named for name in dictionaries or ())):
         raise OptionError("To use 'column_encoding' set 'use_dictionary' to False")

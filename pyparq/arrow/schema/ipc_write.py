@@ -31,6 +31,7 @@ class _Buffer:
 
     def __init__(self) -> None:
         self.data = bytearray(4)  # the place of the root table
+        self._layouts = dict[bytes, int]()  # tables of one layout share the description of it
 
     def _align(self, size: int) -> None:
         self.data += bytes(-len(self.data) % size)
@@ -42,16 +43,20 @@ class _Buffer:
         """Lay down a table and all it refers to; returns its position."""
         count = max((m.number + 1 for m in members), default=0)
         places = [0] * count
-        size = 4
-        for member in members:  # each at its natural alignment, counted from the (8-byte aligned) table
+        size = widest = 4
+        for member in members:  # each at its natural alignment, counted from the aligned table
             width = struct.calcsize(member.form)
+            widest = max(widest, width)
             size += -size % width
             places[member.number] = size
             size += width
-        self._align(2)
-        vtable = len(self.data)
-        self.data += struct.pack(f"<HH{count}H", 4 + 2 * count, size, *places)
-        self._align(8)
+        layout = struct.pack(f"<HH{count}H", 4 + 2 * count, size, *places)
+        if layout not in self._layouts:
+            self._align(2)
+            self._layouts[layout] = len(self.data)
+            self.data += layout
+        vtable = self._layouts[layout]
+        self._align(widest)
         start = len(self.data)
         self.data += struct.pack("<i", start - vtable) + bytes(size - 4)
         for member in members:

@@ -20,7 +20,6 @@ from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import to_bytes
 from pyparq.runtime.text import printable
 
-
 _AS_PYARROW = {"to_dict": "pyparq.parquet.read_metadata(path), whose parts have it"}
 
 
