@@ -247,7 +247,8 @@ def keywords(**renamed: str) -> Callable[[F], F]:
                 elif not any_name and (name in _TUNE or _SAY_NOTHING.get(name, OF_OTHERS) == given[name]):
                     del given[name]
                 elif not any_name:
-                    meant = _meant(name, sorted(known), (), NOT_FOR_READING)
+                    hint = NOT_FOR_READING.get(name)
+                    meant = f"; {hint}" if hint else near_matches(name, sorted(known), "options")
                     raise UnknownArgument(f"{said}() has no argument {name!r}{meant}")
             return function(*args, **given)
 
@@ -257,11 +258,13 @@ def keywords(**renamed: str) -> Callable[[F], F]:
 
 
 def methods_told(cls: type[T]) -> type[T]:
-    """The same for all public methods of a class that take anything; for the making alone of a class of options."""
+    """The same for all public methods of a class that take anything or convert; for the making alone of a class of
+    options."""
     for name, method in list(vars(cls).items()):
         if name != "__init__" if is_dataclass(cls) else name.startswith("_"):
             continue
-        if inspect.isfunction(method) and method.__code__.co_argcount + method.__code__.co_kwonlyargcount > 1:
+        code = getattr(method, "__code__", None)
+        if code is not None and (name.startswith("to_") or code.co_argcount + code.co_kwonlyargcount > 1):
             setattr(cls, name, keywords()(method))
         elif isinstance(method, classmethod):
             setattr(cls, name, classmethod(keywords()(method.__func__)))

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from pyparq.column_names import Names, PerColumn
     from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
 
+methods_told(Limits)  # it stands below this module
+
 
 @methods_told
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from pyparq.errors import FilterError, OtherNames, by_each
 from pyparq.filters.value_array import ValueArray, is_null_literal, list_of_values
-from pyparq.option_checks import is_number, methods_told
+from pyparq.option_checks import is_number, keywords, methods_told
 from pyparq.runtime.text import printable
 
 
@@ -440,6 +440,7 @@ class Item(Value):
         return f"{self.value!r}[{self.key!r}]"
 
 
+@keywords()
 def col(*path: str | tuple[str, ...]) -> ColumnRef:
     """A column for a filter: ``col("a")``, nested ``col("a.b")``, ``col("a", "b")`` or ``col(("a", "b"))``.
 
