@@ -31,7 +31,7 @@ class _Buffer:
 
     def __init__(self) -> None:
         self.data = bytearray(4)  # the place of the root table
-        self._layouts = dict[bytes, int]()  # tables of one layout share the description of it
+        self._tables: list[tuple[int, bytes]] = []  # each with its layout, which tables share
 
     def _align(self, size: int) -> None:
         self.data += bytes(-len(self.data) % size)
@@ -51,14 +51,10 @@ class _Buffer:
             places[member.number] = size
             size += width
         layout = struct.pack(f"<HH{count}H", 4 + 2 * count, size, *places)
-        if layout not in self._layouts:
-            self._align(2)
-            self._layouts[layout] = len(self.data)
-            self.data += layout
-        vtable = self._layouts[layout]
         self._align(widest)
         start = len(self.data)
-        self.data += struct.pack("<i", start - vtable) + bytes(size - 4)
+        self._tables.append((start, layout))
+        self.data += bytes(size)
         for member in members:
             if member.reference is None:
                 struct.pack_into(member.form, self.data, start + places[member.number], member.value)
@@ -85,6 +81,13 @@ class _Buffer:
 
     def root(self, position: int) -> bytes:
         struct.pack_into("<I", self.data, 0, position)
+        self._align(2)
+        layouts = dict[bytes, int]()
+        for start, layout in self._tables:
+            if layout not in layouts:
+                layouts[layout] = len(self.data)
+                self.data += layout
+            struct.pack_into("<i", self.data, start, start - layouts[layout])
         self._align(8)
         return bytes(self.data)
 
