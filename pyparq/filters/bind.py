@@ -12,22 +12,12 @@ from itertools import count
 from typing import Any, NoReturn, cast
 
 from pyparq.errors import ColumnNotFoundError, FilterError
-from pyparq.filters import expression
+from pyparq.filters import expression, leaf_binding
 from pyparq.filters.bind_computed import Columns, bind_comparison, bind_match, bind_null, bind_value
 from pyparq.filters.computed import BoundValue, parts_of
 from pyparq.filters.expression import AllOf, ColumnRef, Compare, Contains, Expression, IsIn, Known, Matches, Path, Value
 from pyparq.filters.given import parse_filters
-from pyparq.filters.leaf_binding import (
-    among,
-    among_fitting,
-    box_test,
-    compare_literal,
-    item_of,
-    items_leaf,
-    named_leaves,
-    nan_test,
-    prefix_test,
-)
+from pyparq.filters.leaf_binding import among, box_test, compare_literal, item_of, items_leaf, nan_test, prefix_test
 from pyparq.filters.leaf_tests import Test
 from pyparq.filters.literal import BYTES_KINDS, locate
 from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, conjunction, disjunction, null_test
@@ -343,7 +333,7 @@ def _in_variant(place: VariantPath, test: IsIn, negate: bool) -> Predicate:
         what = f"{place.name} {'not ' if negate else ''}in {list(test.values)!r}"
     if not len(test.values):
         return Constant(negate)
-    return bind_values(place, lambda leaf: among_fitting(leaf, test.values, negate), what)
+    return bind_values(place, lambda leaf: leaf_binding.among_fitting(leaf, test.values, negate), what)
 
 
 def _as_plain_test(test: Matches) -> tuple[Expression, bool] | None:

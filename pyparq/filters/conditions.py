@@ -443,9 +443,8 @@ class SqlBuilder(Builder):
     def is_in(self, tested: Condition, *items: Condition) -> Expression:
         if self.computes(tested):
             null = Literal(None)
-            return expression.IsIn(
-                self.value(tested), [None if item == null else self.value(item).value for item in items]
-            )  # type: ignore[attr-defined]
+            known: list[Any] = [None if item == null else self.value(item) for item in items]
+            return expression.IsIn(self.value(tested), [None if one is None else one.value for one in known])
         path, column = self.column(tested)
         return expression.IsIn(path, [self.literal(item, column) for item in items])
 

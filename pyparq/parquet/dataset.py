@@ -230,7 +230,8 @@ class ParquetDataset:
             if self._one is not None or self._given_schema is not None:
                 raise
             # The types of some files have no common one. Those of the first file count, as in pyarrow.
-            self._folder = self._many_files(files_of(self._folder).open(0).fields.schema)
+            first: Any = files_of(self._folder).open(0)
+            self._folder = self._many_files(first.fields.schema)
             return self._read_by(wanted, self._filters, None)
 
     def _read_by(self, wanted: list[str] | None, own_filters: Any, later: Any) -> Any:

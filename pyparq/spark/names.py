@@ -7,8 +7,20 @@ from typing import Any
 from pyparq.column_names import ColumnName
 from pyparq.datasets.dataset import Dataset
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
-from pyparq.filters import expression
-from pyparq.filters.expression import AllOf, AnyOf, Compare, Contains, Expression, IsNull, Not, ValueTest, moved
+from pyparq.filters.expression import (
+    AllOf,
+    AnyOf,
+    Compare,
+    Contains,
+    Expression,
+    IsIn,
+    IsNan,
+    IsNull,
+    Not,
+    ValueTest,
+    moved,
+    tested_paths,
+)
 from pyparq.filters.given import parse_filters
 from pyparq.filters.leaf_binding import items_leaf
 from pyparq.filters.literal import interpreted
@@ -62,14 +74,14 @@ class Names:
             return expression
         changed: ValueTest = moved(expression, self._spelled)
         if changed.path is None or not isinstance(changed, IsNull):
-            for path in expression.tested_paths(changed):
+            for path in tested_paths(changed):
                 self._check_plain(path)
         if changed.path is not None:
             changed = self._as_text(self._in_zone(changed, changed.path))
         if isinstance(changed, Contains) and negated and changed.item is not None:
             # In Spark it is unknown whether a list with nulls has what is not found in it.
             return AnyOf((changed, Contains(changed.value, None)))
-        if isinstance(changed, expression.IsNan):
+        if isinstance(changed, IsNan):
             return AllOf((changed, Not(IsNull(changed.value))))  # isnan(null) is false in Spark, elsewhere unknown
         return changed
 
@@ -89,7 +101,7 @@ class Names:
 
     def _in_zone(self, test: Any, path: Any) -> Any:
         """The test with points in time that need no zone."""
-        if self._zone is None or not isinstance(test, (Compare, Contains, expression.IsIn)):
+        if self._zone is None or not isinstance(test, (Compare, Contains, IsIn)):
             return test
         tree = self.tree
         node = items_leaf(tree, path) if isinstance(test, Contains) else tree.find(path)

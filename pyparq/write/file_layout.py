@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyparq import _version
 from pyparq.encryption.cipher import MAX_ORDINAL
@@ -136,11 +136,12 @@ class _EmptyGroup(_EncodedGroup):
     __slots__ = ()
 
     def serialized(self) -> bytes:
-        place: dict[str, int] = dict.fromkeys(("num_values", "total_uncompressed_size", "total_compressed_size"), 0)
+        nothing: Any = dict.fromkeys(("num_values", "total_uncompressed_size", "total_compressed_size"), 0)
+        start = self._footer.file_offset or 0
         self._footer.columns = [
             tt.ColumnChunk(file_offset=0, meta_data=tt.ColumnMetaData(
                 type=column.leaf.physical, encodings=[], path_in_schema=[*column.node.path], codec=column.codec,
-                data_page_offset=self._footer.file_offset, **place,
+                data_page_offset=start, **nothing,
             )) for column in self._plan.columns
         ]  # fmt: skip
         return serialize(self._footer)
