@@ -357,7 +357,9 @@ def _refused(node: Node) -> NoReturn:
             "a row has a list of values in this column: use .contains(value) to look for one of them",
             column=node.dotted,
         )
-    raise FilterError(f"the column has nested fields: filter on one of {named_leaves(node)}", column=node.dotted)
+    raise FilterError(
+        f"the column has nested fields: filter on one of {leaf_binding.named_leaves(node)}", column=node.dotted
+    )
 
 
 # ---- lists and groups
