@@ -87,13 +87,16 @@ _ELSEWHERE = by_each({
     "read_json": "pyparq.table(pandas.read_json(path, lines=True)), or the command pyparq import",
     "read_pandas": "pyparq.read_table(...).to_pandas()", "record_batch": "pyparq.Batch.from_pydict",
     "read_parquet": "pyparq.read_table(path), and to_pandas() or to_polars() of it; or pyparq.pandas.read_parquet",
-    "scan_parquet": "pyparq.dataset(...).scan(...), or pyparq.polars.scan(...) for a LazyFrame",
-    "sink_parquet write_parquet": "pyparq.write_table, which also takes a LazyFrame",
-    "to_parquet": "pyparq.write_table(data, path), or pyparq.pandas.to_parquet(frame, path)",
+    "sink_parquet": "pyparq.write_table, which also takes a LazyFrame",
+    "update_file_custom_metadata": "pyparq.edit_metadata(path, update={...})",
+    "sql": "pyparq.read_table(path, filters=...), or DuckDB over pyparq.scan(path) (docs/tools.md)",
 })  # fmt: skip
 """Names of other libraries, and what they are called here."""
-_SAME = {"field": "col", "write_to_dataset": "write_dataset", "concat_tables": "Table.concat"}
-"""Names of pyarrow for the same functions."""
+_SAME = {
+    "field": "col", "write_to_dataset": "write_dataset", "concat_tables": "Table.concat", "SortingColumn": "SortKey",
+    "scan_parquet": "polars.scan", "to_parquet": "pandas.to_parquet", "write_parquet": "write_table",
+}  # fmt: skip
+"""Names of other libraries for the same functions."""
 
 
 def __getattr__(name: str) -> Any:

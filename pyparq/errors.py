@@ -8,7 +8,7 @@ that reaches the user names the file, row group, column and page.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from types import SimpleNamespace, TracebackType
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 _PLACES = ("file", "row_group", "column", "page")
@@ -181,9 +181,7 @@ class located(SimpleNamespace):
     # A read enters many. So the only function of Python in it is the last: a generator takes three times as long.
     __enter__ = object.__sizeof__
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, ParquetError):
             error.locate(**self.__dict__)
 
@@ -195,9 +193,7 @@ class reading(located):
     becomes a :class:`LimitError`.
     """
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, MemoryError):
             found = LimitError(f"there is not enough memory for this read: {error}")
             raise found.locate(**self.__dict__) from error
@@ -227,7 +223,8 @@ def near_matches(name: str, names: Iterable[str], what: str = "columns") -> str:
 
 
 class OtherNames:
-    """A class whose ``_elsewhere`` says what to write in place of the names that pyarrow, pandas and polars use."""
+    """A class whose ``_elsewhere`` says what to write in place of the names that pyarrow, pandas and polars use. A name
+    with the same meaning is taken: ``"=name"`` is what it is called here, and ``"="`` the object itself."""
 
     __slots__ = ()
     _elsewhere: ClassVar[Mapping[str, str]] = {}
@@ -236,6 +233,8 @@ class OtherNames:
 
         def __getattr__(self, name: str) -> Any:
             hint = self._elsewhere.get(name)
+            if hint and hint[0] == "=":
+                return getattr(self, hint[1:]) if hint[1:] else self
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             raise AttributeError(f"{text}; use {hint}" if hint else text, name=name, obj=self)
 

@@ -142,31 +142,28 @@ NOT_FOR_WRITING = by_each({
     "coerce_timestamps": "give a schema with the unit, such as timestamp[us]",
     "columns": "every column of the data is written. Select columns before writing",
     "encryption_properties": "give encryption=pyparq.EncryptionProperties(...)",
-    "engine": "pyparq is the engine, so leave it out",
     "flavor": "names are kept as they are, so leave it out",
-    "index": "frame.reset_index(drop=True) has none. pyparq.pandas.to_parquet(frame, path, index=False) works too",
-    "mode": "an existing file is replaced when the new one is complete, so leave it out",
+    "mode": "an existing file is replaced when the new one is complete. pyparq.write_dataset(data, folder, "
+        "mode='append') adds rows",
     "use_byte_stream_split": "give column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
     "use_compliant_nested_type": "lists always have the standard structure, so leave it out",
     "version": "every type is written as it is, so leave it out",
     "write_batch_size": "give data_page_size or max_rows_per_page",
 })  # fmt: skip
 NOT_FOR_READING = by_each({
-    "buffer_size memory_map": "only the needed bytes are read, so leave it out",
+    "include_file_paths": "use pyparq.dataset(source, filename='path').read()", "index": "to_pandas() and "
+        "set_index(name) of the frame", "categories": "give read_dictionary= to read_table() or ParquetFile()",
+    "row_index_name": "pyparq.polars.scan(source).with_row_index(name)", "chunksize": "use iter_batches() of the file",
     "n_rows nrows": "give limit= to read_table() or scan()",
     "usecols": "give columns= to read_table() or scan()",
     "where": "give filters= to read_table() or scan()",
     "columns filters limit row_groups rows": "give it to read_table(), or to read() or scan() of an "
         "open file or dataset",
     "decryption_properties": "give decryption=pyparq.DecryptionProperties(...)",
-    "engine": "pyparq is the engine, so leave it out",
     "hive_partitioning hive_schema partition_cols partitioning": "folders called name=value become columns by "
         "themselves. For anything else use pyparq.dataset(source, partitioning=...).read()",
     "ignore_metadata": "to_pandas() decides what becomes of pandas' metadata, so leave it out",
     "ignore_prefixes": "names that begin with _ or . are passed over, so leave it out",
-    "low_memory": "only the needed bytes are read. To read batch by batch, use ParquetFile(...).iter_batches()",
-    "page_checksum_verification": "here it is called verify_checksums, and it is on by default",
-    "pre_buffer": "nearby byte ranges are always read together, so leave it out",
     "schema": "give it to pyparq.dataset(source, schema=...).read()",
     "thrift_container_size_limit thrift_string_size_limit": "give limits=pyparq.Limits(...)",
     "use_pandas_metadata": "to_pandas() always uses the pandas metadata, so leave it out",
@@ -177,10 +174,15 @@ OF_OTHERS = {
     "partition_by": "partition_cols", "partition_on": "partition_cols", "max_rows_per_group": "row_group_size",
     "statistics": "write_statistics", "metadata": "key_value_metadata", "custom_metadata": "key_value_metadata",
     "use_deprecated_int96_timestamps": "int96_timestamps", "table": "data", "batch": "data",
+    "stats": "write_statistics", "preserve_index": "index", "page_checksum_verification": "verify_checksums",
+    "include_file_paths": "filename",
 }  # fmt: skip
 """Names of arguments in other libraries, which are taken for ours."""
-_SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True}
+_SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True,
+                "row_filter": True, "has_nulls": True, "missing_columns": "insert"}  # fmt: skip
 """Arguments of other libraries that are taken with the value that tells what is done anyway."""
+_TUNE = {"buffer_size", "memory_map", "pre_buffer", "low_memory", "engine"}
+"""Arguments that tune other libraries, and change nothing here."""
 
 
 class UnknownArgument(OptionError, TypeError):
@@ -204,7 +206,7 @@ def refuse_unknown(
             raise OptionError(f"{name!r} and {real!r} are two names of the same option. Give only one of them")
         if real in known:
             taken[real] = value
-        elif _SAY_NOTHING.get(name, OF_OTHERS) != value:
+        elif name not in _TUNE and _SAY_NOTHING.get(name, OF_OTHERS) != value:
             function, own = called()
             meant = _meant(name, [*known], [*parameters, *own], hints)
             raise UnknownArgument(f"{whose or function} has no option {name!r}{meant}")
@@ -242,10 +244,11 @@ def keywords(**renamed: str) -> Callable[[F], F]:
                     if name in renamed:
                         warn_caller(f"{said}(): {name}= is called {new}= now", DeprecationWarning)
                     given[new] = given.pop(name)
-                elif not any_name and _SAY_NOTHING.get(name, OF_OTHERS) == given[name]:
+                elif not any_name and (name in _TUNE or _SAY_NOTHING.get(name, OF_OTHERS) == given[name]):
                     del given[name]
                 elif not any_name:
-                    meant = _meant(name, sorted(known), (), NOT_FOR_READING)
+                    hint = NOT_FOR_READING.get(name)
+                    meant = f"; {hint}" if hint else near_matches(name, sorted(known), "options")
                     raise UnknownArgument(f"{said}() has no argument {name!r}{meant}")
             return function(*args, **given)
 
@@ -255,11 +258,13 @@ def keywords(**renamed: str) -> Callable[[F], F]:
 
 
 def methods_told(cls: type[T]) -> type[T]:
-    """The same for all public methods of a class that take anything; for the making alone of a class of options."""
+    """The same for all public methods of a class that take anything or convert; for the making alone of a class of
+    options."""
     for name, method in list(vars(cls).items()):
         if name != "__init__" if is_dataclass(cls) else name.startswith("_"):
             continue
-        if inspect.isfunction(method) and method.__code__.co_argcount + method.__code__.co_kwonlyargcount > 1:
+        code = getattr(method, "__code__", None)
+        if code is not None and (name.startswith("to_") or code.co_argcount + code.co_kwonlyargcount > 1):
             setattr(cls, name, keywords()(method))
         elif isinstance(method, classmethod):
             setattr(cls, name, classmethod(keywords()(method.__func__)))

@@ -15,29 +15,11 @@ from functools import cache
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
+from pyparq import option_checks as checks
 from pyparq.column_names import check_names
 from pyparq.errors import OptionError
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.option_checks import (
-    GIB,
-    NOT_FOR_READING,
-    NOT_FOR_WRITING,
-    by_column,
-    by_column_or_auto,
-    check_given,
-    choice,
-    flag,
-    flag_or_auto,
-    instance,
-    methods_told,
-    option,
-    refuse_unknown,
-    seconds,
-    switch,
-    switch_by_name,
-    switch_or_values,
-    whole,
-)
+from pyparq.option_checks import GIB, check_given, choice, flag, methods_told, option, refuse_unknown, whole
 from pyparq.option_values import (
     Bloom,
     Compression,
@@ -54,6 +36,8 @@ from pyparq.option_values import (
 if TYPE_CHECKING:
     from pyparq.column_names import Names, PerColumn
     from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
+
+methods_told(Limits)  # it stands below this module
 
 
 @methods_told
@@ -87,7 +71,7 @@ class WriteOptions:
     max_rows_per_page: int = option(20_000, whole(1), help="Maximum number of rows per data page.")
     data_page_version: Literal["1.0", "2.0"] = option("1.0", choice("1.0", "2.0"), help="""
         Format of data pages: ``"1.0"`` or ``"2.0"``.""")
-    use_dictionary: bool | Names | PerColumn[bool] = option(True, switch, help="""
+    use_dictionary: bool | Names | PerColumn[bool] = option(True, checks.switch, help="""
         Columns to try dictionary encoding on: all, the named ones, or a dict by column. The dictionary is kept
         where it makes the pages smaller.""")
     dictionary_pagesize_limit: int = option(1 << 20, whole(0, GIB), help="""
@@ -98,7 +82,7 @@ class WriteOptions:
         dictionary is kept, the values of a column's first page decide between PLAIN and the encodings that all
         common readers know (docs/encodings.md). ``RLE`` is for booleans. ``RLE_DICTIONARY`` keeps the dictionary
         even where it makes the file larger. When the dictionary is full, the remaining values are written as PLAIN.""")
-    write_statistics: bool | Names = option(True, switch_by_name, help="""
+    write_statistics: bool | Names = option(True, checks.switch_by_name, help="""
         Write statistics of column chunks, for all columns or the named ones. Columns without them have no bounds in
         the column index either.""")
     write_size_statistics: bool = option(True, flag, help="""
@@ -114,23 +98,23 @@ class WriteOptions:
     float_order: FloatOrder | PerColumn[FloatOrder] = option("TYPE_ORDER", help="""
         Sort order of the bounds of float columns. ``"IEEE_754_TOTAL_ORDER"`` tells -0.0 from 0.0 and one NaN from
         another, but many readers do not know it and then ignore the bounds.""")
-    int96_timestamps: bool | Names | PerColumn[bool] = option(False, switch, help="""
+    int96_timestamps: bool | Names | PerColumn[bool] = option(False, checks.switch, help="""
         Write timestamps as the deprecated INT96: all of them, the named ones, or a dict by column. pyarrow's name
         ``use_deprecated_int96_timestamps`` works too.""")
     decimal_storage: DecimalStorage | PerColumn[DecimalStorage] = option("smallest", help="""
         Physical type of decimals: ``"smallest"`` (INT32, INT64 or FIXED_LEN_BYTE_ARRAY, as the precision needs),
         ``"fixed"`` (always FIXED_LEN_BYTE_ARRAY) or ``"binary"`` (BYTE_ARRAY). Spark 4.3 cannot read ``"binary"``
         decimals of up to 18 digits.""")
-    write_time_adjusted_to_utc: bool | Names | PerColumn[bool] = option(False, switch, help="""
+    write_time_adjusted_to_utc: bool | Names | PerColumn[bool] = option(False, checks.switch, help="""
         Mark times of day as adjusted to UTC: all of them, the named ones, or a dict by column. Arrow's time types
         do not record this.""")
-    store_schema: bool | Literal["auto"] = option("auto", flag_or_auto, help="""
+    store_schema: bool | Literal["auto"] = option("auto", checks.flag_or_auto, help="""
         Store the Arrow schema of the data (``ARROW:schema``). Readers restore from it what Parquet types cannot
         express: time zones, durations, dictionaries, large and view types, extension types, field metadata.
         ``"auto"`` stores it only when the Parquet schema alone would lose something.""")
     format_version: Literal[1, 2] = option(1, help="""
         What the footer says of itself. No reader takes from it what a file holds; pyarrow writes 2.""")
-    shredding: Shredding = option(None, by_column_or_auto, help="""
+    shredding: Shredding = option(None, checks.by_column_or_auto, help="""
         Parts of Variants to store in columns of their own, which queries can read and prune by: ``{"v": {"user":
         {"id": "int64"}, "tags": ["string"]}}``. A dict is an object with these fields, a list an array of such
         elements, ``None`` a value of any type; types are those of :func:`pyparq.schema`. A Variant in a struct,
@@ -138,15 +122,15 @@ class WriteOptions:
         ``"auto"``, for a Variant or for all, takes what most of the first 1000 values have. What does not fit a
         column stays in the Variant, and reading puts all together again. A whole number or decimal goes to a column
         of another such type where it has the same value.""")
-    field_ids: PerColumn[int] = option(dict, by_column, help="""
+    field_ids: PerColumn[int] = option(dict, checks.by_column, help="""
         Field ids by column (name or path). Field ids in field metadata (``PARQUET:field_id``) are written without
         this option.""")
-    column_key_value_metadata: PerColumn[KeyValues] = option(dict, by_column, help="""
+    column_key_value_metadata: PerColumn[KeyValues] = option(dict, checks.by_column, help="""
         Key-value metadata of column chunks: ``{column: {key: value}}``.""")
-    bloom_filters: bool | Names | PerColumn[Bloom] = option(False, switch_or_values, is_list=True, help="""
+    bloom_filters: bool | Names | PerColumn[Bloom] = option(False, checks.switch_or_values, is_list=True, help="""
         Columns to write Bloom filters for: ``True`` (every column that can use one), a list of names, or a dict of
         name to false-positive rate.""")
-    bloom_filter_options: Literal["auto"] | PerColumn[Bloom] | None = option(None, by_column_or_auto, help="""
+    bloom_filter_options: Literal["auto"] | PerColumn[Bloom] | None = option(None, checks.by_column_or_auto, help="""
         Options of the filters by column: a :class:`BloomOptions`, a dict of its fields, or ``"auto"``. ``"auto"``
         in place of the dict is for all columns.""")
     bloom_filter_layout: Literal["footer", "row_group"] = option("footer", choice("footer", "row_group"), help="""
@@ -173,7 +157,7 @@ class WriteOptions:
     # fmt: on
 
     @classmethod
-    def make(cls, options: Mapping[str, Any], hints: Mapping[str, str] = NOT_FOR_WRITING) -> Self:
+    def make(cls, options: Mapping[str, Any], hints: Mapping[str, str] = checks.NOT_FOR_WRITING) -> Self:
         """From keyword arguments; :class:`OptionError` names an unknown one and what it may have meant."""
         if not options:
             return cast(Self, _defaults(cls))  # type: ignore[arg-type]
@@ -218,7 +202,7 @@ class ReadOptions:
         How often a request to a remote store is made again when it fails for the moment: the answers 408, 429, 500,
         502, 503 and 504, connections that fail or break, no answer in time, bodies shorter than promised. At most
         once for S3 and obstore, whose libraries do that themselves. 0 makes none again.""")
-    retry_wait: float = option(0.1, seconds, help="""
+    retry_wait: float = option(0.1, checks.seconds, help="""
         Seconds before a request is made again for the first time; then twice as long each time, and at most 20.
         Chance takes up to half of it away. ``Retry-After`` of the server counts if it is longer. After 60 seconds
         in all, nothing is made again.""")
@@ -265,7 +249,7 @@ class ReadOptions:
         then one column, and so are folders ``M=1`` and ``m=2``; the first spelling is shown, or that of
         ``schema=``. A name that fits two columns of a file is an error where it is asked for; a tuple with the
         exact spelling tells them apart.""")
-    limits: Limits = option(DEFAULT_LIMITS, instance(Limits, "pyparq.Limits"), help="""
+    limits: Limits = option(DEFAULT_LIMITS, checks.instance(Limits, "pyparq.Limits"), help="""
         Limits on the memory, nesting and counts that a file may demand: :class:`pyparq.Limits`.""")
     decryption: DecryptionProperties | None = option(None, help="""
         Keys to decrypt an encrypted file: :class:`pyparq.DecryptionProperties`.""")
@@ -285,7 +269,8 @@ class ReadOptions:
     def check_known(cls, options: Mapping[str, Any], parameters: Sequence[str] = (), whose: str = "") -> dict[str, Any]:
         """The options by our names; :class:`OptionError` for a name that is no option. ``parameters`` of the function
         that was called may have been meant too."""
-        return refuse_unknown(options, cls.__dataclass_fields__, NOT_FOR_READING, parameters, whose) if options else {}
+        hints = checks.NOT_FOR_READING
+        return refuse_unknown(options, cls.__dataclass_fields__, hints, parameters, whose) if options else {}
 
 
 @cache

@@ -46,7 +46,7 @@ class ChunkedArray(OtherNames):
 
     __slots__ = ("chunks", "field")
     _elsewhere = by_each({
-        "tolist to_list": "to_pylist()", "values": "to_numpy()", "dtype": "type", "shape size length": "len(column)",
+        "tolist to_list": "=to_pylist", "values": "to_numpy()", "dtype": "type", "shape size length": "len(column)",
         "chunk iterchunks": "chunks", "to_pandas": "pandas.Series(column.to_numpy()), or table.to_pandas()",
         "to_polars": "polars.Series(column)", "to_arrow combine_chunks": "pyarrow.chunked_array(column)",
         "sum mean min max std median unique value_counts sort argsort cumsum round":

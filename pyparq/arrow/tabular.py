@@ -77,14 +77,14 @@ class Tabular(OtherNames):
         "write_csv to_csv write_json to_json": "to_pandas() or to_polars(), or the command pyparq convert",
         "tail": "table[-5:]", "iloc loc row": "table[start:stop], and to_pylist() of it for Python values",
         "replace_schema_metadata": "key_value_metadata= of write_table",
-        "dtypes": "schema", "height": "num_rows", "width": "num_columns", "values": "to_numpy(name)",
-        "to_dict": "to_pydict()", "to_dicts iter_rows iterrows itertuples rows": "to_pylist()",
-        "drop": "select([...]) with the names to keep", "collect read": "the table itself: it is read already",
+        "dtypes": "schema", "height": "=num_rows", "width": "=num_columns", "values": "to_numpy(name)",
+        "to_dict": "to_pydict()", "iter_rows iterrows itertuples rows": "to_pylist()", "to_dicts": "=to_pylist",
+        "drop_columns": "=drop", "collect read": "the table itself: it is read already",
         "field": "schema.field(name)", "validate": "pyparq.verify(path) for a file", "combine_chunks": "to_arrow()",
         "take": "to_arrow().take(...), or take() of the open file",
-        "sort_by sort sort_values": "sorting_columns= of write_table, or to_arrow().sort_by(...)",
+        "sort_by sort sort_values": "sort_by= of write_table, or to_arrow().sort_by(...)",
         "group_by groupby join merge describe info unique pivot with_columns add_column append_column": _IN_PANDAS,
-        "set_column drop_columns assign explode fillna dropna isna value_counts index apply map": _IN_PANDAS,
+        "set_column assign explode fillna dropna isna value_counts index apply map": _IN_PANDAS,
     })  # fmt: skip
 
     # ---- what the two differ in
@@ -207,6 +207,11 @@ class Tabular(OtherNames):
     rename_columns = rename  # pyarrow's name
 
     # ---- rows
+
+    def drop(self, columns: Iterable[str | int]) -> Self:
+        """The columns that are not among these (names, or numbers from 0). Raises what :meth:`select` raises."""
+        gone = {self._place(key) for key in as_list([columns] if isinstance(columns, str) else columns)}
+        return self.select([k for k in range(self.num_columns) if k not in gone])
 
     def slice(self, offset: int = 0, length: int | None = None) -> Self:
         """``length`` rows from ``offset`` on (to the end when ``None``), sharing all buffers.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pyparq.runtime import fork_safety
@@ -77,9 +76,7 @@ class Busy:
         """``done`` of ``total`` is done."""
         self.show(done / total if total else 0.0, 0)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._timer is not None:
             self._timer.cancel()
         with self._lock:

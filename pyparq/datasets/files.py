@@ -147,13 +147,7 @@ class DatasetFiles:
 
     @property
     def schema(self) -> Schema:
-        """The Arrow schema of the table that all files make together. Reads the footers of all files, once.
-
-        A scan has this schema whichever files its filter leaves. Give ``schema=`` to :func:`pyparq.dataset` to have no
-        footer read for it.
-
-        Raises :class:`pyparq.SchemaError` where the files have types without a common one.
-        """
+        """The Arrow schema of the table that all files make together: see :attr:`Dataset.schema`."""
         return self.schema_of(range(len(self.found.files)))
 
     @property

@@ -29,23 +29,9 @@ from pyparq.datasets.file_columns import Adapter, Matching, of_nodes
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import ColumnNotFoundError, ParquetError, SchemaError
+from pyparq.filters import expression
 from pyparq.filters.bind import bind, tested_leaf
-from pyparq.filters.expression import (
-    Compare,
-    Contains,
-    Expression,
-    IsIn,
-    IsNan,
-    IsNull,
-    Known,
-    Literal,
-    Not,
-    Path,
-    ValueTest,
-    moved,
-    simplified,
-    tested_paths,
-)
+from pyparq.filters.expression import Expression, IsIn, Known, Literal, Not, Path, moved, simplified, tested_paths
 from pyparq.filters.given import as_expression
 from pyparq.filters.predicate import evaluate_rows
 from pyparq.filters.shown import check_computed, for_leaf
@@ -404,14 +390,17 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: 
     if None in paths.values():
         return _of_missing(test)
     copy: Expression = moved(test, lambda path: paths[path])  # type: ignore[arg-type, return-value]
-    if isinstance(copy, ValueTest) and copy.path is None:
+    if isinstance(copy, expression.ValueTest) and copy.path is None:
         for path, own in paths.items():
             if variant_path(projection.tree, path) is not None:
                 continue  # each kind of value is one of its own in every file
             wanted, leaf = projection.tree.find(path), file.tree.find(own)  # type: ignore[arg-type]
             check_computed(wanted, projection.shown(wanted), leaf, file.fields.shown(leaf))
         return copy
-    if not isinstance(test, (Compare, Contains, IsIn, IsNan)) or variant_path(projection.tree, test.path) is not None:
+    if (
+        not isinstance(test, (expression.Compare, expression.Contains, IsIn, expression.IsNan))
+        or variant_path(projection.tree, test.path) is not None
+    ):
         return copy
     wanted, leaf = tested_leaf(projection.tree, test), tested_leaf(file.tree, copy)
     return for_leaf(copy, wanted, projection.shown(wanted), leaf, file.fields.shown(leaf))
@@ -419,7 +408,7 @@ def _in_file(test: Expression, projection: Projection, file: OpenFile, columns: 
 
 def _of_missing(test: Expression) -> Known:
     """The test where a column is missing or null."""
-    if isinstance(test, IsNull):
+    if isinstance(test, expression.IsNull):
         return Known(True)
     return Known(False) if isinstance(test, IsIn) and not len(test.values) else Known(None)
 

@@ -12,41 +12,12 @@ from itertools import count
 from typing import Any, NoReturn, cast
 
 from pyparq.errors import ColumnNotFoundError, FilterError
+from pyparq.filters import expression, leaf_binding
 from pyparq.filters.bind_computed import Columns, bind_comparison, bind_match, bind_null, bind_value
 from pyparq.filters.computed import BoundValue, parts_of
-from pyparq.filters.expression import (
-    OPERATORS,
-    AllOf,
-    AnyOf,
-    ColumnRef,
-    Compare,
-    Contains,
-    Expression,
-    IntersectsBox,
-    IsIn,
-    IsNan,
-    IsNull,
-    Item,
-    Known,
-    Matches,
-    Not,
-    Path,
-    Value,
-    ValueTest,
-    joined,
-)
+from pyparq.filters.expression import AllOf, ColumnRef, Compare, Contains, Expression, IsIn, Known, Matches, Path, Value
 from pyparq.filters.given import parse_filters
-from pyparq.filters.leaf_binding import (
-    among,
-    among_fitting,
-    box_test,
-    compare_literal,
-    item_of,
-    items_leaf,
-    named_leaves,
-    nan_test,
-    prefix_test,
-)
+from pyparq.filters.leaf_binding import among, box_test, compare_literal, item_of, items_leaf, nan_test, prefix_test
 from pyparq.filters.leaf_tests import Test
 from pyparq.filters.literal import BYTES_KINDS, locate
 from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, conjunction, disjunction, null_test
@@ -124,11 +95,11 @@ class _Binder:
             raise FilterError(f"{expression!r} is not a complete filter")
         return binder(self, expression, negate, depth)
 
-    def junction(self, expression: AllOf | AnyOf, negate: bool, depth: int) -> Predicate:
+    def junction(self, expression: AllOf | expression.AnyOf, negate: bool, depth: int) -> Predicate:
         join = conjunction if isinstance(expression, AllOf) is not negate else disjunction
         return join([self.bind(child, negate, depth - 1) for child in expression.children])
 
-    def negation(self, expression: Not, negate: bool, depth: int) -> Predicate:
+    def negation(self, expression: expression.Not, negate: bool, depth: int) -> Predicate:
         return self.bind(expression.child, not negate, depth - 1)
 
     def known(self, test: Known, negate: bool, depth: int) -> Predicate:
@@ -141,7 +112,7 @@ class _Binder:
         if type(value) is not ColumnRef or isinstance(other, Value):
             found = self._at_items(test, negate, depth)
             return found or self._of_values(test, lambda columns: bind_comparison(test, columns, negate))
-        op, place = OPERATORS[test.op].negated if negate else test.op, self._single(value.path)
+        op, place = expression.OPERATORS[test.op].negated if negate else test.op, self._single(value.path)
         if isinstance(place, VariantPath):
             return bind_values(place, lambda leaf: compare_literal(leaf, op, other), f"{place.name} {op} {other!r}")
         if self._shown is None or (field := self._shown(place)) is None:
@@ -151,7 +122,7 @@ class _Binder:
     def is_in(self, test: IsIn, negate: bool, depth: int) -> Predicate:
         if test.path is None:
             each = [Known(None) if is_null_literal(v) else Compare(test.value, "==", v) for v in test.values]
-            return self.bind(joined(each, AnyOf) if each else Known(False), negate, depth - 1)  # type: ignore[arg-type]
+            return self.bind(expression.joined(each, expression.AnyOf) if each else Known(False), negate, depth - 1)  # type: ignore[arg-type]
         place = self._single(test.path)
         if isinstance(place, VariantPath):
             return _in_variant(place, test, negate)
@@ -169,7 +140,7 @@ class _Binder:
         item = items_leaf(self._tree, test.path)
         return self._of_shown(test, item, None if self._shown is None else self._shown(item), negate, depth)
 
-    def is_null(self, test: IsNull, negate: bool, depth: int) -> Predicate:
+    def is_null(self, test: expression.IsNull, negate: bool, depth: int) -> Predicate:
         if test.path is None:
             return self._at_items(test, negate, depth) or bind_null(test, Columns(self._leaf, self._shown), negate)
         place = self._place(test.path)
@@ -177,7 +148,7 @@ class _Binder:
             return bind_null_test(place, not negate, group_null_test)
         return group_null_test(place, not negate)
 
-    def is_nan(self, test: IsNan, negate: bool, depth: int) -> Predicate:
+    def is_nan(self, test: expression.IsNan, negate: bool, depth: int) -> Predicate:
         if test.path is None and (found := self._at_items(test, negate, depth)):
             return found
         place = self._single(test.path)
@@ -185,7 +156,7 @@ class _Binder:
             return bind_values(place, lambda leaf: nan_test(leaf, not negate), f"{place.name} is nan")
         return nan_test(place, not negate)
 
-    def intersects_box(self, test: IntersectsBox, negate: bool, depth: int) -> Predicate:
+    def intersects_box(self, test: expression.IntersectsBox, negate: bool, depth: int) -> Predicate:
         return box_test(self._leaf(test.path), test.box, negate)
 
     def matches(self, test: Matches, negate: bool, depth: int) -> Predicate:
@@ -211,7 +182,7 @@ class _Binder:
 
     # ---- items of lists and maps
 
-    def _at_items(self, test: ValueTest, negate: bool, depth: int) -> Predicate | None:
+    def _at_items(self, test: expression.ValueTest, negate: bool, depth: int) -> Predicate | None:
         """A test with items in it: of columns that stand for them. ``None`` for a test without."""
         items: list[ItemPlace] = []
         plain = self._without_items(test, items)
@@ -233,7 +204,7 @@ class _Binder:
 
     def _without_items(self, part: Any, items: list[ItemPlace]) -> Any:
         """The same with columns in the place of items. ``None`` if there are none."""
-        if isinstance(part, Item):
+        if isinstance(part, expression.Item):
             return self._as_column(part, items)
         changed = {}
         for name in part._parts:
@@ -247,9 +218,9 @@ class _Binder:
             setattr(other, name, value)
         return other
 
-    def _as_column(self, item: Item, items: list[ItemPlace]) -> ColumnRef:
+    def _as_column(self, item: expression.Item, items: list[ItemPlace]) -> ColumnRef:
         keys, at = list[Any](), cast(Value, item)
-        while isinstance(at, Item):
+        while isinstance(at, expression.Item):
             keys.insert(0, at.key)
             at = at.value
         assert isinstance(at, ColumnRef)
@@ -293,7 +264,7 @@ class _Binder:
 
     # ---- what names mean
 
-    def _of_values(self, test: ValueTest, bound: Callable[[Columns], Predicate]) -> Predicate:
+    def _of_values(self, test: expression.ValueTest, bound: Callable[[Columns], Predicate]) -> Predicate:
         """A test that computes something. If it names a path into a Variant alone, it is bound for each kind of value
         there."""
         named = set(test._columns())
@@ -313,7 +284,7 @@ class _Binder:
             return among(leaf, test.values, negate)
         if isinstance(test, Contains):
             return _contains(leaf, test.item, negate)
-        return compare_literal(leaf, OPERATORS[test.op].negated if negate else test.op, test.other)
+        return compare_literal(leaf, expression.OPERATORS[test.op].negated if negate else test.op, test.other)
 
     def _place(self, path: Path) -> Node | VariantPath:
         """The column or group of this name, or the place of a path into a Variant."""
@@ -349,9 +320,9 @@ class _Binder:
 
 
 _BINDERS: dict[type, Callable[[_Binder, Any, bool, int], Predicate]] = {
-    AllOf: _Binder.junction, AnyOf: _Binder.junction, Not: _Binder.negation, Known: _Binder.known,
-    Compare: _Binder.compare, IsIn: _Binder.is_in, Contains: _Binder.contains, IsNull: _Binder.is_null,
-    IsNan: _Binder.is_nan, IntersectsBox: _Binder.intersects_box, Matches: _Binder.matches,
+    AllOf: _Binder.junction, expression.AnyOf: _Binder.junction, expression.Not: _Binder.negation, Known: _Binder.known,
+    Compare: _Binder.compare, IsIn: _Binder.is_in, Contains: _Binder.contains, expression.IsNull: _Binder.is_null,
+    expression.IsNan: _Binder.is_nan, expression.IntersectsBox: _Binder.intersects_box, Matches: _Binder.matches,
 }  # fmt: skip
 
 
@@ -362,7 +333,7 @@ def _in_variant(place: VariantPath, test: IsIn, negate: bool) -> Predicate:
         what = f"{place.name} {'not ' if negate else ''}in {list(test.values)!r}"
     if not len(test.values):
         return Constant(negate)
-    return bind_values(place, lambda leaf: among_fitting(leaf, test.values, negate), what)
+    return bind_values(place, lambda leaf: leaf_binding.among_fitting(leaf, test.values, negate), what)
 
 
 def _as_plain_test(test: Matches) -> tuple[Expression, bool] | None:
@@ -386,7 +357,9 @@ def _refused(node: Node) -> NoReturn:
             "a row has a list of values in this column: use .contains(value) to look for one of them",
             column=node.dotted,
         )
-    raise FilterError(f"the column has nested fields: filter on one of {named_leaves(node)}", column=node.dotted)
+    raise FilterError(
+        f"the column has nested fields: filter on one of {leaf_binding.named_leaves(node)}", column=node.dotted
+    )
 
 
 # ---- lists and groups

@@ -21,28 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pyparq.errors import FilterError
-from pyparq.filters.computed import (
-    BINARY,
-    BOOL,
-    DIVISIONS,
-    DURATION,
-    INSTANT,
-    LOCAL,
-    MOMENT,
-    NUMBER,
-    TEXT,
-    TIME,
-    UUID,
-    BoundValue,
-    Comparison,
-    Computed,
-    Fixed,
-    Function,
-    Leaf,
-    Match,
-    Missing,
-    Operation,
-)
+from pyparq.filters import computed
+from pyparq.filters.computed import BINARY, DURATION, INSTANT, LOCAL, MOMENT, NUMBER, BoundValue, Fixed, Leaf
 from pyparq.filters.exact_numbers import as_double
 from pyparq.filters.expression import (
     OPERATORS,
@@ -70,7 +50,7 @@ from pyparq.format.schema_node import Node
 from pyparq.format.shown_types import values_of
 from pyparq.format.types import LeafType
 
-_TEXTS = (TEXT, BINARY)
+_TEXTS = (computed.TEXT, BINARY)
 _POINTS = (LOCAL, INSTANT, MOMENT)
 _CLOCKS = ("hour", "minute", "second")
 _UTC = (None, "", "UTC", "Etc/UTC", "GMT", "Z", "+00:00")
@@ -107,7 +87,7 @@ def bind_comparison(test: Compare, columns: Columns, negate: bool) -> Predicate:
         found = _as_range(left, op, right.value)
         if found is not None:
             return in_calendar(found)
-    return _without_hybrid(Comparison(left, op, right))
+    return _without_hybrid(computed.Comparison(left, op, right))
 
 
 def bind_match(test: Matches, columns: Columns, negate: bool) -> Predicate:
@@ -117,7 +97,7 @@ def bind_match(test: Matches, columns: Columns, negate: bool) -> Predicate:
     if value.family not in _TEXTS:
         name = _name(value)
         raise FilterError(f"{test.kind}() needs a string or binary column, not {_described(value)}", column=name)
-    return _without_hybrid(Match(value, test.kind, test.pattern, test.escape, negate))
+    return _without_hybrid(computed.Match(value, test.kind, test.pattern, test.escape, negate))
 
 
 def bind_null(test: IsNull, columns: Columns, negate: bool) -> Predicate:
@@ -125,20 +105,20 @@ def bind_null(test: IsNull, columns: Columns, negate: bool) -> Predicate:
         return FALSE if negate else TRUE
     value = _value(test.value, columns, columns.has_decimal(test.value))
     if _may_divide_by_zero(value):
-        return _without_hybrid(Missing(value, negate))
+        return _without_hybrid(computed.Missing(value, negate))
     each = [null_test(leaf.node, not negate) for leaf in value.leaves()]
     return conjunction(each) if negate else disjunction(each)
 
 
 def _may_divide_by_zero(value: BoundValue) -> bool:
-    if isinstance(value, Operation) and value.op in DIVISIONS:
+    if isinstance(value, computed.Operation) and value.op in computed.DIVISIONS:
         divisor = value.operands[-1]
         if not (isinstance(divisor, Fixed) and divisor.value):
             return True
     return any(map(_may_divide_by_zero, value.operands))
 
 
-def _without_hybrid(test: Computed) -> Predicate:
+def _without_hybrid(test: computed.Computed) -> Predicate:
     for node in test.nodes:
         if node.type.hybrid:
             raise FilterError(
@@ -191,9 +171,9 @@ def _value(value: Value, columns: Columns, decimal: bool) -> BoundValue:
 
 _MEANS = {"ordered": "the column has categories with an order of their own", "bool8": "the column has truth values"}
 _FAMILIES = {
-    **dict.fromkeys(("int", "uint", "decimal", *FLOAT_KINDS), NUMBER),
-    **dict.fromkeys(("string", "enum", "json"), TEXT), **dict.fromkeys(("binary", "bson", "fixed"), BINARY),
-    "uuid": UUID, "bool": BOOL, "date": LOCAL, "time": TIME, "int96": MOMENT, "timestamp": LOCAL,
+    **dict.fromkeys(("int", "uint", "decimal", *FLOAT_KINDS), NUMBER), "uuid": computed.UUID, "bool": computed.BOOL,
+    **dict.fromkeys(("string", "enum", "json"), computed.TEXT), **dict.fromkeys(("binary", "bson", "fixed"), BINARY),
+    "date": LOCAL, "time": computed.TIME, "int96": MOMENT, "timestamp": LOCAL,
 }  # fmt: skip
 
 
@@ -234,7 +214,7 @@ def _arithmetic(value: Arithmetic, columns: Columns, decimal: bool) -> BoundValu
     for operand in operands if floats else ():
         if isinstance(operand, Fixed) and math.isinf(as_double(operand.value)):  # type: ignore[arg-type]
             raise FilterError(f"{repr(operand)[:60]} is beyond doubles, in which {repr(value)[:60]}… is computed")
-    return Operation(value.op, operands, floats, family)
+    return computed.Operation(value.op, operands, floats, family)
 
 
 def _result(op: str, left: str, right: str) -> str | None:
@@ -258,14 +238,14 @@ def _call(value: Call, columns: Columns) -> BoundValue:
     if name not in PARTS:
         if of.family not in _TEXTS or (name != "length" and of.family == BINARY):
             raise FilterError(f"{name}() needs a string column, not {_described(of)}", column=_name(of))
-        return Function(name, of, NUMBER if name == "length" else of.family)
+        return computed.Function(name, of, NUMBER if name == "length" else of.family)
     is_date = isinstance(of, Leaf) and of.node.type.kind == "date"
     fits = of.family in (INSTANT, LOCAL, MOMENT) and not (is_date and name in _CLOCKS)
-    if not fits and not (of.family == TIME and name in _CLOCKS):
+    if not fits and not (of.family == computed.TIME and name in _CLOCKS):
         raise FilterError(f"{name}() needs a date or a point in time, not {_described(of)}", column=_name(of))
     if value.strict and isinstance(of, Leaf):
         _check_zone(of.node, name, columns.shown)
-    return Function(name, of, NUMBER)
+    return computed.Function(name, of, NUMBER)
 
 
 def _check_zone(node: Node, name: str, shown: Shown | None) -> None:
@@ -318,9 +298,9 @@ def _time(value: Any, beside: BoundValue) -> Fixed:
 def _fixed(value: Any, decimal: bool) -> Fixed:
     """A literal by its own type. A dataset puts the values of partition columns in their place."""
     if isinstance(value, (str, bytes)):
-        return Fixed(_bytes(value), TEXT if isinstance(value, str) else BINARY)
+        return Fixed(_bytes(value), computed.TEXT if isinstance(value, str) else BINARY)
     if isinstance(value, dt.time):
-        return Fixed(Fraction(time_ns(value) or 0) / DAY_NS, TIME)
+        return Fixed(Fraction(time_ns(value) or 0) / DAY_NS, computed.TIME)
     if isinstance(value, (dt.timedelta, np.timedelta64)):
         return Fixed(Fraction(duration_ns(value) or 0) / DAY_NS, DURATION)
     found = timestamp_ns(value) if isinstance(value, (dt.date, np.datetime64)) else None

@@ -19,28 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, FilterError
-from pyparq.filters.expression import (
-    ARITHMETIC,
-    OPERATORS,
-    PARTS,
-    AllOf,
-    AnyOf,
-    Arithmetic,
-    ColumnRef,
-    Compare,
-    Contains,
-    Expression,
-    IsIn,
-    IsNan,
-    IsNull,
-    Item,
-    Matches,
-    Not,
-    Path,
-    Value,
-    dotted,
-    joined,
-)
+from pyparq.filters import expression
+from pyparq.filters.expression import ARITHMETIC, OPERATORS, AllOf, ColumnRef, Compare, Expression, Item, Not, Path
 from pyparq.filters.expression import Call as Function
 from pyparq.filters.expression import Literal as Fixed
 from pyparq.filters.leaf_binding import items_leaf
@@ -94,7 +74,7 @@ Condition = Attribute | Literal | Call | Other
 
 _VALUES = (str, int, float, WrittenNumber, Decimal, dt.timedelta, np.timedelta64)
 """Literals that stand beside computed values."""
-_FUNCTIONS = (*PARTS, "lower", "upper", "length")
+_FUNCTIONS = (*expression.PARTS, "lower", "upper", "length")
 _OPERATORS = (*OPERATORS, "<=>", "and", "or", *ARITHMETIC, "like", "ilike")
 
 
@@ -170,8 +150,8 @@ class Builder:
             parts = [self.condition(argument, negate) for argument in node.arguments]
             known = [part for part in parts if part is not None]
             if (node.name == "and") is not negate:
-                return joined(known, AllOf) if known else None
-            return joined(known, AnyOf) if len(known) == len(parts) else None
+                return expression.joined(known, AllOf) if known else None
+            return expression.joined(known, expression.AnyOf) if len(known) == len(parts) else None
         try:
             found = self.test(node)
         except NoEqual as error:
@@ -296,7 +276,7 @@ class SqlBuilder(Builder):
         known = isinstance(node, Call) and (node.name in ARITHMETIC or node.name in _FUNCTIONS)
         return known and any(column is not None for column in columns_of(node))
 
-    def value(self, node: Condition) -> Value:
+    def value(self, node: Condition) -> expression.Value:
         """A column, what is computed from columns, or a number (exact) or text beside it."""
         if self.is_column(node):
             return as_reference(self.place(node)[0])
@@ -309,7 +289,7 @@ class SqlBuilder(Builder):
                 and type(right.value) is int
             ):
                 right = Fixed(dt.timedelta(days=right.value))
-            return Arithmetic(node.name, left, right)
+            return expression.Arithmetic(node.name, left, right)
         if isinstance(node, Call) and node.name in ARITHMETIC:
             return -self.value(node.arguments[0])
         if isinstance(node, Call) and node.name in _FUNCTIONS and len(node.arguments) == 1:
@@ -324,7 +304,7 @@ class SqlBuilder(Builder):
         except ValueError as error:
             raise NoEqual(str(error), node) from None
 
-    def _is_date(self, value: Value) -> bool:
+    def _is_date(self, value: expression.Value) -> bool:
         """Whether a value is a column of dates. A number beside it is one of days."""
         if not isinstance(value, ColumnRef):
             return False
@@ -353,7 +333,7 @@ class SqlBuilder(Builder):
         path, column = self.place(node.arguments[0])
         value = node.arguments[1]
         if isinstance(value, Attribute) and not self._has(value):
-            name = dotted(value.path)
+            name = expression.dotted(value.path)
             raise NoEqual(f"no column is called {name}. Write text as '{name}'")
         if self.is_column(value) or self.computes(value):
             return path, self.value(value)
@@ -442,13 +422,13 @@ class SqlBuilder(Builder):
         if isinstance(right, Literal):
             return AllOf((same, Not(self.is_null(left))))
         nulls = self.is_null(left), self.is_null(right)
-        return AnyOf((AllOf((same, Not(nulls[0]), Not(nulls[1]))), AllOf(nulls)))
+        return expression.AnyOf((AllOf((same, Not(nulls[0]), Not(nulls[1]))), AllOf(nulls)))
 
     def columns_compared(self, op: str, left: Condition, right: Condition) -> Expression:
         """Raises an error for ``city = "Lima"``: double quotes mean a column name, and there is none with this name."""
         for value, other in ((right, left), (left, right)):
             if isinstance(value, Attribute) and not self._has(value) and self._has(other):
-                name = dotted(value.path)
+                name = expression.dotted(value.path)
                 text = name.replace("'", "''")
                 raise NoEqual(f"no column is called {name}. Write the text as '{text}'")
         return Compare(self.value(left), op, self.value(right))
@@ -463,9 +443,10 @@ class SqlBuilder(Builder):
     def is_in(self, tested: Condition, *items: Condition) -> Expression:
         if self.computes(tested):
             null = Literal(None)
-            return IsIn(self.value(tested), [None if item == null else self.value(item).value for item in items])  # type: ignore[attr-defined]
+            known: list[Any] = [None if item == null else self.value(item) for item in items]
+            return expression.IsIn(self.value(tested), [None if one is None else one.value for one in known])
         path, column = self.column(tested)
-        return IsIn(path, [self.literal(item, column) for item in items])
+        return expression.IsIn(path, [self.literal(item, column) for item in items])
 
     def between(self, tested: Condition, low: Condition, high: Condition) -> Expression:
         if any(self.computes(part) for part in (tested, low, high)) or self.is_column(low) or self.is_column(high):
@@ -475,24 +456,24 @@ class SqlBuilder(Builder):
         return self.of_null("BETWEEN takes two values, not NULL") if None in ends else as_reference(path).between(*ends)
 
     def is_null(self, tested: Condition) -> Expression:
-        return IsNull(self.value(tested) if self.computes(tested) else self.place(tested)[0])
+        return expression.IsNull(self.value(tested) if self.computes(tested) else self.place(tested)[0])
 
     def is_truth(self, truth: bool, tested: Condition) -> Expression:
         """``IS TRUE`` is never unknown."""
         path, _ = self.column(tested)
-        return AllOf((Compare(path, "==", truth), Not(IsNull(path))))
+        return AllOf((Compare(path, "==", truth), Not(expression.IsNull(path))))
 
     def is_nan(self, tested: Condition) -> Expression:
-        return IsNan(self.column(tested)[0])
+        return expression.IsNan(self.column(tested)[0])
 
     def matches(self, kind: str, tested: Condition, pattern: Condition) -> Expression:
-        return Matches(self.value(tested), kind, self.text(pattern))
+        return expression.Matches(self.value(tested), kind, self.text(pattern))
 
     def like(self, kind: str, tested: Condition, pattern: Condition, escape: Condition) -> Expression:
         text, sign = self.text(pattern), self.text(escape)
         if not sign and ("\\%" in text or "\\_" in text):
             raise NoEqual("the backslash needs an ESCAPE clause: LIKE '…' ESCAPE '\\'")
-        return Matches(self.value(tested), kind, text, sign)
+        return expression.Matches(self.value(tested), kind, text, sign)
 
     def text(self, node: Condition) -> str:
         if isinstance(node, Literal) and isinstance(node.value, str) and not node.kind:
@@ -503,7 +484,11 @@ class SqlBuilder(Builder):
         """Whether an item of a list equals a value, or a field of the structs in a list (``'a' = ANY(ls.y)``)."""
         path, _ = self.place(tested)
         value = self.literal(item, items_leaf(self.tree, path))
-        return self.of_null("NULL equals nothing, so no list contains it") if value is None else Contains(path, value)
+        return (
+            self.of_null("NULL equals nothing, so no list contains it")
+            if value is None
+            else expression.Contains(path, value)
+        )
 
     def intersects_box(self, tested: Condition, envelope: Condition) -> Expression:
         numbers = envelope.arguments if isinstance(envelope, Call) and envelope.name == "st_makeenvelope" else ()
@@ -525,7 +510,7 @@ def within(path: Path, op: str, first: Any, after: Any) -> Expression:
     if op in ("<", ">="):
         return Compare(path, op, first)
     if op == "!=":
-        return AnyOf((Compare(path, "<", first), Compare(path, ">=", after)))
+        return expression.AnyOf((Compare(path, "<", first), Compare(path, ">=", after)))
     return Compare(path, {"<=": "<", ">": ">="}[op], after)
 
 

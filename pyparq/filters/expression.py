@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from pyparq.errors import FilterError, OtherNames, by_each
 from pyparq.filters.value_array import ValueArray, is_null_literal, list_of_values
-from pyparq.option_checks import is_number, methods_told
+from pyparq.option_checks import is_number, keywords, methods_told
 from pyparq.runtime.text import printable
 
 
@@ -241,9 +241,9 @@ class Value(OtherNames, Expression):
 
     __slots__ = ()
     _elsewhere = by_each({
-        "str dt list": "the method itself: col('x').starts_with('a'), .lower(), .year(), .contains(1)",
-        "is_in": "isin(values)", "startswith": "starts_with(prefix)", "endswith": "ends_with(suffix)",
-        "isnull isna": "is_null()", "notnull notna is_not_nan": "is_not_null()", "is_between": "between(low, high)",
+        "str list": "the method itself: col('x').starts_with('a'), .lower(), .contains('b'), .matches('^a')", "dt": "=",
+        "is_in": "=isin", "startswith": "=starts_with", "endswith": "=ends_with", "is_between": "=between",
+        "isnull isna": "is_null()", "notnull notna is_not_nan": "is_not_null()",
         "eq ne lt le gt ge": "the operators ==, !=, <, <=, > and >=", "not_ invert": "~ before the condition",
         "and_ or_": "& and |, with each condition in parentheses", "cast astype": "a literal of the column's type",
         "match rlike": "matches(pattern)", "alias": "columns= for what comes back", "len": "length()",
@@ -440,6 +440,7 @@ class Item(Value):
         return f"{self.value!r}[{self.key!r}]"
 
 
+@keywords()
 def col(*path: str | tuple[str, ...]) -> ColumnRef:
     """A column for a filter: ``col("a")``, nested ``col("a.b")``, ``col("a", "b")`` or ``col(("a", "b"))``.
 

@@ -16,19 +16,9 @@ import numpy as np
 from pyparq.arrow.table import Table
 from pyparq.arrow.to_polars import unknown_to_polars
 from pyparq.errors import FilterError
+from pyparq.filters import expression
 from pyparq.filters.conditions import Attribute, Builder, Call, Condition, Literal, NoEqual, Other
-from pyparq.filters.expression import (
-    OPERATORS,
-    AllOf,
-    AnyOf,
-    Arithmetic,
-    ColumnRef,
-    Compare,
-    Expression,
-    IsNull,
-    Known,
-    Not,
-)
+from pyparq.filters.expression import OPERATORS, AllOf, AnyOf, ColumnRef, Compare, Expression, IsNull, Known, Not
 from pyparq.filters.polars_nodes import Node, read_nodes
 from pyparq.filters.times import UNIT_NS, Instant
 
@@ -263,7 +253,7 @@ class _Builder(Builder):
         divisor, value = (_literal(part, leaf, True) for part in (operands[1], right))
         if type(divisor) is not int or type(value) is not int or not divisor:
             raise NoEqual("")
-        return Compare(Arithmetic("%", leaf.column, divisor), op, value)
+        return Compare(expression.Arithmetic("%", leaf.column, divisor), op, value)
 
     def _same(self, left: Condition, right: Condition) -> Expression:
         """``eq_missing``, which is never unknown."""

@@ -21,24 +21,9 @@ import numpy as np
 
 from pyparq.arrow.schema.ipc_read import HintError, HintSchema
 from pyparq.errors import FilterError, ParquetError
+from pyparq.filters import expression
 from pyparq.filters.conditions import Attribute, Builder, Call, Condition, Literal, NoEqual
-from pyparq.filters.expression import (
-    OPERATORS,
-    PARTS,
-    AllOf,
-    AnyOf,
-    Arithmetic,
-    ColumnRef,
-    Compare,
-    Expression,
-    IsIn,
-    IsNan,
-    IsNull,
-    Known,
-    Matches,
-    Not,
-    Value,
-)
+from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsNan, IsNull, Known, Not, Value
 from pyparq.filters.expression import Call as Function
 from pyparq.filters.literal import FLOAT_TYPES
 from pyparq.filters.value_array import is_null_literal
@@ -154,7 +139,7 @@ def _joined(name: str, arguments: tuple[Condition, ...]) -> Call:
 
 
 _ARITHMETIC = ("+", "-", "*", "negate_checked")
-_FUNCTIONS = (*PARTS, "length")
+_FUNCTIONS = (*expression.PARTS, "length")
 _NULLS_MATCH = 0
 """Of ``null_matching_behavior``: a null is found among nulls. What ``isin`` does unless it is told otherwise."""
 
@@ -164,7 +149,7 @@ class _Builder(Builder):
 
     def __init__(self, tree: SchemaTree) -> None:
         super().__init__({
-            **{op: partial(self._comparison, op) for op in OPERATORS},
+            **{op: partial(self._comparison, op) for op in expression.OPERATORS},
             **{name: partial(self._text, name) for name in _TEXT}, "is_in": self._is_in, "is_null": self._is_null,
             "is_valid": lambda tested: Not(IsNull(self._column(tested))),
             "is_nan": lambda tested: IsNan(self._column(tested)),
@@ -198,7 +183,7 @@ class _Builder(Builder):
             self._refuse_floats(node.name, left, right)
             if _is_decimal(left) or _is_decimal(right):
                 raise FilterError(f"{node.name} of decimals may be rounded in pyarrow: write it with col()")
-            return Arithmetic("*" if node.name == "negate_checked" else node.name, left, right, strict=True)
+            return expression.Arithmetic("*" if node.name == "negate_checked" else node.name, left, right, strict=True)
         if isinstance(node, Call) and node.name in _FUNCTIONS:
             return Function(node.name, self.value(node.arguments[0]), strict=node.name != "length")
         raise NoEqual("", node)
@@ -228,7 +213,7 @@ class _Builder(Builder):
         """In pyarrow NaN is neither equal to anything nor above it, and a comparison with null is null."""
         left, right = self.value(first), self.value(second)
         if not isinstance(left, Value):
-            left, right, op = right, left, OPERATORS[op].flipped
+            left, right, op = right, left, expression.OPERATORS[op].flipped
         if is_null_literal(left) or is_null_literal(right):
             return Known(None)
         if isinstance(right, bool) and (not isinstance(left, ColumnRef) or op not in ("==", "!=")):
@@ -252,7 +237,9 @@ class _Builder(Builder):
         options = given.value  # type: ignore[union-attr]
         if options.get("ignore_case"):
             raise FilterError(f"{name} with ignore_case of pyarrow cannot be translated: write col(…).ilike(…)")
-        return Matches(self.value(tested), _TEXT[name], options["pattern"], "\\" if name == "match_like" else "")
+        return expression.Matches(
+            self.value(tested), _TEXT[name], options["pattern"], "\\" if name == "match_like" else ""
+        )
 
     def _is_in(self, tested: Condition, given: Condition) -> Expression:
         """``null_matching_behavior``: a null is found among nulls, or it is nowhere, or the answer is null."""
@@ -267,8 +254,8 @@ class _Builder(Builder):
         if any(map(_is_nan, known)):
             raise FilterError("is_in of pyarrow with NaN cannot be translated: write col(…).is_nan()")
         if nulls == 3:
-            return IsIn(column, values)
-        found = IsIn(column, known)
+            return expression.IsIn(column, values)
+        found = expression.IsIn(column, known)
         if nulls == 2:
             return AllOf((found, AnyOf((Known(None), Not(IsNull(column)))))) if not known else found
         present: Expression = AllOf((found, Not(IsNull(column))))

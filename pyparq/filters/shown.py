@@ -16,21 +16,8 @@ import numpy as np
 
 from pyparq.arrow.schema.extensions import BOOL8, EXTENSION_NAME
 from pyparq.errors import FilterError
-from pyparq.filters.expression import (
-    OPERATORS,
-    AllOf,
-    AnyOf,
-    Compare,
-    Contains,
-    Expression,
-    IsIn,
-    IsNan,
-    Known,
-    Not,
-    ValueTest,
-    joined,
-    simplified,
-)
+from pyparq.filters import expression
+from pyparq.filters.expression import OPERATORS, AnyOf, Compare, Contains, Expression, IsIn, Known, ValueTest, joined
 from pyparq.filters.literal import BYTES_KINDS, FLOAT_TYPES, Interpreted, describe, interpreted, locate
 from pyparq.filters.times import UNIT_NS, duration_ns, timestamp_ns
 from pyparq.filters.value_array import ValueArray, is_null_literal, plain
@@ -163,14 +150,18 @@ def for_leaf(test: Expression, wanted: Node, shown: Field | None, leaf: Node, ow
     """
     if not (wanted.is_leaf and leaf.is_leaf):
         return test
-    if isinstance(test, IsNan) and wanted.type.kind in FLOAT_TYPES and leaf.type.kind in ("int", "uint"):
+    if isinstance(test, expression.IsNan) and wanted.type.kind in FLOAT_TYPES and leaf.type.kind in ("int", "uint"):
         return Compare(test.value, "<", -(1 << 64))  # no whole number equals it
     if not isinstance(test, (Compare, Contains, IsIn)):
         return test
     means, has = meaning(shown), meaning(own)
     if means != has and means:
         made = as_shown(test, leaf, shown)  # only the dataset's schema hints at it
-        return made if _alike(wanted.type, leaf.type) else simplified(made, lambda part: _interpreted(part, wanted))
+        return (
+            made
+            if _alike(wanted.type, leaf.type)
+            else expression.simplified(made, lambda part: _interpreted(part, wanted))
+        )
     if _rounds(wanted.type, leaf.type):
         return _rounded(test, wanted, leaf)
     if (means != has and has == "ordered") or not _alike(wanted.type, leaf.type):
@@ -250,8 +241,8 @@ def _rounded_compare(column: Any, op: str, value: Any, wanted: Node, leaf: Node)
     if op in (">=", "<"):
         return Compare(column, op, low)
     # A literal between two narrow values: no value is rounded to it, and ``low`` is above ``high``.
-    same = AllOf((Compare(column, ">=", low), Compare(column, "<=", high)))
-    return same if op == "==" else Not(same)
+    same = expression.AllOf((Compare(column, ">=", low), Compare(column, "<=", high)))
+    return same if op == "==" else expression.Not(same)
 
 
 def _rounded_to(value: Any, side: int, wanted: Node, leaf: Node) -> float:

@@ -106,6 +106,7 @@ _NAMES = (*_FUNCTIONS, "starts_with", "ends_with", "contains", "lower", "upper",
           "day", "hour", "minute", "second", "to_date")  # fmt: skip
 _INSTEAD = by_each({
     "isnull is_null": "column IS NULL", "notnull is_not_null": "column IS NOT NULL", "isnan is_nan": "column IS NAN",
+    "regexp rlike regex regexp_match matches": "regexp_matches(city, '^L')", "instr position": "contains(city, 'L')",
     "len": "length()", "isin is_in": "column IN (1, 2)", "is_between": "column BETWEEN 1 AND 2",
 })  # fmt: skip
 """What to write for functions of other libraries."""
@@ -279,7 +280,7 @@ _WHY: dict[type, str] = {
     sql.DPipe: "write OR for ||",
     sql.ArrayOverlaps: "write AND for &&",
     sql.Dot: "write a function as starts_with(city, 'L')",
-    sql.RegexpLike: "write regexp_matches(city, '^L')",
+    **dict.fromkeys((sql.RegexpLike, sql.SimilarTo, sql.BitwiseNot), "write regexp_matches(city, '^L')"),
     sql.Select: "subqueries are not supported. Write only the condition that follows WHERE",
     **dict.fromkeys(
         (sql.Exists, sql.Subquery), "subqueries are not supported. Write a condition on the columns of the file"

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 from pyparq.errors import OptionError
 from pyparq.io.byte_ranges import Range
+from pyparq.option_checks import keywords
 from pyparq.runtime import fork_safety
 
 OVERHEAD = 200
@@ -50,6 +51,7 @@ def remote_cache_size() -> int:
     return _most
 
 
+@keywords()
 def set_remote_cache_size(size: int) -> None:
     """Set the maximum number of bytes of footers and indexes of remote files that are kept in memory, for the whole
     process. 0 keeps none.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq.errors import OptionError, ParquetError
 from pyparq.io.url import cause_of, described
+from pyparq.option_checks import keywords
 from pyparq.runtime.messages import debug_logger
 from pyparq.runtime.threads import bound_requests, check_stopped, current_lane, most_requests, off_lane
 
@@ -169,6 +170,7 @@ def io_thread_count() -> int:
     return most_requests()
 
 
+@keywords()
 def set_io_thread_count(count: int) -> None:
     """Set the maximum number of requests to stores at the same time, for the whole process.
 

@@ -84,7 +84,7 @@ _TUNING_OF_READS = {
     "memory_map", "buffer_size", "pre_buffer", "thrift_string_size_limit", "thrift_container_size_limit", "metadata",
     "common_metadata",
 }  # fmt: skip
-"""Arguments of reads that only tune pyarrow, or tell it what pyparq finds itself."""
+"""Arguments of reads that only tune pyarrow, tell it what pyparq finds itself, or bound the footer of one file."""
 
 
 def check_tuning(function: str, tuning: dict[str, Any]) -> None:
@@ -92,6 +92,20 @@ def check_tuning(function: str, tuning: dict[str, Any]) -> None:
     unknown = tuning.keys() - _TUNING_OF_READS
     if unknown:
         raise TypeError(f"{function}() got an unexpected keyword argument {min(unknown)!r}")
+
+
+def check_footer(file: Any, tuning: dict[str, Any]) -> None:
+    """Raise :class:`OSError` for a footer with longer texts or lists than pyarrow's limits allow."""
+    text, items = tuning.get("thrift_string_size_limit"), tuning.get("thrift_container_size_limit")
+    if text is None and items is None:
+        return
+    footer = file.metadata.raw
+    pairs = footer.key_value_metadata or ()
+    texts = [len(value) for pair in pairs for value in (pair.key, pair.value or "")]
+    lists = [len(footer.schema), len(pairs), len(footer.row_groups)]
+    for limit, sizes in ((text, texts), (items, lists)):
+        if limit is not None and max(sizes, default=0) > limit:
+            raise OSError("Couldn't deserialize thrift: TProtocolException: Exceeded size limit")
 
 
 def read_options(
@@ -128,11 +142,12 @@ _SAME = {
 _RENAMED = {"encryption_properties": "encryption", "use_deprecated_int96_timestamps": "int96_timestamps"}
 
 
-def write_options(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Options of :class:`pyparq.WriteOptions` for pyarrow's arguments of a writer. ``names``: of the columns.
+def write_options(given: dict[str, Any], columns: Sequence[Any]) -> dict[str, Any]:
+    """Options of :class:`pyparq.WriteOptions` for pyarrow's arguments of a writer. ``columns``: their fields.
 
     Raises :class:`OptionError` for unknown ones.
     """
+    names = [field.name for field in columns]
     left = {name: value for name, value in given.items() if name not in _TUNING_OF_WRITES}
     _check_chunking(given.get("use_content_defined_chunking", False))
     _check_blooms(left.get("bloom_filter_options") or {})
@@ -149,12 +164,15 @@ def write_options(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]
     if codec in ("none", "uncompressed") and left.get("compression_level") is not None:
         raise OptionError("uncompressed data has no compression level")
     own_keys(left.get("encryption_properties"))
+    _check_encodings(left)
     made: dict[str, Any] = {
         "store_schema": True,
         "decimal_storage": "smallest" if left.pop("store_decimal_as_integer", False) else "fixed",
         "write_statistics": left.pop("write_statistics", True),
         "format_version": 1 if given.get("version") == "1.0" else 2,
     }
+    if any(str(field.type).startswith("dictionary") for field in columns):
+        left.setdefault("dictionary_pagesize_limit", 1 << 30)  # all entries come back
     unknown = left.keys() - _SAME - _RENAMED.keys()
     if unknown:
         raise UnknownArgument(f"unexpected keyword argument {min(unknown)!r}")
@@ -172,6 +190,16 @@ def _check_chunking(given: Any) -> None:
                 raise OptionError(f"{what} options in 'use_content_defined_chunking': {names}")
         if given["max_chunk_size"] <= given["min_chunk_size"]:
             raise OptionError("max_chunk_size must be greater than min_chunk_size")
+
+
+def _check_encodings(given: dict[str, Any]) -> None:
+    """Raise what pyarrow raises where a column has an encoding and a dictionary."""
+    encodings, dictionaries = given.get("column_encoding"), given.get("use_dictionary", True)
+    if not isinstance(encodings, (dict, str, type(None))):
+        raise TypeError("'column_encoding' should be a dictionary or a string")
+    named = encodings if isinstance(encodings, dict) else ()
+    if encodings and (dictionaries is True or any(name in named for name in dictionaries or ())):
+        raise OptionError("To use 'column_encoding' set 'use_dictionary' to False")
 
 
 def _check_blooms(given: Any) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Self
 
 from pyparq.datasets.dataset import Dataset, files_of
-from pyparq.errors import FilterError
+from pyparq.errors import ColumnNotFoundError, FilterError, SchemaError
 from pyparq.parquet.arguments import (
     check_source,
     check_tuning,
@@ -80,6 +80,7 @@ class ParquetDataset:
         **tuning: Any,
     ) -> None:
         check_tuning("ParquetDataset", tuning)
+        self._limits = {name: value for name, value in tuning.items() if name.startswith("thrift")}
         self._filters = given_filters(filters)
         self._given_schema, self._ignored = schema, ignore_prefixes
         self._filesystem = filesystem
@@ -109,9 +110,11 @@ class ParquetDataset:
             self._place, read_dictionary=self._dictionaries,
             coerce_int96_timestamp_unit=self._options.get("coerce_int96_timestamp_unit"),
             decryption_properties=self._options.get("decryption"), schema_depth_limit=self._depth,
+            **self._limits,
         )  # fmt: skip
 
-    def _many_files(self) -> Dataset:
+    def _many_files(self, schema: Any = None) -> Dataset:
+        """``schema``: what to read the files in, where nobody has given one."""
         place: Any = self._place
         root: str | None = None
         if is_folder(place) and self._ignored is not None:
@@ -122,7 +125,7 @@ class ParquetDataset:
             whole = Dataset(place, **given)
             first = files_of(whole).open(0) if whole.files else None
             self._options["read_dictionary"] = [] if first is None else text_columns(first.tree, self._dictionaries)
-        return Dataset(place, schema=without_dictionaries(self._given_schema), **given, **self._options)
+        return Dataset(place, schema=schema or without_dictionaries(self._given_schema), **given, **self._options)
 
     # ---- schema and files
 
@@ -221,6 +224,15 @@ class ParquetDataset:
                 raise
             # A part that pyparq does not know: pyarrow tests the rows.
             return self._read_by(wanted, None, filters_to_expression(self._filters))
+        except ColumnNotFoundError:
+            raise
+        except SchemaError:
+            if self._one is not None or self._given_schema is not None:
+                raise
+            # The types of some files have no common one. Those of the first file count, as in pyarrow.
+            first: Any = files_of(self._folder).open(0)
+            self._folder = self._many_files(first.fields.schema)
+            return self._read_by(wanted, self._filters, None)
 
     def _read_by(self, wanted: list[str] | None, own_filters: Any, later: Any) -> Any:
         """The rows that pyparq's filter and then pyarrow's expression leave."""

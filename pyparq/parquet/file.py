@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from pyparq.column_names import ColumnName
-from pyparq.parquet.arguments import check_source, check_tuning, is_folder, located, read_options
+from pyparq.parquet.arguments import check_footer, check_source, check_tuning, is_folder, located, read_options
 from pyparq.parquet.arrow import (
     Asked,
     arrow_errors,
@@ -26,8 +25,7 @@ from pyparq.read.file import ParquetFile as OwnFile
 class ParquetFile:
     """One Parquet file. The arguments and methods are those of ``pyarrow.parquet.ParquetFile``.
 
-    ``memory_map``, ``buffer_size``, ``pre_buffer``, ``thrift_string_size_limit``, ``thrift_container_size_limit`` and
-    others that tune pyarrow are taken and change nothing.
+    ``memory_map``, ``buffer_size``, ``pre_buffer`` and others that tune pyarrow are taken and change nothing.
 
     Example::
 
@@ -71,15 +69,14 @@ class ParquetFile:
             known = text_columns(self._own.tree, read_dictionary or ())
             if known:
                 self._own = OwnFile(place, storage_options=storage, read_dictionary=known, **options)
+            check_footer(self._own, tuning)
         self._types = asked.of(self._own.key_value_metadata)
         self._handle = place if hasattr(place, "closed") else None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
 
     def close(self, force: bool = False) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from types import SimpleNamespace, TracebackType
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from pyparq.datasets.write.partition_split import SPARK_NAMES
@@ -76,7 +76,7 @@ class ParquetWriter:
                 self.schema = written_schema(_as_pyarrow(schema), version, flavor, coerce_timestamps, int96)
             streams = options.pop("use_byte_stream_split", False)
             given = write_options(
-                {**options, "version": version, "use_deprecated_int96_timestamps": int96}, self.schema.names
+                {**options, "version": version, "use_deprecated_int96_timestamps": int96}, list(self.schema)
             )
             if streams:
                 given["column_encoding"] = _streams(streams, self.schema, given)
@@ -86,9 +86,7 @@ class ParquetWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None:
             self.is_open = False
             self._own.abort()
@@ -126,7 +124,7 @@ class ParquetWriter:
         size = min(int(row_group_size or _USUAL_ROWS), _MOST_ROWS)
         with arrow_errors():
             self._own.write(self._converted(table), row_group_size=size)
-            self._own.flush()
+            self._own.flush(keep_empty=not table.num_rows)
 
     def _converted(self, table: Any) -> Any:
         if not has_pyarrow():
@@ -200,6 +198,8 @@ def _streams(given: Any, schema: Any, options: dict[str, Any]) -> dict[str, str]
         names = [name for name in names if plain is not True and (plain is False or name not in plain)]
     else:
         names = list(given)
+    if encodings and (given is True or encodings.keys() & names):
+        raise OptionError("'use_byte_stream_split' cannot be passed together with 'column_encoding'")
     return {**dict.fromkeys(names, "BYTE_STREAM_SPLIT"), **encodings}
 
 
@@ -274,7 +274,7 @@ def write_to_dataset(
     table = _converted(table, schema, options)
     if options.pop("use_byte_stream_split", False):
         raise OptionError("use_byte_stream_split is an argument of write_table; give column_encoding here")
-    given = write_options(options, [name for name in table.schema.names if name not in names])
+    given = write_options(options, [field for field in table.schema if field.name not in names])
     if row_group_size is not None:
         given["row_group_size"] = row_group_size
     template = (basename_template or "{guid}-{i}.parquet").replace("{guid}", "{id}")

@@ -1,5 +1,9 @@
 """One file read: ``footers/``, ``plan/`` (which pages can match), ``decode/``, and the scans above them."""
 
+from pyparq.runtime.lazy_import import not_called
+
+not_called(__name__, "pyparq.read_table(path)")
+
 DOOR = (
     "async_reads", "column_reads", "decode.chunk_pages", "decode.leaves", "decode.memory_account", "explain",
     "file", "file_map", "footers.chunk_statistics", "footers.chunks", "footers.footer_read", "footers.metadata",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 import numpy as np
 
@@ -136,15 +135,16 @@ class ParquetFile(OtherNames):
     """
 
     _elsewhere = by_each({
-        "shape": "num_rows and len(columns)", "dtypes": "schema_arrow", "names column_names": "columns",
+        "shape": "num_rows and len(columns)", "dtypes": "schema_arrow", "names column_names": "=columns",
         "to_polars to_arrow": "read(), and to_polars() or to_arrow() of the table",
-        "to_table read_all collect read_pandas": "read(columns, filters)", "filter query": "read(filters=...)",
-        "batches iter_row_groups to_batches": "iter_batches()",
+        "to_table": "=read", "read_all collect read_pandas": "read(columns, filters)", "filter query": "read(filters=)",
+        "batches iter_row_groups": "iter_batches()", "to_batches": "=iter_batches",
         "explain": "scan(filters=...).explain()", "row_group row_groups": "metadata.row_group(k)",
         "statistics": "metadata.row_group(k).column(name).statistics", "info": "print(file), or file.metadata",
         "created_by": "metadata.created_by", "num_columns": "len(columns)", "select": "read(columns)",
         "slice": "read_rows(start, stop)", "write": "pyparq.write_table(data, path)",
-        "append": 'pyparq.write_dataset(data, folder, mode="append")', "delete": "pyparq.delete(path, filters)",
+        "append write_row_groups": 'pyparq.write_dataset(data, folder, mode="append")',
+        "delete remove_row_groups": "pyparq.delete(path, filters)", "cats": "pyparq.dataset(path).partitions",
     })  # fmt: skip
 
     def __init__(
@@ -168,15 +168,22 @@ class ParquetFile(OtherNames):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the file. A file object that was passed in stays open. A request that another thread has under way
         still succeeds; every later request raises :class:`OptionError`, because the file is closed."""
         self._file.close()
+
+    def __len__(self) -> NoReturn:
+        raise TypeError("a ParquetFile has no length; use num_rows or num_row_groups")
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, key: object) -> NoReturn:
+        raise TypeError("a ParquetFile has no items; use read_row_group(0), read(['name']) or read_rows(0, 5)")
 
     @printable
     def __repr__(self) -> str:

@@ -123,7 +123,8 @@ class Convertible(OtherNames):
     _elsewhere = by_each({
         "collect fetch to_pylist to_pydict to_numpy": "to_table(), to_pandas() or to_polars(), whose result has it",
         "filter where query": "filters=", "select": "columns=", "limit tail": "limit=", "columns names": "schema.names",
-        "num_rows height shape": "count()", "to_batches scanner": "iter_batches()", "get_fragments fragments": "files",
+        "num_rows height shape": "count()", "get_fragments fragments": "files", "to_batches": "=iter_batches",
+        "scanner": "=scan",
         "sink_parquet write_parquet to_parquet": "pyparq.write_table, which takes it as it is",
         "sort_by sort join group_by groupby": "to_arrow() or to_polars(), or DuckDB, which reads it by its name",
     })  # fmt: skip

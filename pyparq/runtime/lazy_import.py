@@ -11,10 +11,12 @@ not wait for imports by anybody else: those may wait for the fork.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from contextlib import nullcontext
 from functools import cache
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from pyparq.runtime.fork_safety import in_child
@@ -61,6 +63,16 @@ def provide(what: str, module: str) -> None:
 def provided(what: str) -> Any:
     """The module that does ``what``. It loads with its first use."""
     return load(_provided[what])
+
+
+def not_called(package: str, instead: str) -> None:
+    """Make the package say what to call, where a program calls it: ``pyparq.write(...)``."""
+
+    class Package(ModuleType):
+        def __call__(self, *args: Any, **given: Any) -> Any:
+            raise TypeError(f"{package} is a package, not a function; use {instead}")
+
+    sys.modules[package].__class__ = Package
 
 
 class LazyModule:

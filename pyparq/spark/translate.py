@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, FilterError, UnsupportedError
+from pyparq.filters import expression
 from pyparq.filters.conditions import (
     Attribute,
     Call,
@@ -26,22 +27,7 @@ from pyparq.filters.conditions import (
     shown,
     within,
 )
-from pyparq.filters.expression import (
-    OPERATORS,
-    AllOf,
-    AnyOf,
-    Compare,
-    Contains,
-    Expression,
-    IsIn,
-    IsNan,
-    IsNull,
-    Known,
-    Matches,
-    Not,
-    Path,
-    joined,
-)
+from pyparq.filters.expression import OPERATORS, AllOf, AnyOf, Compare, Contains, Expression, IsNull, Known, Not, Path
 from pyparq.filters.leaf_binding import items_leaf
 from pyparq.filters.literal import FLOAT_TYPES, describe, locate
 from pyparq.format.nesting import shape_of
@@ -252,7 +238,7 @@ class _Builder(SqlBuilder):
         if len(known) < len(items):
             raise NoEqual("a column is needed on one side, and values on the other")
         found = literals_in(known, column, self._session)
-        return IsIn(path, [self._checked(value, column) for value in found])
+        return expression.IsIn(path, [self._checked(value, column) for value in found])
 
     def is_null(self, tested: Condition) -> Expression:
         path, place = self.place(tested)
@@ -264,7 +250,7 @@ class _Builder(SqlBuilder):
         path, column = self.column(tested)
         if column.type.kind not in FLOAT_TYPES:
             raise NoEqual("the column has no floating-point numbers")
-        return IsNan(path)
+        return expression.IsNan(path)
 
     def starts_with(self, tested: Condition, prefix: Condition) -> Expression:
         path, column = self.column(tested)
@@ -273,7 +259,7 @@ class _Builder(SqlBuilder):
             return Known(None)
         if column.type.kind not in ("string", "enum", "json"):
             raise NoEqual("the column has no text")
-        return Matches(path, "starts_with", value)
+        return expression.Matches(path, "starts_with", value)
 
     def like(self, kind: str, tested: Condition, pattern: Condition, escape: Condition) -> Expression:
         prefix, rest = _prefix(pattern, escape)
@@ -339,7 +325,7 @@ class _Builder(SqlBuilder):
             found.append(self._any_item((*path, "key"), left.arguments[1]))
         if node.name in ("==", "<=>"):
             found.append(self._any_item((*path, "value") if is_map else path, right))
-        return joined(found, AllOf) if found else None
+        return expression.joined(found, AllOf) if found else None
 
     def _any_item(self, path: tuple[str, ...], value: Condition) -> Expression:
         try:

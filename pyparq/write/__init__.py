@@ -1,5 +1,9 @@
 """One file written: ``plan/`` (what is decided first), ``encode/``, and the writer above them."""
 
+from pyparq.runtime.lazy_import import not_called
+
+not_called(__name__, "pyparq.write_table(data, path)")
+
 DOOR = (
     "column_chunks", "column_plans", "encoding_choice", "external_sort", "file", "file_layout", "physical_values",
     "row_groups", "schema_hint", "shred", "shredding", "sort",

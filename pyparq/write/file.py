@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from pyparq.arrow.exchange import schema_from_arrow
@@ -56,6 +55,7 @@ def write_table(
     path: Any,
     *,
     schema: Any = None,
+    index: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     force: bool = False,
@@ -68,11 +68,12 @@ def write_table(
     rows, such as a generator. An iterable is written piece by piece, so memory use stays bounded. ``path``: a path, a
     URL, a writable binary file object, or the result of ``fsspec.open(url, "wb")``. An existing file at a path is
     replaced only when the new one is complete. With a file object, the offsets in the Parquet file are counted from its
-    current position. ``schema``: the schema to write; without it, types come from the data. ``storage_options``:
-    options for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on
-    which ``path`` is a path; or ``"obstore"`` or ``"fsspec"``, by which a URL is opened (docs/urls.md). ``force``:
-    write even into a local folder that Delta Lake, Apache Iceberg, Apache Hudi or a stream of Spark manages.
-    ``options``: the fields of :class:`pyparq.WriteOptions`, listed below.
+    current position. ``schema``: the schema to write; without it, types come from the data. ``index``: ``False`` leaves
+    out the index of a pandas DataFrame. ``storage_options``: options for the file system of a URL. ``filesystem``: a
+    file system of fsspec or pyarrow or a store of obstore, on which ``path`` is a path; or ``"obstore"`` or
+    ``"fsspec"``, by which a URL is opened (docs/urls.md). ``force``: write even into a local folder that Delta Lake,
+    Apache Iceberg, Apache Hudi or a stream of Spark manages. ``options``: the fields of :class:`pyparq.WriteOptions`,
+    listed below.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written, and
     :class:`OptionError` for invalid options. A file that exists at ``path`` is then unchanged.
@@ -84,6 +85,8 @@ def write_table(
     """
     if isinstance(data, (str, os.PathLike)):
         raise OptionError(f"write_table() takes the data first and the target second, but {data!r} is not data")
+    if index is False and hasattr(data, "reset_index"):
+        data = data.reset_index(drop=True)
     with ParquetWriter(
         path, schema, storage_options=storage_options, filesystem=filesystem, force=force, **options
     ) as writer:
@@ -241,16 +244,19 @@ class ParquetWriter:
 
     write_table = write_batch = write  # pyarrow's names
 
-    def flush(self) -> None:
+    def flush(self, keep_empty: bool = False) -> None:
         """End the current row group. This does nothing when ``sort_by`` sorts the whole input, which is written on
-        close."""
+        close. ``keep_empty``: where no rows wait, write a row group without rows (not in encrypted files)."""
         self._open_sink()
         state = self._state
-        if state is None or state.encoder.sorts_input or not state.rows.num_rows:
+        if state is None or state.encoder.sorts_input:
             return
         with _Guard(self):
-            state.encoder.add(state.rows.take_all())
-            state.encoder.wait_until_stored()
+            if state.rows.num_rows:
+                state.encoder.add(state.rows.take_all())
+                state.encoder.wait_until_stored()
+            elif keep_empty and not state.encryption.encrypts:
+                state.layout.add_empty_group()
 
     def add_key_value_metadata(self, pairs: Mapping[Any, Any]) -> None:
         """Set key-value metadata of the file before it is closed. Keys are text. Values are text, bytes or ``None``."""
@@ -307,9 +313,7 @@ class ParquetWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if kind is None:
             self.close()
         else:
@@ -490,9 +494,7 @@ class _Guard:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             return
         self._writer._failed = True

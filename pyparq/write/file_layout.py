@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyparq import _version
 from pyparq.encryption.cipher import MAX_ORDINAL
@@ -16,7 +16,7 @@ from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
 from pyparq.format.order import Order
-from pyparq.format.thrift_codec import serialize_row_group
+from pyparq.format.thrift_codec import serialize, serialize_row_group
 from pyparq.io.sink import Sink
 from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.runtime.text import printable
@@ -129,6 +129,23 @@ class _EncodedGroup:
         return serialize_row_group(self._footer, columns, len(self._plan.columns))
 
 
+class _EmptyGroup(_EncodedGroup):
+    """A row group without rows: its column chunks have no page."""
+
+    __slots__ = ()
+
+    def serialized(self) -> bytes:
+        nothing: Any = dict.fromkeys(("num_values", "total_uncompressed_size", "total_compressed_size"), 0)
+        start = self._footer.file_offset or 0
+        self._footer.columns = [
+            tt.ColumnChunk(file_offset=0, meta_data=tt.ColumnMetaData(
+                type=column.leaf.physical, encodings=[], path_in_schema=[*column.node.path], codec=column.codec,
+                data_page_offset=start, **nothing,
+            )) for column in self._plan.columns
+        ]  # fmt: skip
+        return serialize(self._footer)
+
+
 class FileLayout:
     """Appends to a sink in the order of the format. Call :meth:`start`, :meth:`add_row_group` …, :meth:`finish`."""
 
@@ -170,6 +187,10 @@ class FileLayout:
                 for node, key in plan.sort.keys
             ]
         self.add_stored(_EncodedGroup(num_rows, group, kept, plan, self._encryption), plan.options.bloom_filter_layout)
+
+    def add_empty_group(self) -> None:
+        group = tt.RowGroup(columns=[], total_byte_size=0, num_rows=0, file_offset=self.sink.position)
+        self._groups.append(_EmptyGroup(0, group, [], self._plan, self._encryption))
 
     def add_stored(self, group: StoredGroup, bloom_filter_layout: str) -> None:
         """Add a row group whose column chunks are in the sink."""

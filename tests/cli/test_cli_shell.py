@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cli_files import ok, plain, refused, run, shell, terminal, write_sample
+from cli_files import as_json, ok, plain, refused, run, shell, terminal, write_sample
 
+import pyparq
 from pyparq.cli.missing_extra import missing_extra, requirement
 from pyparq.cli.output import cut, width
 from pyparq.cli.progress import Busy
@@ -199,6 +200,28 @@ def test_terminal_tables_fit_and_are_coloured(file: Path) -> None:
 def test_terminal_tables_of_metadata_fit(file: Path, command: str, columns: int) -> None:
     lines = plain(terminal(command, file, columns=columns)).splitlines()
     assert [line for line in lines if width(line) > columns] == []
+
+
+def test_a_terminal_of_40_columns_has_every_value(tmp_path: Path) -> None:
+    """Tables that do not fit have a line for each cell: no name and no figure is cut."""
+    path = tmp_path / "few.parquet"
+    names = ["flight_number", "departure_delay_in_minutes"]
+    pq.write_table(pa.table({name: list(range(1000)) for name in names}), path, compression="zstd")
+    shown = plain(terminal("meta", path, columns=40))
+    assert [line for line in shown.splitlines() if width(line) > 40] == []
+    assert "\u2026" not in shown.split("columns\n")[-1]
+    for value in (*names, "ZSTD", "1,000", "999"):
+        assert value in shown
+
+
+def test_the_data_of_a_picture_as_json(file: Path) -> None:
+    whole, asked = (as_json("map", file, "--json", *more) for more in ((), ("-w", "id = 2 and small = 3")))
+    with pyparq.ParquetFile(file) as parquet:
+        assert whole == json.loads(json.dumps(parquet.map().to_dict()))
+        condition = (pyparq.col("id") == 2) & (pyparq.col("small") == 3)
+        right = json.loads(json.dumps(parquet.map(filters=condition).to_dict()))
+    assert asked["query"]["rows"] == right["query"]["rows"]
+    assert whole["groups"] == asked["groups"] == [1500, 1500, 1000]
 
 
 def test_types_are_folded_and_never_cut(tmp_path: Path) -> None:

@@ -90,3 +90,25 @@ def test_the_exit_code_stays_where_the_reader_leaves(tmp_path: Path) -> None:
         assert run.stderr.read() == b""
         assert run.wait() == code
         run.stderr.close()
+
+
+def test_an_exit_code_does_not_stay_for_the_next_command(tmp_path: Path) -> None:
+    """Two commands in one process, whose reader has left: the second one has its own exit code."""
+    good, bad = tmp_path / "good.parquet", tmp_path / "bad.parquet"
+    pyparq.write_table({"a": list(range(5000))}, good, compression="none", use_dictionary=False)
+    damaged = bytearray(good.read_bytes())
+    damaged[200] ^= 255
+    bad.write_bytes(damaged)
+    assert [run("verify", path).exit_code for path in (bad, good, bad)] == [1, 0, 1]
+    code = """if True:
+        import sys
+        from pyparq.cli.app import run
+        print(*(run(["verify", path]) for path in sys.argv[1:]), file=sys.stderr)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", code, bad, good], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as both:
+        assert both.stdout is not None
+        assert both.stderr is not None
+        both.stdout.close()
+        assert both.stderr.read() == "1 0\n"

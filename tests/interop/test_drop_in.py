@@ -8,6 +8,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
@@ -330,3 +332,34 @@ def test_what_programs_reach_for(module: Any, tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(whole)).read(columns=["s"]).to_pylist() == [{"s": "b"}]
     with pytest.raises(TypeError):
         module.write_table(table, tmp_path / "g", nonsense=1)
+
+
+def test_a_table_without_rows_has_a_row_group(tmp_path: Path) -> None:
+    """Others read it, and so do we: the file as a whole, its row group, and with a filter."""
+    table = pa.table({"a": pa.array([], pa.int64()), "l": pa.array([], pa.list_(pa.string()))})
+    path = tmp_path / "empty.parquet"
+    with pyparq.parquet.ParquetWriter(path, table.schema) as writer:
+        for rows in (table, pa.table({"a": [1], "l": [["x"]]}), table):
+            writer.write_table(rows)
+    for module in (pq, pyparq.parquet):
+        file = module.ParquetFile(path)
+        assert [file.metadata.row_group(k).num_rows for k in range(3)] == [0, 1, 0]
+        assert file.read_row_group(0).equals(table)
+        assert file.read().to_pylist() == [{"a": 1, "l": ["x"]}]
+        assert module.read_table(path, filters=[("a", ">", 0)]).num_rows == 1
+    assert pl.read_parquet(path).to_dicts() == [{"a": 1, "l": ["x"]}]
+    assert duckdb.sql(f"from '{path}'").fetchall() == [(1, ["x"])]
+    assert pyparq.verify(path).ok
+    pyparq.add_indexes(path, bloom_filters=["a"])
+    assert pyparq.count(path, pyparq.col("a") == 1) == 1
+    assert pyparq.merge([path, path], tmp_path / "two.parquet").num_rows == 2
+
+
+@BOTH
+def test_the_first_file_decides_where_types_have_nothing_in_common(module: Any, tmp_path: Path) -> None:
+    for k, values in enumerate(([1, 2], ["x"])):
+        (tmp_path / f"k={k}").mkdir()
+        pq.write_table(pa.table({"v": values}), tmp_path / f"k={k}" / "f.parquet")
+    assert module.read_table(tmp_path, filters=[("k", "=", 0)])["v"].to_pylist() == [1, 2]
+    with pytest.raises(pa.ArrowInvalid):
+        module.read_table(tmp_path)

@@ -17,22 +17,15 @@ from conftest import absent, corpus_path
 
 THEIRS = Path(pyarrow.__file__).parent / "tests" / "parquet"
 
-NO_ROWS = "a table without rows makes no row group"
 INSIDES = "about the insides of pyarrow"
 CHECKED = "checksums of pages are always checked, and pages are laid out otherwise"
 
 REASONS = {
-    "test_basic::test_empty_row_groups": NO_ROWS,
-    "test_metadata::test_parquet_metadata_empty_to_dict": NO_ROWS,
-    "test_basic::test_thrift_size_limits": "pyparq.Limits bounds what a footer may ask for",
     "test_basic::test_page_checksum_verification_write_table": CHECKED,
     "test_basic::test_checksum_write_to_dataset": CHECKED,
     "test_basic::test_read_table_without_dataset": INSIDES,
     "test_basic::test_read_table_raises_value_error_when_ds_is_unavailable": INSIDES,
-    "test_basic::test_column_encoding": "an encoding may be given where a dictionary is on",
     "test_compliant_nested_type::test_write_compliant_nested_type_disable": "lists have the names of the format",
-    "test_data_types::test_dictionary_array_automatically_read": "the same values by another dictionary",
-    "test_dataset::test_filter_before_validate_schema": "the schema of a folder is that of all its files",
     "test_dataset::test_write_to_dataset_kwargs_passed": INSIDES,
     "test_datetime::test_coerce_int96_timestamp_overflow": "an instant that does not fit is an error",
     "test_encryption::test_encrypted_parquet_write_read_external": "the footer's key has two names in the material",
@@ -40,7 +33,6 @@ REASONS = {
     "test_metadata::test_parquet_column_statistics_api": "the number of distinct values is known",
     "test_metadata::test_geospatial_types": INSIDES,
     "test_metadata::test_parquet_file_sorting_columns": "an order that the rows do not have is refused",
-    "test_metadata::test_field_id_metadata": "a field id that is no number is refused",
     "test_parquet_file::test_read_statistics": INSIDES,
     "test_parquet_writer::test_parquet_writer_context_obj_with_exception": "a failed write leaves no file",
     "test_parquet_writer::test_parquet_content_defined_chunking": "pages are not cut by contents",

@@ -200,7 +200,7 @@ UNKNOWN: list[tuple[Any, str]] = [
     (lambda: pyparq.read_table(b"", row_group=[0]), "did you mean 'row_groups'?"),
     (lambda: pyparq.ParquetFile(b"", columns=["a"]), r"give it to read_table\(\), or to read\(\) or scan\(\)"),
     (lambda: pyparq.ParquetFile(b"", filter=1), r"did you mean 'filters'\? give it to read_table\(\), or"),
-    (lambda: pyparq.read_table(b"", memory_mapp=True), "did you mean 'memory_map'.*leave it out"),
+    (lambda: pyparq.read_table(b"", use_pandas_metadat=True), "did you mean 'use_pandas_metadata'.*leave it out"),
     (lambda: pyparq.write_table({"a": [1]}, "f", compresion="zstd"), "did you mean 'compression'"),
     (lambda: pyparq.write_table({"a": [1]}, "f", schem=None), "did you mean 'schema'"),
     (

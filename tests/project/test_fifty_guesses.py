@@ -256,6 +256,18 @@ RUN: dict[str, str] = {
         df = pf.to_pandas(columns=["name"], filters=[("age", ">", 30)])
         assert len(df) == 3
     """,
+    "pandas 4: without an index": """\
+        import pandas as pd, pyparq
+        df = pd.DataFrame({"a": [1, 2]}, index=["x", "y"])
+        pyparq.write_table(df, "f.parquet", index=False)
+        assert pyparq.read_table("f.parquet").column_names == ["a"]
+    """,
+    "fastparquet 9: custom metadata": """\
+        from pyparq import ParquetFile
+        import pyparq
+        pyparq.write_table({"a": [1]}, "k.parquet", custom_metadata={"origin": "test"})
+        assert ParquetFile("k.parquet").key_value_metadata["origin"] == "test"
+    """,
 }
 """Snippets that run as they are."""
 
@@ -366,21 +378,6 @@ TOLD: dict[str, tuple[str, str, str]] = {
         assert pyparq.read_table("s.parquet").num_rows == 2
     """,
     ),
-    "pandas 4: without an index": (
-        """\
-        import pandas as pd, pyparq
-        df = pd.DataFrame({"a": [1, 2]}, index=["x", "y"])
-        pyparq.write_table(df, "f.parquet", index=False)
-        assert pyparq.read_table("f.parquet").column_names == ["a"]
-    """,
-        "reset_index",
-        """\
-        import pandas as pd, pyparq
-        df = pd.DataFrame({"a": [1, 2]}, index=["x", "y"])
-        pyparq.write_table(df.reset_index(drop=True), "f.parquet")
-        assert pyparq.read_table("f.parquet").column_names == ["a"]
-    """,
-    ),
     "polars 8: to a frame": (
         """\
         import polars as pl, pyparq
@@ -422,7 +419,7 @@ TOLD: dict[str, tuple[str, str, str]] = {
         assert len(pf.head(2)) == 2
         assert len(pf[0].to_pandas()) == 3
     """,
-        "subscriptable",
+        "read_row_group",
         """\
         from pyparq import ParquetFile
         pf = ParquetFile("people.parquet")
@@ -449,7 +446,7 @@ TOLD: dict[str, tuple[str, str, str]] = {
         from pyparq import write
         write("outfile.parq", pd.DataFrame({"a": [1, 2]}))
     """,
-        "not callable",
+        "pyparq.write_table",
         """\
         import pandas as pd, pyparq
         pyparq.write_table(pd.DataFrame({"a": [1, 2]}), "outfile.parq")
@@ -485,21 +482,6 @@ TOLD: dict[str, tuple[str, str, str]] = {
         pyparq.write_dataset(df, "log")
         pyparq.write_dataset(df, "log", mode="append")
         assert pyparq.count("log") == 4
-    """,
-    ),
-    "fastparquet 9: custom metadata": (
-        """\
-        from pyparq import ParquetFile
-        import pyparq
-        pyparq.write_table({"a": [1]}, "k.parquet", custom_metadata={"origin": "test"})
-        assert ParquetFile("k.parquet").key_value_metadata["origin"] == "test"
-    """,
-        "origin",
-        """\
-        from pyparq import ParquetFile
-        import pyparq
-        pyparq.write_table({"a": [1]}, "k.parquet", custom_metadata={"origin": "test"})
-        assert ParquetFile("k.parquet").key_value_metadata[b"origin"] == b"test"
     """,
     ),
     "fastparquet 11: a folder as one ParquetFile": (

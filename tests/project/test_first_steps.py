@@ -19,8 +19,8 @@ from pyparq import FilterError, OptionError
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("read_parquet", r"pyparq\.read_table"), ("scan_parquet", r"pyparq\.dataset.*pyparq\.polars\.scan"),
-        ("write_parquet", r"pyparq\.write_table"), ("append", "mode=\"append\""), ("open", "ParquetFile"),
+        ("read_parquet", r"pyparq\.read_table"), ("sink_parquet", r"pyparq\.write_table"),
+        ("append", "mode=\"append\""), ("open", "ParquetFile"),
         ("read_pandas", "to_pandas"), ("reed_table", "'read_table'"),
     ],
 )  # fmt: skip
@@ -42,7 +42,8 @@ def test_every_name_that_is_given_instead_exists() -> None:
     ("option", "told"),
     [
         ("partitioning", r"pyparq\.dataset\(source, partitioning="), ("schema", r"pyparq\.dataset\(source, schema="),
-        ("hive_schema", r"pyparq\.dataset"), ("low_memory", r"batches\(\)"), ("memory_map", "leave it out"),
+        ("hive_schema", r"pyparq\.dataset"), ("row_index_name", "with_row_index"),
+        ("use_pandas_metadata", "leave it out"),
         ("colums", "'columns'"), ("qqqq", r"help\(\) of the function tells of all that there are$"),
     ],
 )  # fmt: skip

@@ -13,27 +13,25 @@ import pyparq
 
 PATH = "few.parquet"
 FILE = (
-    "shape dtypes column_names names to_polars to_arrow to_table read_all collect read_pandas filter query "
-    "batches to_batches iter_row_groups explain row_group row_groups statistics info created_by "
-    "num_columns select slice write append"
+    "shape dtypes to_polars to_arrow read_all collect read_pandas filter query "
+    "batches iter_row_groups explain row_group row_groups statistics info created_by "
+    "num_columns select slice write append write_row_groups remove_row_groups cats"
 )
 TABLE = (
     "query where astype write_parquet to_parquet write_csv to_csv write_json to_json tail iloc loc "
-    "row dtypes height width values to_dict to_dicts iter_rows iterrows itertuples drop collect field "
+    "row dtypes values to_dict iter_rows iterrows itertuples collect field "
     "combine_chunks sort_by sort sort_values group_by groupby join merge describe info unique with_columns "
-    "add_column append_column set_column drop_columns assign explode fillna dropna isna value_counts apply"
+    "add_column append_column set_column assign explode fillna dropna isna value_counts apply"
 )
 COLUMN = (
-    "tolist to_list values dtype shape size chunk to_pandas to_polars to_arrow combine_chunks sum mean min max "
+    "values dtype shape size chunk to_pandas to_polars to_arrow combine_chunks sum mean min max "
     "std unique value_counts sort cast astype filter isin is_in is_null isna fill_null fillna dropna head tail "
     "take iloc item"
 )
-FILTER = (
-    "str dt is_in startswith endswith isnull isna notnull is_between eq ne lt le gt ge not_ and_ or_ cast alias len"
-)
+FILTER = "str dt isnull isna notnull eq ne lt le gt ge not_ and_ or_ cast alias len"
 SCHEMA = "leaves root find column types with_metadata to_arrow"
 MODULE = (
-    "read_parquet read_csv read_json scan_parquet to_parquet write_parquet lit load open append ParquetDataset "
+    "read_parquet read_csv read_json lit load open append ParquetDataset update_file_custom_metadata sql "
     "from_pandas concat sink_parquet read_pandas record_batch int64 string list_"
 )
 
@@ -68,6 +66,52 @@ def test_the_error_says_what_to_write(kind: str, names: str) -> None:
         assert said(things["table"], "nothing_like_it").endswith("no attribute 'nothing_like_it'")
 
 
+def test_names_of_the_same_meaning_are_taken() -> None:
+    table = pyparq.read_table(PATH, memory_map=True, engine="auto")
+    assert (table.height, table.width, table.to_dicts()) == (3, 2, table.to_pylist())
+    assert table.drop("id").column_names == table.drop_columns(["id"]).column_names == table.drop([0]).column_names
+    assert table.drop(["name"]).column_names == ["id"]
+    assert table["id"].to_list() == table["id"].tolist() == [1, 2, 3]
+    asked = pyparq.col("name").startswith("a") | pyparq.col("id").is_between(2, 2) | pyparq.col("id").is_in([3])
+    with pyparq.ParquetFile(PATH) as file:
+        assert file
+        assert file.column_names == file.columns
+        assert file.to_table(filters=asked).num_rows == sum(batch.num_rows for batch in file.to_batches()) == 3
+    data = pyparq.dataset(PATH)
+    assert data.scanner(columns=["id"], filter=asked).to_table() == table.select(["id"])
+    assert sum(batch.num_rows for batch in data.to_batches(filter=asked)) == 3
+    pyparq.write_parquet(table, "other.parquet", sorting_columns=[pyparq.SortingColumn(0)], stats=True, has_nulls=True)
+    assert pyparq.scan_parquet("other.parquet").collect().to_dicts() == table.to_pylist()
+
+
+def test_the_index_of_a_frame_may_be_left_out() -> None:
+    frame = table_of_pandas()
+    for name in ("index", "preserve_index"):
+        pyparq.write_table(frame, "frame.parquet", **{name: False})
+        assert pyparq.read_schema("frame.parquet").names == ["v"]
+    pyparq.write_dataset(frame, "frames", index=False)
+    assert pyparq.read_table("frames").column_names == ["v"]
+    pyparq.write_table(frame, "frame.parquet")
+    assert pyparq.read_schema("frame.parquet").names == ["v", "__index_level_0__"]
+
+
+def table_of_pandas() -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({"v": [1, 2]}, index=["r", "s"])
+
+
+def test_key_values_by_text_are_text() -> None:
+    pyparq.write_table({"a": [1]}, "who.parquet", key_value_metadata={"who": "é"})
+    for found in (pyparq.ParquetFile("who.parquet").key_value_metadata, pyparq.read_metadata("who.parquet").metadata):
+        assert (found["who"], found[b"who"], found.get("who"), found.get("x", 3)) == ("é", "é".encode(), "é", 3)
+        assert "who" in found
+        assert b"who" in found
+        assert "x" not in found
+        with pytest.raises(KeyError, match="x"):
+            found["x"]
+
+
 def test_what_is_there_under_the_usual_name() -> None:
     with pyparq.ParquetFile(PATH) as file:
         assert (file.num_rows, file.columns) == (3, ["id", "name"])
@@ -88,6 +132,20 @@ def test_what_is_there_under_the_usual_name() -> None:
 ])  # fmt: skip
 def test_options_of_others(call: Any, told: str) -> None:
     with pytest.raises(pyparq.OptionError, match=re.escape(told)):
+        call()
+
+
+@pytest.mark.parametrize(("call", "told"), [
+    (lambda: pyparq.write("x.parquet", {"a": [1]}), r"use pyparq\.write_table\(data, path\)"),
+    (lambda: pyparq.read(PATH), r"use pyparq\.read_table\(path\)"),
+    (lambda: pyparq.ParquetFile(PATH)[0], r"use read_row_group\(0\)"),
+    (lambda: list(pyparq.ParquetFile(PATH)), r"use read_row_group\(0\)"),
+    (lambda: len(pyparq.ParquetFile(PATH)), "use num_rows or num_row_groups"),
+    (lambda: pyparq.read_table(PATH, filters="regexp(name, '^a')"), r"regexp_matches\(city, '\^L'\)"),
+    (lambda: pyparq.read_table(PATH, filters="name similar to 'a'"), r"regexp_matches\(city, '\^L'\)"),
+])  # fmt: skip
+def test_what_is_called_otherwise_says_so(call: Any, told: str) -> None:
+    with pytest.raises((TypeError, KeyError, pyparq.FilterError), match=told):
         call()
 
 

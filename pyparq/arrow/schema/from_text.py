@@ -22,6 +22,7 @@ from pyparq.arrow.schema.extensions import (
 )
 from pyparq.errors import SchemaError, near
 from pyparq.format.types import DataType, Field, LeafType, Physical, Schema
+from pyparq.option_checks import keywords
 
 _NAMES = {
     "null": "n", "bool": "b", "boolean": "b",
@@ -67,6 +68,7 @@ _PYTHON: dict[Any, str] = {str: "string", bytes: "binary", dict: _WRITE["dict"],
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|\d+|[?<>\[\](),:=]|[^\s\w])\s*")
 
 
+@keywords()
 def schema(spec: Any) -> Schema:
     """A :class:`Schema` from a description.
 

@@ -221,6 +221,7 @@ def _metadata(
         return field.metadata
     added = {k: v for k, v in found.items() if k not in _RESERVED and not k.startswith((b"_PL_", b"PARQUET:"))}
     added |= {k: v for k, v in found.items() if k.startswith(b"_PL_") and is_polars_note(k, v, type_)}
+    added |= {k: v for k, v in found.items() if k == FIELD_ID and v.strip(b"-0123456789")}  # no number, so no id
     name = found.get(EXTENSION_NAME)
     is_whole = name is not None and values_of(type_).format == hint.format and _is_whole(type_, hint)
     if name is not None and is_whole and EXTENSION_NAME not in field.metadata:

@@ -31,6 +31,7 @@ class _Buffer:
 
     def __init__(self) -> None:
         self.data = bytearray(4)  # the place of the root table
+        self._tables: list[tuple[int, bytes]] = []  # each with its layout, which tables share
 
     def _align(self, size: int) -> None:
         self.data += bytes(-len(self.data) % size)
@@ -42,18 +43,18 @@ class _Buffer:
         """Lay down a table and all it refers to; returns its position."""
         count = max((m.number + 1 for m in members), default=0)
         places = [0] * count
-        size = 4
-        for member in members:  # each at its natural alignment, counted from the (8-byte aligned) table
+        size = widest = 4
+        for member in members:  # each at its natural alignment, counted from the aligned table
             width = struct.calcsize(member.form)
+            widest = max(widest, width)
             size += -size % width
             places[member.number] = size
             size += width
-        self._align(2)
-        vtable = len(self.data)
-        self.data += struct.pack(f"<HH{count}H", 4 + 2 * count, size, *places)
-        self._align(8)
+        layout = struct.pack(f"<HH{count}H", 4 + 2 * count, size, *places)
+        self._align(widest)
         start = len(self.data)
-        self.data += struct.pack("<i", start - vtable) + bytes(size - 4)
+        self._tables.append((start, layout))
+        self.data += bytes(size)
         for member in members:
             if member.reference is None:
                 struct.pack_into(member.form, self.data, start + places[member.number], member.value)
@@ -80,6 +81,13 @@ class _Buffer:
 
     def root(self, position: int) -> bytes:
         struct.pack_into("<I", self.data, 0, position)
+        self._align(2)
+        layouts = dict[bytes, int]()
+        for start, layout in self._tables:
+            if layout not in layouts:
+                layouts[layout] = len(self.data)
+                self.data += layout
+            struct.pack_into("<i", self.data, start, start - layouts[layout])
         self._align(8)
         return bytes(self.data)
 

@@ -170,8 +170,7 @@ def _add(field: Field, elements: list[Any], name: str | None = None) -> None:
     element = tt.SchemaElement(
         name=field.name if name is None else name, repetition_type=OPTIONAL if field.nullable else REQUIRED
     )
-    if FIELD_ID in field.metadata:
-        element.field_id = _field_id(field)
+    element.field_id = _field_id(field.metadata.get(FIELD_ID, b""))
     elements.append(element)
     if is_list(type_):
         element.logicalType, element.converted_type = tt.LogicalType(LIST=tt.ListType()), tt.ConvertedType.LIST
@@ -216,14 +215,13 @@ def _child(type_: DataType, index: int) -> Field:
         raise SchemaError(f"an Arrow {type_.format} type with {len(type_.children)} children") from None
 
 
-def _field_id(field: Field) -> int:
+def _field_id(stored: bytes) -> int | None:
+    """``None`` for what is no number of 32 bits. That is metadata of the field and no more, as in pyarrow."""
     try:
-        number = int(field.metadata[FIELD_ID])
+        number = int(stored)
     except ValueError:
-        raise SchemaError(f"field id {field.metadata[FIELD_ID]!r} is not a number", column=field.name) from None
-    if not -(2**31) <= number < 2**31:
-        raise SchemaError(f"field id {number} does not fit 32 bits", column=field.name)
-    return number
+        return None
+    return number if -(2**31) <= number < 2**31 else None
 
 
 # ---- reading: the tree to Arrow ------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ def write_dataset(
     partition_cols: Sequence[str] | str = (),
     mode: str = "error",
     schema: Any = None,
+    index: bool | None = None,
     max_rows_per_file: int | None = None,
     max_bytes_per_file: int | None = None,
     max_open_files: int = 128,
@@ -70,20 +71,20 @@ def write_dataset(
 
     ``data``: what :func:`write_table` takes; a stream or generator is written in bounded memory. It may be a
     :func:`pyparq.dataset` of the very folder that is overwritten. ``path``: the folder or its URL; it is made if it
-    does not exist. ``partition_cols``: columns whose values become the names of folders, as Spark and Hive write
-    them (``year=2024/city=Lima``); they are not in the files. ``mode``: ``"error"`` writes to a new or empty folder
-    only; ``"append"`` adds files; ``"overwrite"`` replaces all Parquet files of the folder;
-    ``"overwrite_partitions"`` replaces those of the partitions that the data has; ``"overwrite_files"`` those that
-    have a new file's name. ``schema``: the schema of the data, partition columns included; without it, types come
-    from the data. ``max_rows_per_file``, ``max_bytes_per_file``: begin a new file there (the second is kept
-    approximately). ``max_open_files``: files that are open at the same time. ``max_memory``: bytes of rows that
-    wait for their partition's row group to fill. ``basename_template``: names of the files; ``{i}`` is a number and
-    ``{id}`` the same random text for all files of a call. ``write_metadata``: write ``_metadata`` (the footers of
-    all files in the folder) and ``_common_metadata`` (the schema). ``force``: write even where Delta Lake, Iceberg
-    or Hudi manages the folder. ``storage_options``: options for the file system of a URL. ``filesystem``: a file
-    system of fsspec or pyarrow or a store of obstore, on which ``path`` is a path; or ``"obstore"`` or
-    ``"fsspec"``, by which a URL is opened (docs/urls.md). ``options``: the fields of
-    :class:`pyparq.WriteOptions`, listed below; they apply to each file.
+    does not exist. ``partition_cols``: columns whose values become the names of folders, as Spark and Hive write them
+    (``year=2024/city=Lima``); they are not in the files. ``mode``: ``"error"`` writes to a new or empty folder only;
+    ``"append"`` adds files; ``"overwrite"`` replaces all Parquet files of the folder; ``"overwrite_partitions"``
+    replaces those of the partitions that the data has; ``"overwrite_files"`` those that have a new file's name.
+    ``schema``: the schema of the data, partition columns included; without it, types come from the data. ``index``: as
+    in :func:`write_table`. ``max_rows_per_file``, ``max_bytes_per_file``: begin a new file there (the second is kept
+    approximately). ``max_open_files``: files that are open at the same time. ``max_memory``: bytes of rows that wait
+    for their partition's row group to fill. ``basename_template``: names of the files; ``{i}`` is a number and ``{id}``
+    the same random text for all files of a call. ``write_metadata``: write ``_metadata`` (the footers of all files in
+    the folder) and ``_common_metadata`` (the schema). ``force``: write even where Delta Lake, Iceberg or Hudi manages
+    the folder. ``storage_options``: options for the file system of a URL. ``filesystem``: a file system of fsspec or
+    pyarrow or a store of obstore, on which ``path`` is a path; or ``"obstore"`` or ``"fsspec"``, by which a URL is
+    opened (docs/urls.md). ``options``: the fields of :class:`pyparq.WriteOptions`, listed below; they apply to each
+    file.
 
     Data without rows make one empty file, unless there are files already.
 
@@ -99,6 +100,8 @@ def write_dataset(
     """
     if isinstance(data, (str, os.PathLike)):
         raise OptionError(f"write_dataset() takes the data first and the folder second, but {data!r} is not data")
+    if index is False and hasattr(data, "reset_index"):
+        data = data.reset_index(drop=True)
     names = [partition_cols] if isinstance(partition_cols, str) else list(partition_cols)
     limits = FileLimits(max_rows_per_file, max_bytes_per_file, max_open_files, max_memory)
     path, storage_options = on_system(path, filesystem, storage_options)

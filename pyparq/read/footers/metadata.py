@@ -7,7 +7,7 @@ from typing import Any
 
 from pyparq.column_names import ColumnName
 from pyparq.encryption.reading import ColumnEncryptionInfo, FileEncryptionInfo, column_encryption
-from pyparq.errors import OptionError
+from pyparq.errors import OptionError, OtherNames
 from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds, gregorian
@@ -20,9 +20,11 @@ from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import to_bytes
 from pyparq.runtime.text import printable
 
+_AS_PYARROW = {"to_dict": "pyparq.parquet.read_metadata(path), whose parts have it"}
+
 
 @methods_told
-class FileMetaData:
+class FileMetaData(OtherNames):
     """Metadata of a whole file.
 
     Example::
@@ -31,6 +33,8 @@ class FileMetaData:
         for k in range(footer.num_row_groups):
             print(footer.row_group(k).num_rows)
     """
+
+    _elsewhere = _AS_PYARROW | {"schema": "schema or tree of the open file"}
 
     def __init__(self, file: OpenFile) -> None:
         self._file = file
@@ -106,8 +110,10 @@ class FileMetaData:
 
 
 @methods_told
-class RowGroupMetaData:
+class RowGroupMetaData(OtherNames):
     """Metadata of one row group."""
+
+    _elsewhere = _AS_PYARROW
 
     def __init__(self, file: OpenFile, index: int) -> None:
         self._file = file
@@ -157,8 +163,10 @@ class RowGroupMetaData:
         return [self.column(k) for k in range(self.num_columns)]
 
 
-class ColumnChunkMetaData:
+class ColumnChunkMetaData(OtherNames):
     """Metadata of one column chunk. ``raw`` is the footer's ColumnChunk."""
+
+    _elsewhere = _AS_PYARROW
 
     def __init__(self, file: OpenFile, chunk: Chunk) -> None:
         self._file = file

@@ -59,6 +59,21 @@ class FileState(NamedTuple):
         return f"{self.size:,} bytes, footer checksum {self.checksum:08x}"
 
 
+class KeyValues(dict[bytes, bytes]):
+    """Key-value metadata: bytes by keys that are bytes. A key that is text gives text."""
+
+    def __missing__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return self[key.encode()].decode()
+        raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        return super().__contains__(key.encode() if isinstance(key, str) else key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return self[key] if key in self else default  # noqa: SIM401  (it is this method)
+
+
 class OpenFile:
     """An open file: the source of its bytes (``fetcher``) and their meaning (``footer``, ``tree``)."""
 
@@ -79,7 +94,7 @@ class OpenFile:
         shared = schema_of(footer, options) if shared is None else shared
         self.tree: SchemaTree = shared.tree
         self.created_by: str | None = footer.meta.created_by
-        self.key_values = dict(shared.key_values)
+        self.key_values = KeyValues(shared.key_values)
         """Key-value metadata of the file."""
         self.fields = shared.fields
         self._chunks: dict[tuple[int, int], Chunk] = {}
