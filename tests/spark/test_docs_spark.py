@@ -29,9 +29,11 @@ SHOWN: list[tuple[str, str]] = [
     ("You need a folder of Parquet files", f"{NO_TEST}it says what the page takes for granted"),
     ("**1. Install it**", "test_workers_whose_python_has_no_pyparq test_the_page_as_it_stands"),
     ("**2. Check the files.**", "test_another_version_of_pyparq_on_the_workers "
-                                "test_workers_whose_python_has_no_pyparq test_a_bad_file_is_a_row_and_the_others_go_on"),
+                                "test_workers_whose_python_has_no_pyparq "
+                                "test_a_bad_file_is_a_row_and_the_others_go_on"),
     ("**3. Search.**", "test_only_pages_that_can_match_are_planned test_blocks_run"),
-    ("**4. Add indexes**", "test_spark_uses_the_bloom_filters_that_it_is_given test_indexes_for_all_files test_blocks_run"),
+    ("**4. Add indexes**", "test_spark_uses_the_bloom_filters_that_it_is_given test_indexes_for_all_files "
+                           "test_blocks_run"),
     ("**5. Join small files**", "test_a_compaction_keeps_its_files_for_readers test_blocks_run"),
     ("That is all. Some things", f"{NO_TEST}it says that a list follows"),
     ("The log says what was read", "test_each_job_has_a_line_in_the_log"),
@@ -234,7 +236,8 @@ SHOWN: list[tuple[str, str]] = [
     ("The stream reads each file", "test_files_that_arrive_are_read_once "
                                     "test_partition_folders_and_a_stream_to_a_stream"),
     ("**Order and offsets.**", "test_each_file_is_given_out_once test_names_tell_what_was_given_out "
-                               "test_too_many_names test_a_rename_is_when_a_local_file_comes test_files_that_come_late"),
+                               "test_too_many_names test_a_rename_is_when_a_local_file_comes "
+                               "test_files_that_come_late"),
     ("a batch that was not finished", "test_files_that_arrive_are_read_once test_a_file_of_a_batch_that_is_gone "
                                       "test_over_connect test_on_a_standalone_master"),
     ("`maxFilesPerTrigger` limits", "test_a_limit_and_equal_times test_files_that_come_late"),
