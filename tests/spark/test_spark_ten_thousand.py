@@ -73,5 +73,7 @@ def test_parts_of_many_files(usual: Any, ps: Any, tmp_path: Path) -> None:
     assert len(list(folder.rglob("*.parquet"))) == PARTS
     with step("read by Spark"):
         assert np.array_equal(rows_by_spark(usual, folder), wanted)
-    assert sorted(map(tuple, ps.read(usual, folder, columns=["id", "v", "p"], engine="pyparq").collect())) == sorted(map(tuple, wanted.tolist()))
+    assert sorted(map(tuple, ps.read(usual, folder, columns=["id", "v", "p"], engine="pyparq").collect())) == sorted(
+        map(tuple, wanted.tolist())
+    )
     assert not list(folder.rglob("_pyparq*"))
