@@ -189,7 +189,7 @@ class Reader(OnWorkers, DataSourceReader):  # type: ignore[misc]
         return [Part(payload) for payload in parts]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if partition is None:  # Spark takes an UnsupportedError of the plan for a source with one partition: raise it
+        if not isinstance(partition, Part):  # an UnsupportedError of the plan: for Spark it is one partition
             for part in self.partitions():
                 yield from self.read(part)
         elif partition.value is not None:
