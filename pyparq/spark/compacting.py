@@ -38,10 +38,10 @@ from pyparq.spark.options import obeyed, of_session
 from pyparq.spark.ordering import Numbers, Order
 from pyparq.spark.question import Question, as_stored, parts_of
 from pyparq.spark.reading import part_scan, planned, question_of
-from pyparq.spark.session import absolute, check_session, is_case_sensitive, is_connect, store_options
+from pyparq.spark.session import check_session, is_case_sensitive
 from pyparq.spark.staged_rows import OF_PIECES, place_staged
 from pyparq.spark.tasks import Progress, Watch, attempt, here, in_tasks
-from pyparq.spark.writing import TaskReply, WriteJob, WriteRequest, begin, check_target, run_write, stage
+from pyparq.spark.writing import TaskReply, WriteJob, WriteRequest, begin, one_folder, run_write, stage
 from pyparq.write.column_plans import make_plan
 from pyparq.write.external_sort import ExternalSorter
 
@@ -104,7 +104,7 @@ def compact(
     check_factory(decryption)
     check_factory(encryption, "encryption")
     wanted, keep_seconds = _wanted(target_size, sort_by, zorder_by), _seconds(keep_old)
-    where, storage_options = _folder(spark, source, storage_options)
+    where, storage_options = one_folder(spark, source, storage_options, "compact")
     if keep_seconds and is_url(where):
         raise OptionError("keep_old needs a file system: on a store, let the store keep versions of its objects")
     began, watch, learn = time.perf_counter(), Watch(spark, progress), learner(spark, table, where)
@@ -135,16 +135,6 @@ def compact(
     run_write(spark, job, watch, tasks)
     learn()
     return spark.createDataFrame(_report(choice, made, time.perf_counter() - began), REPORT)
-
-
-def _folder(spark: Any, path: Any, storage_options: Mapping[str, Any] | None) -> tuple[str, Any]:
-    """The checked folder, and the options for its file system."""
-    where = absolute(path, is_connect(spark))
-    if not isinstance(where, str):
-        raise OptionError("compact takes one folder")
-    storage_options = store_options(spark, storage_options, where)
-    check_target(where, storage_options if is_url(where) else None)
-    return where, storage_options
 
 
 def _wanted(target_size: int | str, sort_by: Any, zorder_by: Any) -> Wanted:

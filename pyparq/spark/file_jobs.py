@@ -141,8 +141,8 @@ def _report(
     files: list[DataFile] = here(spark, _listed, where, job, in_place)
     folder = None if target is None else absolute(target, is_connect(spark))
     named = list(zip(files, _places(files, folder), strict=True))
-    payloads = [(part,) for part in balanced(named, PER_SLOT * parallelism(spark))] if named else []
-    rows = _collected(spark, payloads, job, len(files), progress)
+    groups = balanced(named, [file.size or 0 for file in files], PER_SLOT * parallelism(spark)) if named else []
+    rows = _collected(spark, [(group,) for group in groups], job, len(files), progress)
     order = {file.name: k for k, file in enumerate(files)}
     rows.sort(key=lambda row: order.get(row.path, len(order)))
     what = "add_indexes" if indexes else "verify"
@@ -181,14 +181,14 @@ def _places(files: Sequence[DataFile], target: str | None) -> list[str | None]:
     return list(found)
 
 
-def balanced(files: Sequence[tuple[DataFile, Any]], parts: int) -> list[list[tuple[DataFile, Any]]]:
+def balanced(files: Sequence[Any], sizes: Sequence[int], parts: int) -> list[list[Any]]:
     """At most ``parts`` groups of similar size: the largest file first, each to the group that has least."""
-    groups: list[list[tuple[DataFile, Any]]] = [[] for _ in range(max(min(parts, len(files)), 1))]
-    sizes = [0] * len(groups)
-    for file in sorted(files, key=lambda named: -(named[0].size or 0)):
-        least = sizes.index(min(sizes))
-        groups[least].append(file)
-        sizes[least] += (file[0].size or 0) + (1 << 16)  # a file costs something whatever its size
+    groups: list[list[Any]] = [[] for _ in range(max(min(parts, len(files)), 1))]
+    totals = [0] * len(groups)
+    for k in sorted(range(len(files)), key=lambda k: -sizes[k]):
+        least = totals.index(min(totals))
+        groups[least].append(files[k])
+        totals[least] += sizes[k] + (1 << 16)  # a file costs something whatever its size
     return [group for group in groups if group]
 
 

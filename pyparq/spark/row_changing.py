@@ -29,6 +29,7 @@ from pyparq.maintenance.row_changes.places import new_file_options
 from pyparq.maintenance.row_changes.report import ChangedFileReport
 from pyparq.maintenance.row_changes.upsert import check_names
 from pyparq.option_checks import keywords
+from pyparq.spark.catalog_tables import learner
 from pyparq.spark.choosing import Columns, columns_of_places, columns_that_occur
 from pyparq.spark.columns import is_column, taken
 from pyparq.spark.file_jobs import balanced
@@ -40,11 +41,11 @@ from pyparq.spark.question import Question, partition_names, schema_of
 from pyparq.spark.reading import planned, question_of
 from pyparq.spark.rewriting import check_defaults
 from pyparq.spark.row_change_tasks import Changed, Changes, Work, add_staged, change_files
-from pyparq.spark.session import absolute, check_session, is_connect, parallelism, store_options, time_zone
+from pyparq.spark.session import check_session, parallelism, time_zone
 from pyparq.spark.staged_rows import StagedRows, of_range, packed, staged_rows, unpacked
 from pyparq.spark.tasks import OF_WRITES, PER_SLOT, Progress, Watch, here, in_tasks
 from pyparq.spark.translate import columns_needed, new_value, parsed
-from pyparq.spark.writing import WriteJob, WriteRequest, begin, check_target, committer_of, run_write, sources_of
+from pyparq.spark.writing import WriteJob, WriteRequest, begin, committer_of, one_folder, run_write, sources_of
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
@@ -69,6 +70,7 @@ def delete(
     decryption: str | None = None,
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    table: str | None = None,
     progress: Progress | None = None,
 ) -> Any:
     """Delete the rows of a folder for which ``filters`` is true, on Spark's workers. Row groups without such rows are
@@ -95,7 +97,7 @@ def delete(
         raise OptionError("give either filters or keys: which rows to delete")
     return _run(
         spark, source, filters, None if keys is None else _Frame(keys, None),
-        Work("delete", None, keep_empty, dry_run, decryption), force, storage_options, progress,
+        Work("delete", None, keep_empty, dry_run, decryption), force, storage_options, table, progress,
     )  # fmt: skip
 
 
@@ -111,6 +113,7 @@ def update(
     decryption: str | None = None,
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    table: str | None = None,
     progress: Progress | None = None,
 ) -> Any:
     """Give the rows of a folder for which ``filters`` is true other values in some columns, on Spark's workers.
@@ -136,7 +139,7 @@ def update(
         raise OptionError("give filters: which rows to update")
     return _run(
         spark, source, filters, None, Work("update", given, True, dry_run, decryption), force, storage_options,
-        progress,
+        table, progress,
     )  # fmt: skip
 
 
@@ -176,6 +179,7 @@ def upsert(
     decryption: str | None = None,
     force: bool = False,
     storage_options: Mapping[str, Any] | None = None,
+    table: str | None = None,
     progress: Progress | None = None,
 ) -> Any:
     """Replace rows of a folder by the rows of a DataFrame with the same key, and add its other rows, on Spark's
@@ -199,7 +203,7 @@ def upsert(
     if not names or not all(isinstance(name, str) for name in names):
         raise OptionError(f"key must name columns of the folder, not {key!r}")
     work = Work("upsert", None, True, dry_run, decryption)
-    return _run(spark, source, None, _Frame(df, names), work, force, storage_options, progress)
+    return _run(spark, source, None, _Frame(df, names), work, force, storage_options, table, progress)
 
 
 @dataclass(frozen=True)
@@ -247,17 +251,13 @@ class _Frame:
 
 def _run(
     spark: Any, path: Any, filters: Any, frame: _Frame | None, work: Work, force: bool, storage_options: Any,
-    progress: Progress | None,
+    table: str | None, progress: Progress | None,
 ) -> Any:  # fmt: skip
     check_session(spark)
     check_factory(work.decryption)
     watch = Watch(spark, progress)
-    where = absolute(path, is_connect(spark))
-    if not isinstance(where, str):
-        raise OptionError(f"{work.name} takes one folder")
-    storage_options = store_options(spark, storage_options, where)
-    remote = storage_options if is_url(where) else None
-    check_target(where, remote)
+    where, storage_options = one_folder(spark, path, storage_options, work.name)
+    remote, learn = storage_options if is_url(where) else None, learner(spark, table, where)
     question = question_of(
         spark, where, filters=filters, decryption=work.decryption, small=0, storage_options=remote
     )  # fmt: skip
@@ -303,6 +303,8 @@ def _run(
         return changed
 
     changed: list[Changed] = run_write(spark, job, watch, tasks, _given_up if work.dry_run else commit_changes)
+    if not work.dry_run:
+        learn()
     reports = [one.report for one in changed]
     rows = sum(one.rows_deleted + one.rows_updated + one.rows_added for one in reports)
     name = f"{work.name} (dry run)" if work.dry_run else work.name
@@ -340,13 +342,8 @@ def _relative(where: str, sources: Sources) -> dict[str, str]:
 
 def _parts(spark: Any, plan: DatasetPlan) -> list[DatasetPlan]:
     """The files of each task."""
-    groups: Any = balanced([(_Sized(file.num_bytes), file) for file in plan.files], PER_SLOT * parallelism(spark))  # type: ignore[misc]
-    return [replace(plan, files=tuple(file for _, file in group)).trimmed() for group in groups]
-
-
-@dataclass(frozen=True)
-class _Sized:
-    size: int
+    groups = balanced(plan.files, [file.num_bytes for file in plan.files], PER_SLOT * parallelism(spark))
+    return [replace(plan, files=tuple(group)).trimmed() for group in groups]
 
 
 def _row(one: Changed) -> tuple[Any, ...]:

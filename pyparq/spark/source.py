@@ -189,10 +189,12 @@ class Reader(OnWorkers, DataSourceReader):  # type: ignore[misc]
         return [Part(payload) for payload in parts]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if partition is None or partition.value is None:
-            return
-        asked = _question(self._options, self._schema)
-        yield from in_schema(read_part(pickle.loads(partition.value), asked.settings()), self._schema)
+        if not isinstance(partition, Part):  # an UnsupportedError of the plan: for Spark it is one partition
+            for part in self.partitions():
+                yield from self.read(part)
+        elif partition.value is not None:
+            asked = _question(self._options, self._schema)
+            yield from in_schema(read_part(pickle.loads(partition.value), asked.settings()), self._schema)
 
     def _pushed(self) -> Expression | None:
         return None

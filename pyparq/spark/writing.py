@@ -140,6 +140,16 @@ def check_target(target: str, storage_options: Any) -> None:
         raise UnsupportedError(f"each of Spark's workers has a memory of its own: {target} would be lost with them")
 
 
+def one_folder(spark: Any, path: Any, storage_options: Mapping[str, Any] | None, job: str) -> tuple[str, Any]:
+    """The checked folder of a job, and the options for its file system."""
+    where = absolute(path, is_connect(spark))
+    if not isinstance(where, str):
+        raise OptionError(f"{job} takes one folder")
+    storage_options = store_options(spark, storage_options, where)
+    check_target(where, storage_options if is_url(where) else None)
+    return where, storage_options
+
+
 def nullable_schema(schema: Any) -> Any:
     """A Spark schema as pyarrow has it. Every column can be null, as in files that Spark writes.
 

@@ -26,8 +26,16 @@ RECKONED = f"{NO_TEST}the page says that it is measured or reckoned"
 SHOWN: list[tuple[str, str]] = [
     ("reads and writes Parquet in Spark jobs", "test_only_pages_that_can_match_are_planned "
                                                "test_spark_writes_and_pyparq_makes_both_skip"),
-    ("Install it where the driver and the workers run", "test_another_version_of_pyparq_on_the_workers "
-                                                       "test_workers_whose_python_has_no_pyparq"),
+    ("You need a folder of Parquet files", f"{NO_TEST}it says what the page takes for granted"),
+    ("**1. Install it**", "test_workers_whose_python_has_no_pyparq test_the_page_as_it_stands"),
+    ("**2. Check the files.**", "test_another_version_of_pyparq_on_the_workers "
+                                "test_workers_whose_python_has_no_pyparq "
+                                "test_a_bad_file_is_a_row_and_the_others_go_on"),
+    ("**3. Search.**", "test_only_pages_that_can_match_are_planned test_blocks_run"),
+    ("**4. Add indexes**", "test_spark_uses_the_bloom_filters_that_it_is_given test_indexes_for_all_files "
+                           "test_blocks_run"),
+    ("**5. Join small files**", "test_a_compaction_keeps_its_files_for_readers test_blocks_run"),
+    ("That is all. Some things", f"{NO_TEST}it says that a list follows"),
     ("The log says what was read", "test_each_job_has_a_line_in_the_log"),
     ("What the line of a read says", "test_the_plan_says_what_is_read test_the_data_source_logs_on_its_worker"),
     ("**If something is wrong**", "test_errors_of_the_system_in_tasks test_a_disk_that_is_full_leaves_nothing "
@@ -48,15 +56,17 @@ SHOWN: list[tuple[str, str]] = [
     ("**Where a row comes from**", "test_a_column_of_paths test_spark_tells_where_its_own_rows_come_from"),
     ("The files of a table in Spark's catalog", "test_the_catalog_learns_of_what_is_written "
                                                 "test_tables_that_are_not_there"),
+    ("Another session that has read the table", f"{NO_TEST}it is about a session of others"),
     ("`add_indexes` changes no rows and no names", f"{NO_TEST}it says that nothing is to be done"),
     ("files.ignoreCorruptFiles`", "test_files_that_cannot_be_read"),
     ("files.ignoreMissingFiles`", "test_files_that_are_gone"),
     ("**Running readers**", "test_a_compaction_keeps_its_files_for_readers test_files_that_are_gone "
                             "test_who_has_listed_before_reads_the_old_files"),
     ("makes a catalog of keys", "test_it_is_the_catalog_of_one_process"),
-    ("brings pyspark", "test_an_old_pyspark test_no_pyspark test_an_old_java test_workers_whose_python_has_no_pyparq "
-                       "test_connect_clients_that_do_not_see_the_files"),
-    ("`testdata/pipeline.py`", "test_spark_writes_and_pyparq_makes_both_skip"),
+    ("brings pyspark", "test_an_old_pyspark test_no_pyspark test_an_old_java"),
+    ("The same code runs in a classic session", "test_a_classic_session test_connect_clients_that_do_not_see_the_files "
+                                                "test_workers_in_processes_of_their_own "
+                                                "test_spark_writes_and_pyparq_makes_both_skip"),
     ("`read` plans once", "test_only_pages_that_can_match_are_planned test_only_few_rows_are_answered_without_a_job "
                           "test_the_dataframe_has_at_most_so_many_partitions test_parts_are_not_large "
                           "test_parallelism_is_what_the_session_has_now"),
@@ -226,9 +236,11 @@ SHOWN: list[tuple[str, str]] = [
     ("The stream reads each file", "test_files_that_arrive_are_read_once "
                                     "test_partition_folders_and_a_stream_to_a_stream"),
     ("**Order and offsets.**", "test_each_file_is_given_out_once test_names_tell_what_was_given_out "
-                               "test_too_many_names test_a_rename_is_when_a_local_file_comes"),
-    ("a batch that was not finished", "test_files_that_arrive_are_read_once test_a_file_of_a_batch_that_is_gone"),
-    ("`maxFilesPerTrigger` limits", "test_a_limit_and_equal_times test_files_that_arrive_are_read_once"),
+                               "test_too_many_names test_a_rename_is_when_a_local_file_comes "
+                               "test_files_that_come_late"),
+    ("a batch that was not finished", "test_files_that_arrive_are_read_once test_a_file_of_a_batch_that_is_gone "
+                                      "test_over_connect test_on_a_standalone_master"),
+    ("`maxFilesPerTrigger` limits", "test_a_limit_and_equal_times test_files_that_come_late"),
     ("**A file that cannot be read** ends", "test_what_a_stream_refuses"),
     ("Where no schema is given", "test_files_that_arrive_are_read_once"),
     ("Spark's own file stream", "test_sparks_stream_reads_files_of_ours"),

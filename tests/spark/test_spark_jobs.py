@@ -145,16 +145,14 @@ def test_unknown_options_stop_before_the_job(spark: Any, ps: Any, folder: Path) 
 
 
 def test_groups_of_similar_size() -> None:
-    from pyparq.datasets.data_files import DataFile
     from pyparq.spark.file_jobs import balanced
 
     sizes = [100 << 20, 1 << 20, 50 << 20, 49 << 20, 2 << 20, 98 << 20]
-    named = [(DataFile(str(k), str(k), (), size), None) for k, size in enumerate(sizes)]
-    groups = [sum(file.size or 0 for file, _ in group) for group in balanced(named, 3)]
+    groups = [sum(group) for group in balanced(sizes, sizes, 3)]
     assert len(groups) == 3
     assert max(groups) <= 105 << 20
-    assert len(balanced(named, 100)) == len(sizes)
-    assert balanced([], 4) == []
+    assert len(balanced(sizes, sizes, 100)) == len(sizes)
+    assert balanced([], [], 4) == []
 
 
 # ---- rewrite -------------------------------------------------------------------------------------------------------

@@ -266,6 +266,8 @@ def test_the_plan_says_what_is_read(
     assert f"MapInArrow pyparq {said}(" in capsys.readouterr().out
     assert caplog.records[-1].getMessage() == said
     assert frame.count() == 5_000
+    ui = usual._jsparkSession.sharedState().statusStore()  # what the UI shows; it is filled a moment later
+    assert any(said in ui.executionsList().last().physicalPlanDescription() or time.sleep(0.1) for _ in range(100))
     ps.read(usual, folder, columns="id", engine="spark", filters="id >= 0").explain()
     assert "PushedFilters: [IsNotNull(id), GreaterThanOrEqual(id,0)]" in capsys.readouterr().out
     ps.read(usual, folder, filters=pyparq.col("id").isin([*range(9_000)]), small=0, engine="pyparq").explain()
@@ -350,6 +352,16 @@ def test_the_catalog_learns_of_what_is_written(usual: Any, ps: Any, sales: Path)
     assert found() == (50, ["g=0", "g=1"])
     ps.write(frame.where("g = 2"), sales, mode="overwrite", partition_cols="g", table="operator_sales")
     assert found() == (10, ["g=2"])
+    ps.upsert(usual, sales, usual.createDataFrame([(100, 5)], "id bigint, g bigint"), "id")
+    assert found() == (10, ["g=2"])
+    ps.update(usual, sales, "id = 100", {"id": 101}, table="operator_sales")
+    assert found() == (11, ["g=2", "g=5"])
+    ps.delete(usual, sales, "g = 5", table="operator_sales", dry_run=True)
+    ps.delete(usual, sales, "g = 5", table="operator_sales")
+    assert found() == (10, ["g=2"])
+    ps.upsert(usual, sales, usual.createDataFrame([(2, 7)], "id bigint, g bigint"), "id", table="operator_sales")
+    assert found() == (10, ["g=2", "g=7"])
+    assert usual.table("operator_sales").where("g = 7").first().id == 2
     own = sorted(map(str, usual.read.parquet(str(sales)).selectExpr("id", "cast(g as bigint) g").collect()))
     assert sorted(map(str, usual.table("operator_sales").collect())) == own
 
@@ -366,6 +378,8 @@ def test_tables_that_are_not_there(usual: Any, ps: Any, sales: Path, tmp_path: P
         ps.compact(usual, sales, table="nope")
     with pytest.raises(OptionError, match="no table nope"):
         ps.rewrite(usual, sales, table="nope")
+    with pytest.raises(OptionError, match="no table nope"):
+        ps.delete(usual, sales, "id = 1", table="nope")
     assert not list(sales.glob("_pyparq*"))
 
 

@@ -483,6 +483,13 @@ def test_a_declared_schema_chooses_the_columns(source: Any, folder: Path) -> Non
     assert frame.where("id = 2500").collect()[0].year == 2024
 
 
+def test_what_the_plan_does_not_support_is_an_error(source: Any, folder: Path) -> None:
+    """Spark takes a NotImplementedError of a plan for a source with one partition: it must not give no rows."""
+    loaded = source(decryption="failing_tasks:no_keys").schema("id bigint").load(str(folder))
+    with pytest.raises(Exception, match="there are no keys here"):
+        loaded.count()
+
+
 def test_tables_of_sparks_catalog(spark: Any, source: Any, folder: Path) -> None:
     spark.sql(f"CREATE TABLE seen USING pyparq OPTIONS (path '{folder}', filters 'id < 1500')")
     try:

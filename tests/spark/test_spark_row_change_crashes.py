@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,8 +76,8 @@ def started(code: str, folder: Path, master: str, sleep: float = 0.0) -> subproc
         "PYTHONPATH": str(folder), "MARKS": str(folder / "marks"), "SLEEP": str(sleep),
     }  # fmt: skip
     return subprocess.Popen(
-        [sys.executable, "-c", START + code], text=True, cwd=folder, env=environment, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        [sys.executable, "-c", START + code], text=True, cwd=folder, env=environment, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
 
 
@@ -150,6 +151,109 @@ spark.stop()
     assert "all seen" in said, said[-3000:]
     assert killed == 10, said
     assert said.count("failed job") <= 5, said
+    assert pyparq.verify(tmp_path / "t").ok
+    assert not list((tmp_path / "t").rglob("_pyparq*"))
+
+
+POINTS = 30
+DELETES = """
+import time
+spark = session(spark_task_maxFailures="8", spark_stage_maxConsecutiveAttempts="8")
+folder = os.getcwd() + "/t"
+start = spark.range(0, 40_000, 1, 8).selectExpr("id", "id % 1000 as r", "cast(id % 4 as int) g")
+start.write.partitionBy("g").parquet(folder)
+wanted, tracker = set(range(40_000)), spark.sparkContext._jsc.sc().statusTracker()
+
+def all_there():
+    "The driver is one of those that are counted."
+    for _ in range(600):
+        if len(tracker.getExecutorInfos()) == 3:
+            return
+        time.sleep(0.1)
+    raise SystemExit("an executor did not come back")
+
+def delete(k):
+    "By a condition, and by keys, in turn. Rows that go are in all files."
+    if k % 2:
+        ps.delete(spark, folder, f"r = {k}")
+    else:
+        ps.delete(spark, folder, keys=spark.range(k, 40_000, 1000))
+
+def rows(frame):
+    return sorted(map(tuple, frame.select("id", "r", "g").collect()))
+
+took = []
+for k in (901, 900, 903, 902, 905, 904):
+    all_there()
+    began = time.perf_counter()
+    delete(k)
+    took.append(time.perf_counter() - began)
+    wanted -= set(range(k, 40_000, 1000))
+print("takes", max(took[2:]), flush=True)
+for line in sys.stdin:
+    k = int(line)
+    all_there()
+    print("begun", flush=True)
+    try:
+        delete(k)
+        said = "ended"
+    except Exception as error:
+        said = "failed: " + str(error)[:100].replace("\\n", " ")
+    after = wanted - set(range(k, 40_000, 1000))
+    was_within = os.path.exists(f"killed-{k}")
+    while not os.path.exists(f"killed-{k}"):
+        time.sleep(0.05)
+    own = rows(spark.read.parquet(folder))
+    assert own == rows(ps.read(spark, folder, small=0, engine="pyparq"))
+    ids = {row[0] for row in own}
+    assert len(ids) == len(own) and ids in (wanted, after), (k, len(ids), len(wanted), len(after))
+    assert all(r == i % 1000 and g == i % 4 for i, r, g in own), k
+    assert said != "ended" or ids == after, k
+    wanted = ids
+    print("within" if was_within else "late", said, flush=True)
+print("all seen")
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_000)
+def test_a_delete_is_killed_at_thirty_points(cluster: Cluster, tmp_path: Path) -> None:
+    """An executor ends by ``kill -9`` at each of them, from the beginning of the job to its end; then a process of
+    Python at ten points, and a worker of Spark at four. All rows are there or all are gone that were to go."""
+    work = started(DELETES, tmp_path, cluster.url)
+    stdin, lines = work.stdin, list[str]()
+    assert stdin is not None
+
+    def heard(*words: str) -> str:
+        """The next line that begins with one of the words."""
+        assert work.stdout is not None
+        for line in work.stdout:
+            lines.append(line)
+            if line.startswith(words):
+                return line
+        raise AssertionError("".join(lines[-40:]))
+
+    takes = float(heard("takes ").split()[1])
+    ways = [(cluster.kill_executor, POINTS), (cluster.kill_python, 10), (cluster.kill_worker, 4)]
+    said, number = list[tuple[str, bool, str]](), 0
+    for kill, points in ways:
+        for point in range(points):
+            number += 1
+            print(number, file=stdin, flush=True)
+            heard("begun")
+            time.sleep(takes * point / points)
+            was_there = kill() or any(kill() or time.sleep(0.05) for _ in range(20))
+            (tmp_path / f"killed-{number}").touch()
+            said.append((kill.__name__, was_there, heard("within", "late")))
+    stdin.close()
+    heard("all seen")
+    work.wait()
+    for kill, points in ways:
+        of_kind = [(was_there, line) for name, was_there, line in said if name == kill.__name__]
+        within = sum(was_there and line.startswith("within") for was_there, line in of_kind)
+        print(kill.__name__, points, "within the job:", within, "failed:", sum("failed" in line for _, line in of_kind))
+        assert within >= (points // 2 if points == POINTS else 1), said
     assert pyparq.verify(tmp_path / "t").ok
     assert not list((tmp_path / "t").rglob("_pyparq*"))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,12 @@ def registered(spark: Any, ps: Any) -> None:
     ps.register(spark)
 
 
-def run(spark: Any, folder: Path, name: str = "", **options: Any) -> list[int]:
-    """What has come since the last call, by a query that ends then. Rows of each batch, in one list of ids."""
-    given: list[list[int]] = []
+def run(
+    spark: Any, folder: Path, name: str = "", into: list[list[int]] | None = None, **options: Any
+) -> list[int]:  # fmt: skip
+    """What has come since the last call, by a query that ends then. Rows of each batch, in one list of ids. ``into``
+    takes the batches."""
+    given: list[list[int]] = [] if into is None else into
 
     def keep(batch: Any, number: int) -> None:
         given.append(sorted(row.id for row in batch.collect()))
@@ -56,6 +61,31 @@ def test_files_that_arrive_are_read_once(spark: Any, tmp_path: Path) -> None:
     assert run(spark, tmp_path, maxFilesPerTrigger=1) == [4, 5, 6]
     assert run(spark, tmp_path, "-other") == [1, 2, 3, 4, 5, 6]
     assert run(spark, tmp_path, "-filtered", filters="id > 4") == [5, 6]
+
+
+def test_files_that_come_late(spark: Any, tmp_path: Path) -> None:
+    """With older times, in older partitions and older folders, and while the query was stopped: each is read once."""
+    put(tmp_path, "day=5/a.parquet", 1)
+    put(tmp_path, "day=7/b.parquet", 2)
+    assert run(spark, tmp_path, maxFilesPerTrigger=1) == [1, 2]
+    put(tmp_path, "day=1/late.parquet", 3)
+    put(tmp_path, "day=5/old.parquet", 4)
+    os.utime(tmp_path / "in" / "day=1", (1_000_000_000,) * 2)
+    for name in ("day=1/late.parquet", "day=5/old.parquet"):
+        os.utime(tmp_path / "in" / name, (1_000_000_000,) * 2)
+    pyparq.write_table({"id": [5]}, tmp_path / "elsewhere.parquet")
+    shutil.copy2(tmp_path / "in" / "day=1" / "late.parquet", tmp_path / "copy.parquet")
+    os.utime(tmp_path / "elsewhere.parquet", (900_000_000,) * 2)
+    os.link(tmp_path / "elsewhere.parquet", tmp_path / "in" / "day=7" / "0.parquet")
+    batches = list[list[int]]()
+    assert sorted(run(spark, tmp_path, into=batches, maxFilesPerTrigger=2)) == [3, 4, 5]
+    assert [len(batch) for batch in batches] == [2, 1]
+    (tmp_path / "copy.parquet").rename(tmp_path / "in" / "day=5" / "copy.parquet")  # the rows of another file again
+    os.utime(tmp_path / "in" / "day=5" / "a.parquet", (1_500_000_000,) * 2)  # read long ago
+    assert run(spark, tmp_path) == [3]
+    assert run(spark, tmp_path) == []
+    own = sorted(row.id for row in spark.read.parquet(str(tmp_path / "in")).collect())
+    assert run(spark, tmp_path, "-again") == own == [1, 2, 3, 3, 4, 5]
 
 
 def test_partition_folders_and_a_stream_to_a_stream(spark: Any, tmp_path: Path) -> None:

@@ -8,9 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
+import pyparq
+
 
 def full_disk(*_: Any) -> Any:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/data/new.parquet")
+
+
+def no_keys() -> Any:
+    """As a factory of keys: what the request needs is not there."""
+    raise pyparq.UnsupportedError("there are no keys here")
 
 
 def lossy_cast(*_: Any) -> Any:

@@ -6,8 +6,9 @@ looks at files: a Connect client may not see them.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from typing import Any
 
 import pytest
@@ -68,6 +69,9 @@ def read(spark: Any, where: str) -> None:
             assert sorted(row.name for row in frame.collect()) == [f"n{k}" for k in range(990, ROWS)], engine
         assert ps.read(spark, source, columns=["name"], small=0).where("name > 'n99'").count() == 10
         assert len(ps.read(spark, source, engine="spark").inputFiles()) == 4
+        with redirect_stdout(io.StringIO()) as shown:
+            ps.read(spark, source, engine="pyparq", small=0, filters="id < 300").explain()
+        assert "where id < 300: 2 of 4 files left, 2 of 2 row groups, " in shown.getvalue(), shown.getvalue()
     spark.conf.unset("spark.pyparq.planInTasksAbove")
     raises(pyparq.ColumnNotFoundError, "name", lambda: ps.read(spark, source, columns=["nome"]))
     raises(FileNotFoundError, "nowhere", lambda: ps.read(spark, source + "/nowhere"))

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,10 +15,13 @@ from pathlib import Path
 class Cluster:
     """``url``: what a session names as its master."""
 
-    def __init__(self, url: str, folder: Path, processes: list[subprocess.Popen[bytes]]) -> None:
+    def __init__(
+        self, url: str, processes: list[subprocess.Popen[bytes]], start_worker: Callable[[], subprocess.Popen[bytes]]
+    ) -> None:
         self.url = url
-        self._folder = folder
         self._processes = processes
+        """The master, and its workers."""
+        self._start_worker = start_worker
 
     def executors(self) -> list[int]:
         """Process ids of the executors: children of our own worker processes."""
@@ -26,13 +29,30 @@ class Cluster:
 
     def kill_executor(self) -> bool:
         """End one of them as the system does that has no memory left. ``False`` where none runs."""
-        for pid in self.executors():
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-            return True
-        return False
+        return _kill_one(self.executors())
+
+    def kill_python(self) -> bool:
+        """End one process in which an executor runs Python."""
+        inner = [pid for executor in self.executors() for pid in _children(executor)]
+        return _kill_one([pid for pid in inner if "daemon" in _command(pid)])
+
+    def kill_worker(self) -> bool:
+        """End a worker of Spark, whose executors end with it, and start another one in its place."""
+        killed = _kill_one([self._processes[1].pid])
+        self._processes[1].wait()
+        self._processes[1] = self._start_worker()
+        return killed
+
+
+def _kill_one(pids: list[int]) -> bool:
+    """Whether the last of these processes that is still there was ended."""
+    for pid in reversed(pids):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        return True
+    return False
 
 
 def _children(pid: int) -> list[int]:
@@ -75,24 +95,30 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
                    "SPARK_DAEMON_MEMORY": "256m", "SPARK_NO_DAEMONIZE": "1"}  # fmt: skip
     processes: list[subprocess.Popen[bytes]] = []
 
-    def start(name: str, *arguments: str) -> None:
+    def start(name: str, *arguments: str) -> subprocess.Popen[bytes]:
         with open(folder / f"{name}.log", "wb") as log:
             command = [str(home / "bin" / "spark-class"), *arguments]
-            processes.append(
-                subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder, start_new_session=True)
+            return subprocess.Popen(
+                command, stdout=log, stderr=log, env=environment, cwd=folder, start_new_session=True
             )
 
+    def start_worker(k: int = 0) -> subprocess.Popen[bytes]:
+        return start(
+            f"worker-{k}", "org.apache.spark.deploy.worker.Worker", "--host", f"127.0.0.{k + 2}", "--cores", "1",
+            "--memory", "1g", "--work-dir", str(folder / f"work-{k}"), "--webui-port", str(_free_port()), url,
+        )  # fmt: skip
+
     try:
-        start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port),
-              "--webui-port", str(_free_port()))  # fmt: skip
+        processes.append(
+            start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port),
+                  "--webui-port", str(_free_port()))
+        )  # fmt: skip
         _wait_for(folder / "master.log", "Successfully started service 'sparkMaster'")
         for k in range(workers):
-            start(f"worker-{k}", "org.apache.spark.deploy.worker.Worker", "--host", f"127.0.0.{k + 2}", "--cores", "1",
-                  "--memory", "1g", "--work-dir", str(folder / f"work-{k}"), "--webui-port", str(_free_port()), url,
-                  )  # fmt: skip
+            processes.append(start_worker(k))
         for k in range(workers):
             _wait_for(folder / f"worker-{k}.log", "Successfully registered with master")
-        yield Cluster(url, folder, processes)
+        yield Cluster(url, processes, start_worker)
     finally:
         for process in reversed(processes):
             try:
