@@ -408,9 +408,7 @@ class RemoteFile:
         except UnsupportedError as error:
             if not self._has_ranges:
                 return error
-            return ConnectionError(
-                errno.EIO, "the server answers with other than the range that was asked for", self.name
-            )
+            return ConnectionError(errno.EIO, "the server answers with other than the range asked for", self.name)
         except Exception as error:
             return error
         self._has_ranges = self._has_ranges or len(data) == length

@@ -297,10 +297,8 @@ def explained(text: str, action: str = "") -> str:
 
 def stated(text: str) -> tuple[str, str]:
     """The store's code in the text of an answer, and the code with the store's message."""
-    code, message = (re.search(f"<{tag}>([^<]*)</{tag}>", text) for tag in ("Code", "Message"))
-    if code is None:
-        return "", ""
-    return code[1], f"{code[1]}: {message[1]}" if message is not None and message[1] else code[1]
+    code, message = ((re.search(f"<{tag}>([^<]*)</{tag}>", text) or ("", ""))[1] for tag in ("Code", "Message"))
+    return code, f"{code}: {message}" if code and message else code
 
 
 def error_code(error: BaseException) -> str:

@@ -104,36 +104,20 @@ class Explanation:
 
 
 def explain_read(
-    file: OpenFile,
-    decoded: ScanCounts,
-    left: Sequence[Selection],
-    *,
-    columns: list[str],
-    predicate: str,
-    stages: tuple[StageReport, ...],
-    rows: int | None,
-) -> Explanation:
+    file: OpenFile, decoded: ScanCounts, left: Sequence[Selection], *, columns: list[str], predicate: str,
+    stages: tuple[StageReport, ...], rows: int | None,
+) -> Explanation:  # fmt: skip
     """What a scan of ``file`` has counted: see :class:`Explanation`. ``left``: the row groups that pruning left."""
     counts, opened = file.fetcher.counts, file.open_counts
     return Explanation(
-        source=file.name,
-        columns=columns,
-        predicate=predicate,
-        file_bytes=file.num_bytes,
-        file_row_groups=file.num_row_groups,
-        file_rows=sum(file.num_rows_of(k) for k in range(file.num_row_groups)),
-        file_pages=_count_pages(file),
-        stages=stages,
-        row_groups=len(left),
-        candidate_rows=sum(selection.maybe.count for selection in left),
-        rows=rows,
-        pages_decoded=decoded.data_pages,
-        dictionaries_decoded=decoded.dictionary_pages,
-        requests=counts.requests + opened.requests,
-        bytes_fetched=counts.bytes + opened.bytes,
-        ranges=counts.ranges + opened.ranges,
+        source=file.name, columns=columns, predicate=predicate, file_bytes=file.num_bytes,
+        file_row_groups=file.num_row_groups, file_rows=sum(file.num_rows_of(k) for k in range(file.num_row_groups)),
+        file_pages=_count_pages(file), stages=stages, row_groups=len(left),
+        candidate_rows=sum(selection.maybe.count for selection in left), rows=rows, pages_decoded=decoded.data_pages,
+        dictionaries_decoded=decoded.dictionary_pages, requests=counts.requests + opened.requests,
+        bytes_fetched=counts.bytes + opened.bytes, ranges=counts.ranges + opened.ranges,
         road=getattr(file.fetcher.source, "road", ""),
-    )
+    )  # fmt: skip
 
 
 def _count_pages(file: OpenFile) -> int | None:

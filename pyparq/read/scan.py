@@ -437,16 +437,10 @@ class Scan(Convertible):
         """
         if execute and self.rows_returned is None:
             self.to_table()
-        left = self._prune()
         return explanations.explain_read(
-            self.file,
-            self.reader.counts,
-            left,
-            columns=self.schema.names,
-            predicate=str(self.predicate),
-            stages=tuple(self.reports),
-            rows=self.rows_returned,
-        )
+            self.file, self.reader.counts, self._prune(), columns=self.schema.names, predicate=str(self.predicate),
+            stages=tuple(self.reports), rows=self.rows_returned,
+        )  # fmt: skip
 
     # ---- the line from pruning to batches
 

@@ -175,8 +175,7 @@ def _reasons(wanted: Wanted, files: DatasetFiles, question: Any) -> Iterator[tup
 
 
 LITTLE_BYTES, LITTLE_ROWS, LITTLE_FILES = 8 << 20, 100_000, 200
-"""Bytes of pages, rows and files up to which Spark's reader is not asked: the start of its job takes most of the
-time."""
+"""Bytes of pages, rows and files up to which Spark's reader is not asked: its job takes most of its time to start."""
 
 
 def _is_plain(path: str) -> bool:
