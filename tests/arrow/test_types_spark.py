@@ -38,6 +38,7 @@ def data() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_spark_reads_the_same_with_and_without_a_hint(spark: Any, tmp_path: Path) -> None:
     columns = data()
     assert len(columns) > 20

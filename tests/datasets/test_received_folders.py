@@ -192,6 +192,7 @@ def test_catalogs_that_are_links(folders: Folders) -> None:
     assert pyparq.dataset(folders.given).lookup("id", 2).num_rows == 1
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("key", ["previous", "segments", "files"])
 def test_a_catalog_that_names_files_of_elsewhere(folders: Folders, key: str) -> None:
     (folders.given / "link").unlink()

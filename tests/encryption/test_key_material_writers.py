@@ -78,6 +78,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "f.parquet"
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("other", ["write", "edit"])
 @pytest.mark.parametrize("nth", [0, 1, 2])
 def test_another_write_at_each_rename(path: Path, nth: int, other: str) -> None:

@@ -460,6 +460,7 @@ def kill_while_writing(path: Path, how: str, after: float) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("how", ["unnamed", "named"])
 def test_a_kill_at_any_moment(tmp_path: Path, how: str) -> None:
     """The file is the old one or the new one. Nothing else is left where files need no name; or, for a kill at the very

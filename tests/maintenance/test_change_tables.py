@@ -248,6 +248,7 @@ def test_columns_that_are_younger_than_a_file(tmp_path: Path) -> None:
 # ---- Iceberg -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "partitions",
     [[], [("p", "identity")], [("id", "bucket[4]"), ("d", "month"), ("p", "identity"), ("s", "truncate[3]")],

@@ -46,6 +46,7 @@ def wide(path: Path, groups: int) -> Path:
     return path
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("what", ["delete", "update"])
 def test_memory_holds_one_row_group(tmp_path: Path, what: str) -> None:
     """However many there are. Threads add what they happen to work on at the same time, which is bounded by itself."""
@@ -204,6 +205,7 @@ print(peak() - before, time.process_time() - began)
 """
 
 
+@pytest.mark.slow
 def test_three_thousand_row_groups(tmp_path: Path) -> None:
     """Time and memory for a row group do not grow with their number."""
     spent = {}

@@ -59,6 +59,7 @@ def uploads(s3: S3) -> list[Any]:
     return found
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("row", [5, ROWS - 1])
 def test_the_store_copies_what_stays(options: dict[str, Any], s3: S3, row: int) -> None:
     url = large(f"copied-{row}", options)
@@ -100,6 +101,7 @@ def test_other_changes_in_place_copy_too(options: dict[str, Any], s3: S3) -> Non
     assert pyparq.dataset(url, **options).count() == ROWS
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("when", ["before parts are copied", "before the end"])
 def test_the_object_of_another_program_stays(
     options: dict[str, Any], s3: S3, when: str, monkeypatch: pytest.MonkeyPatch

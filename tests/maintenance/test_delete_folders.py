@@ -469,6 +469,7 @@ def test_many_pairs_of_programs(tmp_path: Path) -> None:
 # ---- nothing is left -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("options", [
     {"compression": "none", "bloom_filters": ["id", "name"]},
     {"compression": "zstd", "bloom_filters": ["name"], "bloom_filter_layout": "row_group"},

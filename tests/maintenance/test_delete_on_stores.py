@@ -124,6 +124,7 @@ def test_a_store_that_takes_nothing(options: dict[str, Any], s3: S3, monkeypatch
     assert versions(root, options) == before
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("how", ["check", "trust", "off", "one object", "list", "glob"])
 def test_a_catalog_goes_with_a_word(options: dict[str, Any], how: str) -> None:
     """Also one that was not used: it has hashes and bounds of the rows."""
@@ -175,6 +176,7 @@ def test_an_upsert_into_a_folder(options: dict[str, Any]) -> None:
     assert pyparq.verify(root, **options).ok
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("nth", range(1, 7))
 def test_an_upsert_that_fails_at_some_object(
     options: dict[str, Any], s3: S3, monkeypatch: pytest.MonkeyPatch, nth: int

@@ -33,6 +33,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("layout", ["footer", "row_group"])
 def test_it_skips_where_it_did_not(spark: Any, plain: Path, layout: Any, tmp_path: Path) -> None:
     path = tmp_path / "indexed.parquet"

@@ -293,6 +293,7 @@ def test_every_statement_is_shown() -> None:
 # ---- statements that no other module tests
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_words_for_nulls_and_text(usual: Any, ps: Any, tmp_path: Path) -> None:
     usual.sql("""
@@ -330,6 +331,7 @@ def test_a_task_encodes_on_one_thread(usual: Any, ps: Any, tmp_path: Path, monke
         assert seen[-1] is bool(given)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_files_of_a_stream_are_joined_while_it_runs(usual: Any, ps: Any, tmp_path: Path) -> None:
     ps.register(usual)

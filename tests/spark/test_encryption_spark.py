@@ -127,6 +127,7 @@ def ours(kms: LocalFileKms, path: Path, *case: Any, **options: Any) -> Path:
 # ---------------------------------------------------------------- values
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_spark_reads_ours(crypto: Any, kms: LocalFileKms, tmp_path: Path, case: tuple[Any, ...]) -> None:
     path = ours(kms, tmp_path / "ours.parquet", *case, bloom_filter_layout="row_group" if case[1] else "footer")
@@ -136,6 +137,7 @@ def test_spark_reads_ours(crypto: Any, kms: LocalFileKms, tmp_path: Path, case: 
     assert [row.id for row in found.where("id in (246, 247)").collect()] == [246]
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_we_read_spark(crypto: Any, frame: Any, kms: LocalFileKms, tmp_path: Path, case: tuple[Any, ...]) -> None:
     path = put(frame, tmp_path / "theirs", java_options(*case))
@@ -234,6 +236,7 @@ def with_moved_bounds(path: Path, kms: LocalFileKms, row_group: int, page: int) 
 SINGLE = {"double": False, "internal": True, "bits": 128}
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
 @pytest.mark.parametrize("layout", ["footer", "row_group"])
 @pytest.mark.parametrize("plaintext_footer", [False, True])

@@ -48,6 +48,7 @@ def shown(frame: Any) -> list[Any]:
 SHOWN = ["d", "ts", "ntz", "s.day", "s.at", "map_keys(m)", "map_values(m)"]
 
 
+@pytest.mark.sweep(3)
 def test_values_filters_and_rewrites(usual: Any, ps: Any, legacy: Path, tmp_path: Path) -> None:
     own = usual.read.parquet(str(legacy)).cache()
     rows = shown(own)

@@ -99,6 +99,7 @@ CONDITIONS = [
 ]
 
 
+@pytest.mark.sweep(3)
 def test_filters_are_in_the_session_zone(usual: Any, ps: Any, events: Path, berlin: None) -> None:
     own = usual.read.parquet(str(events)).cache()
     for where in CONDITIONS:

@@ -234,6 +234,7 @@ def test_what_is_refused(usual: Any, ps: Any, lake: Path) -> None:
         ps.delete(usual, lake, "id = 1")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("cataloged", [True, False])
 def test_the_driver_does_not_open_many_files(
     usual: Any, ps: Any, tmp_path: Path, cataloged: bool, monkeypatch: pytest.MonkeyPatch

@@ -68,6 +68,7 @@ def test_random_conditions(usual: Any, ps: Any, table: Path) -> None:
     assert taken > 240
 
 
+@pytest.mark.slow
 def test_random_conditions_without_ansi(usual: Any, ps: Any, table: Path) -> None:
     usual.conf.set("spark.sql.ansi.enabled", "false")
     usual.conf.set("spark.sql.session.timeZone", "Australia/Lord_Howe")

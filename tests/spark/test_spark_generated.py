@@ -114,6 +114,7 @@ def run(session: Any, ps: Any, folder: Path, seed: int) -> int:
     return cases
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("seed", [1, 2, 7028])
 def test_random_frames(usual: Any, ps: Any, tmp_path: Path, seed: int) -> None:
     assert run(usual, ps, tmp_path, seed) == 4 * (COLUMNS + 1)

@@ -194,6 +194,7 @@ def test_rewrite_refuses_what_is_there(spark: Any, ps: Any, folder: Path, tmp_pa
 # ---- the command line ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_commands_run_as_spark_jobs(spark: Any, ps: Any, folder: Path, tmp_path: Path) -> None:
     """In a process of its own, which starts its own Spark."""
     import json

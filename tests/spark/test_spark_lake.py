@@ -38,6 +38,7 @@ def stream_to(session: Any, tmp_path: Path, target: Path, **options: str) -> Non
     writer.option("checkpointLocation", str(tmp_path / f"check{len(options)}")).start(str(target)).awaitTermination()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("marker", [MARKERS[0], MARKERS[1]])
 def test_no_writer_touches_a_table_of_another_format(lake: Any, ps: Any, tmp_path: Path, marker: str) -> None:
     table = make_table(tmp_path / "t", marker)

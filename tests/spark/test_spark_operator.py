@@ -173,6 +173,7 @@ def typed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("schema", DECLARED)
 def test_a_declared_schema(usual: Any, ps: Any, typed: Path, schema: str) -> None:
     """The data source widens, does not tell case apart, and fills absent columns with null, as Spark's reader does."""

@@ -165,6 +165,7 @@ def run_random(session: Any, ps: Any, folder: Path, seed: int) -> tuple[int, int
     return both, alone
 
 
+@pytest.mark.slow
 def test_random_frames(usual: Any, ps: Any, tmp_path: Path) -> None:
     found = [run_random(usual, ps, tmp_path, seed) for seed in (1, 3, 5)]
     assert sum(both for both, _ in found) >= 12, found
@@ -358,6 +359,7 @@ FILTERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sweep(2)
 def test_filters(session: Any, ps: Any, tmp_path: Path) -> None:
     table = pa.table(COMMON)
     for k in range(3):
@@ -457,6 +459,7 @@ def test_little_is_read_by_pyparq(usual: Any, ps: Any, tmp_path: Path) -> None:
     assert is_own(ps.read(usual, tmp_path, engine="spark"))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("above", ["2000", "0"])
 @pytest.mark.usefixtures("nothing_is_little")
 def test_many_files(usual: Any, ps: Any, tmp_path: Path, above: str) -> None:
@@ -497,6 +500,7 @@ def differing(folder: Path, chance: random.Random) -> None:
             pq.write_table(table, file, **chance.choice(by_pyarrow))
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.usefixtures("nothing_is_little")
 def test_many_files_that_differ(usual: Any, ps: Any, tmp_path: Path, seed: int) -> None:

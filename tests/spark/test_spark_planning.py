@@ -81,6 +81,7 @@ def test_rows_are_those_of_one_process(
     assert rows(shared) == rows(alone)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("asked", QUESTIONS, ids=str)
 def test_plans_are_those_of_one_process(spark: Any, ps: Any, folder: Path, asked: dict[str, Any]) -> None:
     """Page for page: what is pruned, and what will be read."""

@@ -296,6 +296,7 @@ def odd_values(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("where", CONDITIONS)
 def test_filters_keep_the_rows_that_spark_keeps(spark: Any, ps: Any, odd_values: Path, where: str) -> None:
     theirs = spark.read.parquet(str(odd_values)).where(where).select("k")

@@ -127,6 +127,7 @@ def session(spark: Any) -> Any:
     spark.conf.unset("spark.sql.legacy.parquet.nanosAsLong")
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("dictionary", [True, False], ids=["dictionary", "plain"])
 @pytest.mark.parametrize("layout", ["footer", "row_group"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])

@@ -191,6 +191,7 @@ def test_a_commit_that_is_refused(ps: Any, s3: S3) -> None:
         commit(made, replies)
 
 
+@pytest.mark.slow
 def test_rows_are_changed_in_a_busy_store(spark: Any, ps: Any, s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each request is answered by 503 at first. Then the store refuses what is new, and nothing has changed."""
     url, where = f"s3a://{BUCKET}/busy", {"storage_options": s3.options}

@@ -54,6 +54,7 @@ def state(lake: Path) -> dict[str, tuple[int, int]]:
     }
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     ("partitions", "key", "zone", "ansi"),
     [

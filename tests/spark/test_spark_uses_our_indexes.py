@@ -110,6 +110,7 @@ def emptied(ours: Path) -> Path:
     return copy
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("column", LITERALS)
 def test_types_that_spark_asks_a_filter_about(spark: Any, ours: Path, emptied: Path, column: str) -> None:
     """Absent: no row is scanned. Present: found, but no longer where the filter has been emptied."""

@@ -52,6 +52,7 @@ def conditions(zone: str, chance: random.Random) -> list[str]:
     return found
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("zone", "ansi"), list(zip(SWITCHES, ("true", "false", "false"), strict=True)))
 def test_reads_writes_and_filters(usual: Any, ps: Any, tmp_path: Path, zone: str, ansi: str) -> None:
     usual.conf.set("spark.sql.session.timeZone", zone)
