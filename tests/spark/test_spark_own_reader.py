@@ -165,10 +165,9 @@ def run_random(session: Any, ps: Any, folder: Path, seed: int) -> tuple[int, int
     return both, alone
 
 
-@pytest.mark.slow
 def test_random_frames(usual: Any, ps: Any, tmp_path: Path) -> None:
-    found = [run_random(usual, ps, tmp_path, seed) for seed in (1, 3, 5)]
-    assert sum(both for both, _ in found) >= 12, found
+    both, alone = run_random(usual, ps, tmp_path, 1)
+    assert both >= 3, (both, alone)
 
 
 @pytest.mark.slow
