@@ -25,7 +25,7 @@ from support.lake_tables import (
 
 import pyparq
 from pyparq import col
-from pyparq.errors import OptionError, UnsupportedError
+from pyparq.errors import OptionError, UnsupportedError, WriteConflictError
 
 deltalake = require("deltalake")
 require("pyiceberg")
@@ -69,7 +69,7 @@ def check(cell: str, do: Callable[[Any], Any], open_: Callable[[], Any], wanted:
     """``cell``: what the page says, ``yes…`` or ``refused…``."""
     if cell.startswith("refused"):
         before = pyparq_or_none(open_)
-        with pytest.raises((UnsupportedError, OptionError)):
+        with pytest.raises((UnsupportedError, OptionError, WriteConflictError)):
             do(open_())
         assert pyparq_or_none(open_) == before
         return
@@ -264,6 +264,9 @@ def test_delta_lake(tmp_path: Path, feature: str) -> None:
 def test_time_travel_of_delta_lake(tmp_path: Path) -> None:
     assert found(older(tmp_path, 1)) == []
     assert found(older(tmp_path, 0)) == ROWS
+    _, deleted, indexed = said("Delta Lake")["time travel"]
+    check(deleted, delete, lambda: older(tmp_path, 0), [])
+    check(indexed, index, lambda: older(tmp_path, 0), [])
 
 
 def older(folder: Path, version: int) -> Any:
@@ -517,8 +520,11 @@ def test_time_travel_of_iceberg(tmp_path: Path) -> None:
     branched(lake)
     opened = lake.open()
     first = opened.snapshots()[0].snapshot_id
+    _, deleted, indexed = said("Apache Iceberg")["time travel"]
     for scan in (opened.scan(snapshot_id=first), opened.scan().use_ref("audit"), opened.scan().use_ref("trial")):
         assert found(scan) == ROWS
+        check(deleted, delete, lambda scan=scan: scan, [])  # type: ignore[misc]
+        check(indexed, index, lambda scan=scan: scan, [])  # type: ignore[misc]
 
 
 def test_the_page_has_these_features() -> None:
