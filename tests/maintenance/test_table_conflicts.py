@@ -231,6 +231,7 @@ def _work(kind: str, folders: list[str], own: int, start: Any, plain: bool) -> N
         _again(lambda: pyparq.upsert(store.open(), numbers([mine[2], 1000 + own], 8), "id"))  # noqa: B023
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_pairs_of_programs(tmp_path: Path, kind: str, plain: bool) -> None:

@@ -442,6 +442,7 @@ def test_an_inherited_writer_is_dead(tmp_path: Path, name: str) -> None:
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.usefixtures("_temporary")
 @pytest.mark.parametrize("name", ["new", "old", "memory", "fsspec"])
 def test_an_inherited_writer_ends_without_a_trace(tmp_path: Path, name: str, recwarn: Any) -> None:

@@ -90,6 +90,7 @@ spark.stop()
     assert pyparq.dataset(table.parent / "write" / "out").count() == 1_000
 
 
+@pytest.mark.slow
 def test_a_classic_session(table: Path) -> None:
     needs_spark()
     run(
@@ -103,6 +104,7 @@ spark.stop()
     )
 
 
+@pytest.mark.slow
 def test_workers_in_processes_of_their_own(table: Path, tmp_path: Path) -> None:
     """A standalone master and two workers."""
     needs_spark()

@@ -293,6 +293,7 @@ print("it ended, with calls left:", left)
 )
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("point", [1, 2, 4, 7, 11, 16, 22, 29, 37, 46])
 def test_the_driver_is_killed_in_the_commit(tmp_path: Path, point: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows are as before or all as after, and the next call leaves nothing behind."""

@@ -19,7 +19,7 @@ import pytest
 import pyparq
 
 pytest_plugins = ("spark_session",)
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1_800), pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1_800)]
 
 PARTS, FILES, ROWS = 100, 100, 20
 
