@@ -81,6 +81,7 @@ def started(code: str, folder: Path, master: str, sleep: float = 0.0) -> subproc
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_tasks_that_run_twice_by_speculation(cluster: Cluster, tmp_path: Path) -> None:
     """Rows change once, and no file of a second attempt is left."""
     work = started("""
@@ -293,7 +294,7 @@ print("it ended, with calls left:", left)
 )
 
 
-@pytest.mark.sweep(5)
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize("point", [1, 2, 4, 7, 11, 16, 22, 29, 37, 46])
 def test_the_driver_is_killed_in_the_commit(tmp_path: Path, point: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows are as before or all as after, and the next call leaves nothing behind."""

@@ -53,6 +53,7 @@ def started(cluster: Cluster, code: str, folder: Path) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_tasks_that_run_twice_by_speculation(cluster: Cluster, tmp_path: Path) -> None:
     """The first attempt of some tasks is slow, so that Spark starts a second one. Each row is there once."""
     work = started(cluster, """
@@ -88,6 +89,7 @@ spark.stop()
     assert not list((tmp_path / "t").glob("_pyparq*"))
 
 
+@pytest.mark.slow
 def test_executors_that_are_killed(cluster: Cluster, tmp_path: Path) -> None:
     """Thirty of them, while writes, compactions and reads run: a job ends with all of its rows, or with none."""
     rounds = 12

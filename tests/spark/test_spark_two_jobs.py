@@ -122,6 +122,7 @@ def batches_in(folder: Path) -> set[int]:
     return set(found)
 
 
+@pytest.mark.slow
 def test_two_that_append(tmp_path: Path) -> None:
     together(tmp_path, APPEND.format(first=0), APPEND.format(first=100))
     assert batches_in(tmp_path / "t") == {*range(ROUNDS), *range(100, 100 + ROUNDS)}
@@ -142,12 +143,14 @@ def started(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
+@pytest.mark.slow
 def test_one_that_compacts_and_one_that_appends(tmp_path: Path) -> None:
     folder = started(tmp_path)
     together(tmp_path, COMPACT, APPEND.format(first=1))
     assert batches_in(folder) == set(range(ROUNDS + 1))
 
 
+@pytest.mark.slow
 def test_one_that_compacts_and_one_that_reads(tmp_path: Path) -> None:
     """Each read of ours has all rows, whatever was replaced since it was planned."""
     folder = started(tmp_path)
@@ -176,6 +179,7 @@ def left_of(folder: Path) -> None:
     assert not list(folder.rglob("_pyparq*"))
 
 
+@pytest.mark.slow
 def test_one_that_deletes_and_one_that_appends(tmp_path: Path) -> None:
     folder = started(tmp_path)
     together(tmp_path, DELETE.format(pause=0), APPEND.format(first=1))
@@ -184,6 +188,7 @@ def test_one_that_deletes_and_one_that_appends(tmp_path: Path) -> None:
     assert ids == dict.fromkeys(range(1, ROUNDS + 1), ROWS)
 
 
+@pytest.mark.slow
 def test_two_that_delete_the_same_rows(tmp_path: Path) -> None:
     folder = started(tmp_path)
     together(tmp_path, DELETE.format(pause=0), DELETE.format(pause=0.1))
