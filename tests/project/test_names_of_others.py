@@ -28,7 +28,7 @@ COLUMN = (
     "std unique value_counts sort cast astype filter isin is_in is_null isna fill_null fillna dropna head tail "
     "take iloc item"
 )
-FILTER = "str dt isnull isna notnull eq ne lt le gt ge not_ and_ or_ cast alias len"
+FILTER = "str isnull isna notnull eq ne lt le gt ge not_ and_ or_ cast alias len"
 SCHEMA = "leaves root find column types with_metadata to_arrow"
 MODULE = (
     "read_parquet read_csv read_json lit load open append ParquetDataset update_file_custom_metadata sql "

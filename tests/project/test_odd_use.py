@@ -88,7 +88,6 @@ def test_a_plan_is_for_one_file(tmp_path: Path) -> None:
         (lambda f: f.scan([0.5]), "list of names or numbers, but 0.5 is neither"),
         (lambda f: f.scan(row_groups=0), "list of row group numbers"),
         (lambda f: f.scan(row_groups=["a"]), "list of row group numbers"),
-        (lambda f: pyparq.ParquetFile(b"", memory_map=True), "has no option 'memory_map'; only the needed bytes"),
         (
             lambda f: pyparq.ParquetFile(b"", qqqq=True),
             r"^ParquetFile\(\) has no option 'qqqq'; help\(\) of the function tells of all that there are$",
