@@ -64,7 +64,6 @@ query.awaitTermination()
 TO_THE_END = """
 query = begun({most}, availableNow=True)
 query.awaitTermination()
-print("batches", sum(1 for progress in query.recentProgress if progress["numInputRows"]))
 print("rows", same())
 print("all seen")
 spark.stop()
@@ -72,7 +71,8 @@ spark.stop()
 
 
 def started(code: str, folder: Path, master: str = "") -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "MASTER": master, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment |= {"MASTER": master} if master else {}  # Spark Connect refuses one, also one without a name
     return subprocess.Popen(
         [sys.executable, "-c", code], text=True, cwd=folder, env=environment, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -80,11 +80,12 @@ def started(code: str, folder: Path, master: str = "") -> subprocess.Popen[str]:
 
 
 def ended(code: str, folder: Path, master: str = "") -> dict[str, int]:
-    """What a program says at its end."""
+    """The batches that a program has done, and the rows that it says at its end."""
+    before = batches_done(folder)
     said, _ = started(code, folder, master).communicate()
     assert "all seen" in said, said[-4000:]
-    lines = [line.split() for line in said.splitlines()]
-    return {line[0]: int(line[1]) for line in lines if line[:1] in (["batches"], ["rows"])}
+    (rows,) = (line.split()[1] for line in said.splitlines() if line.startswith("rows "))
+    return {"batches": batches_done(folder) - before, "rows": int(rows)}
 
 
 def put(folder: Path, name: str, first: int, seconds: float | None = None) -> None:
