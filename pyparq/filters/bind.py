@@ -95,12 +95,12 @@ class _Binder:
             raise FilterError(f"{expression!r} is not a complete filter")
         return binder(self, expression, negate, depth)
 
-    def junction(self, expression: AllOf | expression.AnyOf, negate: bool, depth: int) -> Predicate:
-        join = conjunction if isinstance(expression, AllOf) is not negate else disjunction
-        return join([self.bind(child, negate, depth - 1) for child in expression.children])
+    def junction(self, several: AllOf | expression.AnyOf, negate: bool, depth: int) -> Predicate:
+        join = conjunction if isinstance(several, AllOf) is not negate else disjunction
+        return join([self.bind(child, negate, depth - 1) for child in several.children])
 
-    def negation(self, expression: expression.Not, negate: bool, depth: int) -> Predicate:
-        return self.bind(expression.child, not negate, depth - 1)
+    def negation(self, test: expression.Not, negate: bool, depth: int) -> Predicate:
+        return self.bind(test.child, not negate, depth - 1)
 
     def known(self, test: Known, negate: bool, depth: int) -> Predicate:
         return Constant(test.value is not None and test.value is not negate)

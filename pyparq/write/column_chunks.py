@@ -298,11 +298,8 @@ def _kind(plan: ColumnPlan, known: dict[tuple[int, int, int | None, Order], _Kin
     key = id(plan.leaf), plan.codec, plan.level, plan.order
     found = known.get(key)
     if found is None:
-        compress = (
-            None
-            if plan.codec == compression.UNCOMPRESSED
-            else partial(compression.compress, plan.codec, level=plan.level)
-        )
+        is_plain = plan.codec == compression.UNCOMPRESSED
+        compress = None if is_plain else partial(compression.compress, plan.codec, level=plan.level)
         candidates = [(e, encoding_choice.MOST[e]) for e in candidates_of(plan.leaf, plan.codec)]
         level = compression.native_level(plan.codec, plan.level)
         found = known[key] = native_order(plan.leaf, plan.order), compress, level, candidates

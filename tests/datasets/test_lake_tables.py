@@ -234,6 +234,16 @@ def test_iceberg_files_without_field_ids(tmp_path: Path) -> None:
         pyparq.dataset(table).read()
 
 
+def test_iceberg_files_without_rows(tmp_path: Path) -> None:
+    """pyiceberg leaves them out. So fewer files are read than the manifests name, and none is missing."""
+    table = catalog_at(tmp_path).create_table("n.u", schema=rows().schema)
+    table.append(rows())
+    pyparq.write_table(rows().slice(0, 0), tmp_path / "empty.parquet")
+    table.add_files([f"file://{tmp_path}/empty.parquet"])
+    assert len(list(table.scan().plan_files())) == 1
+    assert by_id(pyparq.dataset(table).read()) == by_id(rows())
+
+
 def test_choices_that_the_log_makes(delta: Any, iceberg: Any) -> None:
     for options in ({"schema": {"id": "int64"}}, {"partitioning": None}, {"by": "field_id"}):
         with pytest.raises(OptionError, match="its log says it"):

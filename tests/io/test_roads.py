@@ -288,6 +288,11 @@ def test_a_large_object_is_uploaded_in_parts(s3: S3, monkeypatch: pytest.MonkeyP
         s3.script = lambda method, path: ""
         assert pyparq.read_table(url, **given).num_rows == 1, "the old object stays"
         assert not s3.fs().call_s3("list_multipart_uploads", Bucket=BUCKET).get("Uploads"), "no part is left"
+    # A key that may write need not be allowed to look.
+    s3.script = lambda method, path: "403" if method == "HEAD" else ""
+    pyparq.write_table({"data": [data, b""]}, url, compression="none", **given)
+    s3.script = lambda method, path: ""
+    assert pyparq.read_table(url, **given)["data"].to_pylist() == [data, b""]
 
 
 @pytest.mark.parametrize("then", ["", "no object", "the old object"])
