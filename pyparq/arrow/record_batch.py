@@ -22,6 +22,16 @@ class RecordBatch(NamedTuple):
     num_rows: int
 
 
+class BatchStream:
+    """Batches that come one after another, with their schema."""
+
+    def __init__(self, schema: Schema, batches: Iterator[Any]) -> None:
+        self._parts = schema, batches
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Any]]:
+        return self._parts
+
+
 def batches_from_arrow(obj: Any) -> tuple[Schema, Iterator[RecordBatch]]:
     """Schema and record batches of any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, zero-copy."""
     source = ArrowSource(obj)

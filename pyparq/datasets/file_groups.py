@@ -17,6 +17,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +46,7 @@ from pyparq.read.footers.open_file import OpenFile, omits_dictionary_header
 from pyparq.read.footers.schemas import FileSchema
 from pyparq.read.plan.scan_trace import StageReport
 from pyparq.read.scan import Scan
-from pyparq.runtime.threads import map_tasks
+from pyparq.runtime.threads import map_tasks, runs_within
 
 OFFSET_BITS = 40
 """Each file has this many bits of the joined offsets, so no request spans two files."""
@@ -246,11 +247,12 @@ class FileGroup:
         options = replace(scan.file.options, use_page_index=False, use_dictionaries=False)
         return _Joinable(nodes, chunks, np.where(good, sizes, -1).tolist(), options)
 
-    def joinable(self) -> dict[int, tuple[int, int]]:
-        """Bytes to read of each file that can be read with others, and its row groups."""
-        known = self._joinable()
-        counts = np.diff(known.chunks.first).tolist()
-        return {k: (size, n) for k, size, n in zip(self.numbers, known.sizes, counts, strict=True) if size >= 0}
+    def joinable(self) -> dict[int, tuple[int, int, int]]:
+        """Bytes to read of each file that can be read with others, its row groups and its rows."""
+        sizes, chunks = self._joinable().sizes, self._joinable().chunks
+        rows = np.diff(np.append(0, np.cumsum(chunks.rows))[chunks.first]).tolist()
+        facts = zip(self.numbers, sizes, np.diff(chunks.first).tolist(), rows, strict=True)
+        return {k: (size, groups, rows) for k, size, groups, rows in facts if size >= 0}
 
     def as_one(self, numbers: Sequence[int]) -> ConcatenatedFile:
         """These files as one."""
@@ -260,31 +262,18 @@ class FileGroup:
         return ConcatenatedFile(self.scan.file, known.options, known.nodes, parts, known.chunks, places)
 
 
-def runs(numbers: Sequence[int], groups: Mapping[int, FileGroup]) -> Iterator[list[int]]:
+def runs(numbers: Sequence[int], groups: Mapping[int, FileGroup], most_rows: int | None = None) -> Iterator[list[int]]:
     """Two or more neighbouring files that can be joined. Neighbours, because the order of files is the order of rows.
     ``groups``: by file."""
-    joinable: dict[int, tuple[int, int]] = {}
+    joinable: dict[int, tuple[int, int, int]] = {}
     for group in dict.fromkeys(groups.values()):
         joinable |= group.joinable()
-    run: list[int] = []
-    stored = count = 0
-    for number in numbers:
-        joins = joinable.get(number)
-        size, row_groups = joins or (0, 0)
-        if run and (
-            joins is None
-            or groups[run[0]] is not groups[number]
-            or stored + size > MOST_STORED
-            or count + row_groups > MOST_ROW_GROUPS
-        ):
-            if len(run) > 1:
-                yield run
-            run, stored, count = [], 0, 0
-        if joins is not None:
-            run.append(number)
-            stored, count = stored + size, count + row_groups
-    if len(run) > 1:
-        yield run
+    for can_join, alike in groupby(numbers, lambda number: groups[number] if number in joinable else None):
+        if can_join is not None:
+            members = list(alike)
+            sizes, row_groups, rows = zip(*map(joinable.__getitem__, members), strict=True)
+            limits = (sizes, MOST_STORED), (row_groups, MOST_ROW_GROUPS), (rows, most_rows or sum(rows))
+            yield from (run for run in runs_within(members, *limits) if len(run) > 1)
 
 
 # ---- which row groups can match -------------------------------------------------------------------------------------

@@ -8,11 +8,13 @@ explanation.
 from __future__ import annotations
 
 import os
+import zlib
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -38,6 +40,8 @@ from pyparq.runtime.threads import Task, request_pool
 
 T = TypeVar("T")
 
+ALONE, JOINED = 8, 1 << 17
+"""Files that a stream begins with, one by one, and rows of small files that are read as one behind them, at most."""
 FILES_AHEAD = 8
 """Remote files whose indexes and first row groups are requested before they are needed, at most."""
 
@@ -150,10 +154,11 @@ class Reader:
         return batches
 
     def batches(self, batch_size: int | None) -> Generator[Batch]:
-        """Matching rows, in the order of the files; one row group of one file is in memory at a time."""
+        """Matching rows, in the order of the files; one row group of one file is in memory at a time, or those of small
+        files that are read together."""
         self._begin()
         self.rows_returned, self._reached = 0, 0
-        for at, number, file_scan in self._in_turn():
+        for at, number, file_scan in self._in_turn(join=batch_size is not None and self._limit is None):
             self._reached = at + 1
             if file_scan is not None:
                 for batch in self._stream(file_scan, batch_size):
@@ -236,7 +241,7 @@ class Reader:
     ) -> list[FileScan]:
         """The scans of the files in which a row may match, in the order of the files. ``join``: small files may share
         one scan. Files of one kind are asked in groups, unless it is ``known`` which row groups can match."""
-        join = join and not self._files.is_remote and kernels.read_many_ranges is not None
+        join = join and self._can_join
         groups, row_groups = self._groups(numbers, join) if known is None else ([], known)
         wanted = [number for number in numbers if row_groups.get(number) != []]
         found = list(self._joined(groups, wanted)) if join and len(wanted) > 1 else []
@@ -255,14 +260,20 @@ class Reader:
         self.scans = sorted(found, key=lambda file_scan: file_scan.numbers[0])
         return self.scans
 
+    @property
+    def _can_join(self) -> bool:
+        return not self._files.is_remote and kernels.read_many_ranges is not None
+
     def _groups(self, numbers: Sequence[int], join: bool) -> tuple[list[FileGroup], dict[int, list[int]]]:
         """Groups of files that are alike, and the row groups that can match, by file. Files of an unknown kind and
         files that are left out are in no group."""
         files, groups, row_groups = self._files, list[FileGroup](), dict[int, list[int]]()
-        if self._plans is not None or len(numbers) < 2 or (self._query.expression is None and not join):
+        filtered = self._query.expression is not None
+        if len(numbers) < 2 or not (join or filtered) or (self._plans is not None and (filtered or not join)):
             return groups, row_groups
-        for rest, members in self._alike(numbers):
-            if len(members) == 1:
+        for rest, alike in self._alike(numbers):
+            members = alike if self._plans is None else [k for k in alike if self._is_whole(k, self._plans[k])]
+            if len(members) < 2:
                 continue  # nothing is shared
             file = files.open(members[0])
             scan = None if file is None else self._query.scan(file, rest)
@@ -270,13 +281,21 @@ class Reader:
                 groups.append(FileGroup(scan, members, files.footers, files.found.files))
             elif file is not None:
                 row_groups |= {number: [] for number in members}  # the filter is never true for such a file
-        for group in groups if self._query.expression is not None else ():
+        for group in groups if filtered else ():
             group.prune()
             self._reports += group.reports
             self._own_filters |= group.unasked
             row_groups |= group.row_groups
         self._asked.update(row_groups)
         return groups, row_groups
+
+    def _is_whole(self, number: int, plan: FilePlan) -> bool:
+        """Whether the plan of a file reads all of its rows, and was made for the file as it is."""
+        footers = self._files.footers
+        rows = [group.num_rows for group in plan.row_groups if group.within is None and group.maybe.is_all]
+        (stored,) = footers.stored([number])
+        is_same = plan.made_for == (stored.status.size, zlib.crc32(stored.data))
+        return is_same and len(rows) == len(plan.row_groups) and sum(rows) == footers.rows[number]
 
     def _alike(self, numbers: Sequence[int]) -> Iterator[tuple[Expression, list[int]]]:
         """The files of one kind for which the partitions leave the same part of the filter."""
@@ -289,12 +308,14 @@ class Reader:
             for frame in np.unique(frames[same & (frames >= 0)]).tolist():
                 yield rest, found[same & (frames == frame)].tolist()
 
-    def _joined(self, groups: Sequence[FileGroup], wanted: Sequence[int]) -> Iterator[FileScan]:
-        """Scans of neighbouring small local files that are alike."""
+    def _joined(
+        self, groups: Sequence[FileGroup], wanted: Sequence[int], most_rows: int | None = None
+    ) -> Iterator[FileScan]:
+        """Scans of neighbouring small local files that are alike. ``most_rows``: of those that are read as one."""
         left = frozenset(wanted)
         parts = [group.among(left) for group in groups if group.scan.file.tree.leaves]
         group_of = {number: group for group in parts if len(group.numbers) > 1 for number in group.numbers}
-        for run in runs(wanted, group_of):
+        for run in runs(wanted, group_of, most_rows):
             group = group_of[run[0]]
             file = group.as_one(run)
             scan = same_question(group.scan, file, file.row_groups, None, ask_filters=False)
@@ -376,6 +397,14 @@ class Reader:
 
     def _stream(self, file_scan: FileScan, batch_size: int | None) -> Iterator[Batch]:
         self.scans.append(file_scan)
+        if (
+            len(file_scan.numbers) > 1
+        ):  # if one of them fails, they are read one by one: so no batch is given out before
+            read = self._answers(file_scan, lambda one: self._adapted(one, list(one.scan.iter_batches(batch_size))))
+            for batch in chain.from_iterable(read):
+                batch.schema = self._query.schema
+                yield batch
+            return
         try:
             for batch in file_scan.scan.iter_batches(batch_size):
                 (made,) = self._adapted(file_scan, [batch])
@@ -417,25 +446,33 @@ class Reader:
 
     # ---- one after the other
 
-    def _in_turn(self) -> Iterator[tuple[int, int, FileScan | None]]:
+    def _in_turn(self, *, join: bool) -> Iterator[tuple[int, int, FileScan | None]]:
         """The position of each file, its number and its scan, until the limit is reached. The scan is ``None`` if no
-        row of the file matches."""
+        row of the file matches. ``join``: small files may come as one, with the number of the last."""
         ahead = self._files.is_remote and self._limit is None and self._files.options.use_threads
-        return self._requested_ahead(self._one_by_one()) if ahead else self._one_by_one()
+        in_turn = self._one_by_one(join and self._can_join)
+        return self._requested_ahead(in_turn) if ahead else in_turn
 
-    def _one_by_one(self) -> Iterator[tuple[int, int, FileScan | None]]:
+    def _one_by_one(self, join: bool) -> Iterator[tuple[int, int, FileScan | None]]:
         """Some files are asked together before the first of them is read, but not remote ones that a limit may make
         needless."""
         needless = self._limit is not None and self._files.is_remote
         for first in range(0, len(self.numbers), AT_A_TIME):
             numbers = self.numbers[first : first + AT_A_TIME]
-            row_groups = {} if needless else self._groups(numbers, join=False)[1]
+            groups, row_groups = ([], {}) if needless else self._groups(numbers, join)
+            # Who takes one batch waits for one file: the first ones come alone.
+            wanted = [number for number in numbers[max(ALONE - first, 0) :] if row_groups.get(number) != []]
+            joined = {scan.numbers[-1]: scan for scan in self._joined(groups, wanted, JOINED)} if join else {}
+            within = {number for scan in joined.values() for number in scan.numbers}
             for at, number in enumerate(numbers, first):
                 left = None if self._limit is None else self._limit - (self.rows_returned or 0)
                 if left == 0:
                     return
-                groups = row_groups.get(number)
-                yield at, number, None if groups == [] else self._scan_of(number, left, groups)
+                if number not in within:
+                    known = row_groups.get(number)
+                    yield at, number, None if known == [] else self._scan_of(number, left, known)
+                elif number in joined:
+                    yield at, number, joined[number]
 
     def _requested_ahead(
         self, items: Iterator[tuple[int, int, FileScan | None]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
@@ -39,7 +39,7 @@ from pyparq.maintenance.in_place import (
 )
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile, open_file
-from pyparq.runtime.threads import map_requests
+from pyparq.runtime.threads import map_requests, runs_within
 
 ATTEMPTS = 20
 """How often a file that changes all the time is begun anew."""
@@ -284,24 +284,12 @@ def side_by_side(
 
     ``sizes``: :func:`size_in_store` of each. ``progress``: called with the number of items done, and of all."""
     results = list[R]()
-    for part in _parts(items, sizes):
+    counted = [TOGETHER + 1 if size is None else size for size in sizes]
+    for part in runs_within(items, (counted, TOGETHER), ([1] * len(items), AT_A_TIME)):
         results += map_requests(function, part, AT_A_TIME) if len(part) > 1 else [function(part[0])]
         if progress is not None:
             progress(len(results), len(items))
     return results
-
-
-def _parts(items: Sequence[T], sizes: Sequence[int | None]) -> Iterator[list[T]]:
-    part, total = list[T](), 0
-    for item, size in zip(items, sizes, strict=True):
-        counted = TOGETHER + 1 if size is None else size
-        if part and (len(part) == AT_A_TIME or total + counted > TOGETHER):
-            yield part
-            part, total = [], 0
-        part.append(item)
-        total += counted
-    if part:
-        yield part
 
 
 def opened_table(source: Any) -> Any:

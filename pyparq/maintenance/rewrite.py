@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.pandas_key import in_other_order
-from pyparq.arrow.record_batch import RecordBatch
-from pyparq.arrow.table import Batch
+from pyparq.arrow.record_batch import BatchStream, RecordBatch
 from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.footers import ListedFile, status_of
@@ -200,7 +199,7 @@ class _Rows:
         """With dictionaries, views and other layouts, as in the files."""
         self.tested = top_names(scan.filters)
         """The columns that the filter looks at."""
-        self.schema, self._batches = ingest(_Stream(scan.schema, scan.iter_batches(_BATCH_ROWS)))
+        self.schema, self._batches = ingest(BatchStream(scan.schema, scan.iter_batches(_BATCH_ROWS)))
         self._sorter: ExternalSorter | None = None
 
     def sort(self, keys: Sequence[SortKey], folder: str | None, secret: bool) -> None:
@@ -243,16 +242,6 @@ class _Rows:
     def close(self) -> None:
         if self._sorter is not None:
             self._sorter.close()
-
-
-class _Stream:
-    """Batches that come one after another."""
-
-    def __init__(self, schema: Schema, batches: Iterator[Batch]) -> None:
-        self._parts = schema, batches
-
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
-        return self._parts
 
 
 def _write_file(rows: _Rows, target: Any, own: Expected | None, sink: Sink, options: dict[str, Any]) -> WriteReport:

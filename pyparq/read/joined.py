@@ -8,7 +8,7 @@ bitmap says which rows match, and the other columns are decoded at these rows. A
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -32,7 +32,7 @@ from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.footers.chunks import ChunkTable, LeafSet
 from pyparq.read.footers.schemas import Projection
 from pyparq.read.plan.candidates import Selection
-from pyparq.runtime.threads import cpu_count, current_lane, map_tasks
+from pyparq.runtime.threads import cpu_count, current_lane, map_tasks, runs_within
 
 SMALL = 1 << 16
 """Row groups of up to this many rows are read together."""
@@ -219,7 +219,9 @@ class _Job(NamedTuple):
 
     def run(self) -> Iterator[Part]:
         left = self.question.limit
-        runs = list(self._runs())
+        rows, most = self.table.num_rows.tolist(), JOINED if self.question.outputs else COUNTED
+        places = range(len(rows))
+        runs = [[*places]] if sum(rows) <= most else list(runs_within(places, (rows, most)))  # each is joined
         if left is None and self.question.predicate is not None and (shared := self._shared(runs)):
             # One thread reads a window from its bytes to its rows: what it has just read is near, and it waits for no
             # other.
@@ -233,33 +235,12 @@ class _Job(NamedTuple):
                 left = None if left is None else left - part.num_rows
                 yield part
 
-    def _runs(self) -> Iterator[list[int]]:
-        """Positions of consecutive row groups that are joined."""
-        most = JOINED if self.question.outputs else COUNTED
-        run, rows = list[int](), 0
-        for k, num_rows in enumerate(self.table.num_rows.tolist()):
-            if run and rows + num_rows > most:
-                yield run
-                run, rows = [], 0
-            run.append(k)
-            rows += num_rows
-        yield run
-
-    def _windows(self, runs: list[list[int]], most: int = WINDOW) -> Iterator[list[list[int]]]:
+    def _windows(self, runs: list[list[int]], most: int = WINDOW) -> Iterable[list[list[int]]]:
         """The runs in groups of ``most`` stored bytes or one run, which are in memory at once."""
         if len(runs) <= 1:
-            yield from ([runs] if runs else ())
-            return
+            return [runs] if runs else []
         sizes = self.table.size.sum(axis=1)
-        window, size = list[list[int]](), 0
-        for run in runs:
-            stored = int(sizes[run].sum())
-            if window and size + stored > most:
-                yield window
-                window, size = [], 0
-            window.append(run)
-            size += stored
-        yield window
+        return runs_within(runs, ([int(sizes[run].sum()) for run in runs], most))
 
     def _shared(self, runs: list[list[int]]) -> list[list[list[int]]]:
         """Windows of about one size, as many for each thread. What is left over, the decoder shares out."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -288,6 +288,20 @@ def stop_all(tasks: Iterable[Task[Any]]) -> None:
 
 
 # ---- a call for each item ------------------------------------------------------------------------------------------
+
+
+def runs_within(items: Sequence[T], *limits: tuple[Sequence[int], int]) -> Iterator[list[T]]:
+    """Neighbouring items, as many together as stay within each limit: the size of each item, and the most of a run.
+    An item that is larger comes alone."""
+    run, totals = list[T](), [0] * len(limits)
+    for k, item in enumerate(items):
+        totals = [total + sizes[k] for total, (sizes, _) in zip(totals, limits, strict=True)]
+        if run and any(total > most for total, (_, most) in zip(totals, limits, strict=True)):
+            yield run
+            run, totals = [], [sizes[k] for sizes, _ in limits]
+        run.append(item)
+    if run:
+        yield run
 
 
 def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool, in_order: bool = False) -> list[R]:

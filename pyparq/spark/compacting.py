@@ -20,7 +20,7 @@ import numpy as np
 
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.pandas_key import in_other_order
-from pyparq.arrow.record_batch import RecordBatch
+from pyparq.arrow.record_batch import BatchStream, RecordBatch
 from pyparq.datasets.common_schema import COMPACTION, tree_of
 from pyparq.datasets.dataset import dataset
 from pyparq.datasets.scan import DatasetPlan
@@ -38,7 +38,7 @@ from pyparq.spark.options import obeyed, of_session
 from pyparq.spark.ordering import Numbers, Order
 from pyparq.spark.question import Question, as_stored, parts_of
 from pyparq.spark.reading import part_scan, planned, question_of
-from pyparq.spark.session import check_session, is_case_sensitive
+from pyparq.spark.session import check_session, is_case_sensitive, parallelism
 from pyparq.spark.staged_rows import OF_PIECES, place_staged
 from pyparq.spark.tasks import Progress, Watch, attempt, here, in_tasks
 from pyparq.spark.writing import TaskReply, WriteJob, WriteRequest, begin, one_folder, run_write, stage
@@ -276,7 +276,7 @@ class _Run:
             return {}
         names = [str(key.name) for key in self.wanted.keys]
         plans = self._plans(planned(self.spark, replace(self.question, columns=[(name,) for name in names])))
-        asked = [(k, part) for k in groups for part in _parts(plans[k])]
+        asked = self._parts({k: plans[k] for k in groups})
         samples: dict[int, list[Any]] = {k: [] for k in groups}
         for (k, _), stream in zip(asked, self._asked(_sample, [(part,) for _, part in asked]), strict=True):
             samples[k].append(pa.ipc.open_stream(stream).read_all())
@@ -291,13 +291,20 @@ class _Run:
         self, plans: Mapping[int, DatasetPlan], orders: Mapping[int, tuple[Order, Numbers]]
     ) -> dict[int, list[list[str]]]:
         """The rows of each group, parted into ranges: the places of the pieces of each range, in order."""
-        asked = [(k, part) for k, plan in plans.items() for part in _parts(plan)]
+        asked = self._parts(plans)
         by_range: dict[int, dict[int, list[str]]] = {k: {} for k in plans}
         replied = self._asked(_write_pieces, [(part, *orders[k]) for k, part in asked])
         for (k, _), made in zip(asked, replied, strict=True):
             for number, place in made:
                 by_range[k].setdefault(number, []).append(place)
         return {k: [ranges[number] for number in sorted(ranges)] for k, ranges in by_range.items()}
+
+    def _parts(self, plans: Mapping[int, DatasetPlan]) -> list[tuple[int, DatasetPlan]]:
+        """The plans of groups, parted for tasks: at least as many as run at a time."""
+        each = -(-parallelism(self.spark) // max(len(plans), 1))
+        return [
+            (k, part) for k, plan in plans.items() if plan.files for part in plan.split(parts_of(plan.num_bytes, each))
+        ]
 
     def _asked(self, task: Callable[..., Any], payloads: Sequence[tuple[Any, ...]]) -> list[Any]:
         return in_tasks(self.spark, task, payloads, self.job, self.question.decryption)
@@ -315,10 +322,6 @@ class _Run:
 def _made(group: Group, found: Sequence[tuple[Group, TaskReply]]) -> list[Any]:
     """The new files of a group."""
     return [part for other, reply in found if other is group for part in reply.parts]
-
-
-def _parts(plan: DatasetPlan) -> list[DatasetPlan]:
-    return plan.split(parts_of(plan.num_bytes, 1)) if plan.files else []
 
 
 def _report(choice: Choice, found: Sequence[tuple[Group, TaskReply]], seconds: float) -> list[tuple[Any, ...]]:
@@ -410,23 +413,13 @@ def _numbered(scan: Any, order: Order, begins: Numbers | None = None) -> Any:
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-class _Rows:
-    """Batches that come one after another."""
-
-    def __init__(self, schema: Schema, batches: Iterator[RecordBatch]) -> None:
-        self._parts = schema, batches
-
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[RecordBatch]]:
-        return self._parts
-
-
-def _unnumbered(rows: Any, job: WriteJob, *, in_order: bool) -> _Rows:
+def _unnumbered(rows: Any, job: WriteJob, *, in_order: bool) -> BatchStream:
     """The rows without their numbers, which are the last column; ``in_order``: sorted by them."""
     schema, batches = ingest(rows)
     own = replace(schema, fields=schema.fields[:-1])
     if in_order:
         batches, own = _sorted(schema, batches, job), in_other_order(own)
-    return _Rows(own, (RecordBatch(batch.columns[:-1], batch.num_rows) for batch in batches))
+    return BatchStream(own, (RecordBatch(batch.columns[:-1], batch.num_rows) for batch in batches))
 
 
 def _sorted(schema: Schema, batches: Iterator[RecordBatch], job: WriteJob) -> Iterator[RecordBatch]:
