@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -158,7 +157,9 @@ class Reader:
         files that are read together."""
         self._begin()
         self.rows_returned, self._reached = 0, 0
-        for at, number, file_scan in self._in_turn(join=batch_size is not None and self._limit is None):
+        ahead = self._files.is_remote and self._limit is None and self._files.options.use_threads
+        in_turn = self._one_by_one(join=batch_size is not None and self._limit is None and self._can_join)
+        for at, number, file_scan in self._requested_ahead(in_turn) if ahead else in_turn:
             self._reached = at + 1
             if file_scan is not None:
                 for batch in self._stream(file_scan, batch_size):
@@ -400,10 +401,10 @@ class Reader:
         if (
             len(file_scan.numbers) > 1
         ):  # if one of them fails, they are read one by one: so no batch is given out before
-            read = self._answers(file_scan, lambda one: self._adapted(one, list(one.scan.iter_batches(batch_size))))
-            for batch in chain.from_iterable(read):
-                batch.schema = self._query.schema
-                yield batch
+            for part in self._answers(file_scan, lambda one: self._adapted(one, [*one.scan.iter_batches(batch_size)])):
+                for batch in part:
+                    batch.schema = self._query.schema
+                    yield batch
             return
         try:
             for batch in file_scan.scan.iter_batches(batch_size):
@@ -446,16 +447,10 @@ class Reader:
 
     # ---- one after the other
 
-    def _in_turn(self, *, join: bool) -> Iterator[tuple[int, int, FileScan | None]]:
+    def _one_by_one(self, *, join: bool) -> Iterator[tuple[int, int, FileScan | None]]:
         """The position of each file, its number and its scan, until the limit is reached. The scan is ``None`` if no
-        row of the file matches. ``join``: small files may come as one, with the number of the last."""
-        ahead = self._files.is_remote and self._limit is None and self._files.options.use_threads
-        in_turn = self._one_by_one(join and self._can_join)
-        return self._requested_ahead(in_turn) if ahead else in_turn
-
-    def _one_by_one(self, join: bool) -> Iterator[tuple[int, int, FileScan | None]]:
-        """Some files are asked together before the first of them is read, but not remote ones that a limit may make
-        needless."""
+        row of the file matches. ``join``: small files may come as one, with the number of the last. Some files
+        are asked together before the first of them is read, but not remote ones that a limit may make needless."""
         needless = self._limit is not None and self._files.is_remote
         for first in range(0, len(self.numbers), AT_A_TIME):
             numbers = self.numbers[first : first + AT_A_TIME]

@@ -464,8 +464,12 @@ class DatasetPlan:
     def matching(self, filters: Expression | None, **options: Any) -> MatchingFiles:
         """The files of the plan, asked for ``filters`` instead, and each as a whole. ``options``: as in
         :meth:`scan`."""
-        header = replace(self.header, columns=(), filters=filters, limit=None)
-        return MatchingFiles(_scan_of(replace(self, header=header), as_planned=False, **options))
+        return MatchingFiles(self.files_scan((), filters, **options))
+
+    def files_scan(self, columns: Any, filters: Expression | None = None, **options: Any) -> DatasetScan:
+        """A scan of the plan's files as wholes, with another question. ``options``: as in :meth:`scan`."""
+        header = replace(self.header, columns=columns, filters=filters, limit=None)
+        return _scan_of(replace(self, header=header), as_planned=False, **options)
 
     def join(self, results: Iterable[Any]) -> Table:
         """Combine the results of the parts from :meth:`split`, in part order, into one table of at most ``limit`` rows.

@@ -30,7 +30,7 @@ from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_colum
 from pyparq.read.plan.scan_trace import Trace
 from pyparq.runtime import fork_safety
 from pyparq.runtime.messages import debug_logger
-from pyparq.runtime.threads import map_tasks
+from pyparq.runtime.threads import map_tasks, runs_within
 
 Key = tuple[int, int]
 """(row group, leaf column)."""
@@ -269,19 +269,13 @@ class ColumnReader:
         return _all_steps([self._window_steps(reads, ranges, window) for window in self._windows(reads)])
 
     @staticmethod
-    def _windows(reads: Sequence[ColumnRead]) -> list[range]:
+    def _windows(reads: Sequence[ColumnRead]) -> list[list[int]]:
         """The reads, grouped into windows. The stored bytes of one window are in memory at a time."""
-        found, first, size = [], 0, 0
-        for k, read in enumerate(reads):
-            stored = read.num_bytes
-            if size and size + stored > WINDOW:
-                found.append(range(first, k))
-                first, size = k, 0
-            size += stored
-        return [*found, range(first, len(reads))] if reads else []
+        sizes, places = [read.num_bytes for read in reads], [*range(len(reads))]
+        return [places][: len(reads)] if sum(sizes) <= WINDOW else list(runs_within(places, (sizes, WINDOW)))
 
     def _window_steps(
-        self, reads: Sequence[ColumnRead], ranges: Sequence[Step], window: range
+        self, reads: Sequence[ColumnRead], ranges: Sequence[Step], window: list[int]
     ) -> tuple[list[Step], list[Step]]:
         """The steps that fetch a window: the small reads of each row group together, and each large read by itself."""
         small: dict[int, Step] = {}
@@ -295,7 +289,12 @@ class ColumnReader:
         return list(small.values()), large
 
     def _fetch_window(
-        self, reads: Sequence[ColumnRead], ranges: Sequence[Step], window: range, small: list[Step], large: list[Step]
+        self,
+        reads: Sequence[ColumnRead],
+        ranges: Sequence[Step],
+        window: list[int],
+        small: list[Step],
+        large: list[Step],
     ) -> list[list[memoryview]]:
         """The bytes of each read of a window."""
         if len(small) == 1 and not large:  # all of one row group

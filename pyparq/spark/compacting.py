@@ -238,7 +238,7 @@ class _Run:
         plans = self._plans(self.plan)
         ranged = {k for k, group in enumerate(self.groups) if self._is_ranged(group)}
         sampled = {k for k in range(len(plans)) if k in ranged or self.wanted.interleaved}
-        orders = self._orders(sampled)
+        orders = self._orders(plans, sampled)
         pieces = self._pieces({k: plans[k] for k in ranged}, orders)
         work, of_files = list[tuple[Any, ...]](), list[Group]()
         for k, (group, plan) in enumerate(zip(self.groups, plans, strict=True)):
@@ -268,17 +268,16 @@ class _Run:
             for group in self.groups
         ]
 
-    def _orders(self, groups: Collection[int]) -> dict[int, tuple[Order, Numbers]]:
+    def _orders(self, plans: Sequence[DatasetPlan], groups: Collection[int]) -> dict[int, tuple[Order, Numbers]]:
         """The order of the rows of each group, and where its files begin, from a sample of the key columns."""
         import pyarrow as pa
 
         if not groups:
             return {}
-        names = [str(key.name) for key in self.wanted.keys]
-        plans = self._plans(planned(self.spark, replace(self.question, columns=[(name,) for name in names])))
+        names = [(str(key.name),) for key in self.wanted.keys]
         asked = self._parts({k: plans[k] for k in groups})
         samples: dict[int, list[Any]] = {k: [] for k in groups}
-        for (k, _), stream in zip(asked, self._asked(_sample, [(part,) for _, part in asked]), strict=True):
+        for (k, _), stream in zip(asked, self._asked(_sample, [(part, names) for _, part in asked]), strict=True):
             samples[k].append(pa.ipc.open_stream(stream).read_all())
         found = {}
         for k, tables in samples.items():
@@ -345,13 +344,14 @@ SORT_BYTES = 1 << 30
 """Memory of one task for sorting: more rows wait in temporary files."""
 
 
-def _sample(plan: DatasetPlan, job: WriteJob, decryption: str | None) -> bytes:
-    """Some rows of the key columns, evenly spread, as an Arrow stream."""
+def _sample(plan: DatasetPlan, names: list[tuple[str]], job: WriteJob, decryption: str | None) -> bytes:
+    """Some rows of the key columns, evenly spread, as an Arrow stream: of the files that begin in the plan."""
     import pyarrow as pa
 
+    plan = replace(plan, files=tuple(file for file in plan.files if file.row_groups[0].row_group == 0)).trimmed()
     step = max(plan.num_rows // SAMPLE_ROWS, 1)
     sink, first = pa.BufferOutputStream(), 0
-    reader = pa.RecordBatchReader.from_stream(part_scan(plan, decryption, job.storage_options))
+    reader = pa.RecordBatchReader.from_stream(part_scan(plan, decryption, job.storage_options, names))
     with pa.ipc.new_stream(sink, reader.schema) as writer:
         for batch in reader:
             picked = np.arange(first, batch.num_rows, step)

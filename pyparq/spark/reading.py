@@ -376,9 +376,10 @@ def _surveyed(found: Sequence[ShareReply]) -> Surveyed:
 # ---- tasks -----------------------------------------------------------------------------------------------------------
 
 
-def part_scan(plan: DatasetPlan, decryption: str | None, storage_options: Any) -> DatasetScan:
-    """The scan of a part of a plan, with one thread: Spark has as many tasks at a time as there are cores."""
-    return plan.scan(decryption=keys_of(decryption), storage_options=storage_options, use_threads=False)
+def part_scan(plan: DatasetPlan, decryption: str | None, storage_options: Any, columns: Any = None) -> DatasetScan:
+    """The scan of a part of a plan, or of these columns of its files, with one thread: Spark runs a task on a core."""
+    scan = plan.scan if columns is None else partial(plan.files_scan, columns)
+    return scan(decryption=keys_of(decryption), storage_options=storage_options, use_threads=False)
 
 
 def read_part(plan: DatasetPlan, settings: Mapping[str, Any]) -> Iterator[Any]:
