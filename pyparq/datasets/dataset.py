@@ -34,7 +34,7 @@ from pyparq.read.file_map import MOST_PAGES, FileMap, MappedFile, MapQuery, docu
 from pyparq.read.page_fates import PARTITION
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS
-from pyparq.read.streams import Convertible
+from pyparq.read.streams import Asked
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @methods_told
-class Dataset(Convertible):
+class Dataset(Asked):
     """Files that are read as one table: see :func:`pyparq.dataset`, which makes it.
 
     Rows come in the order of the files (:attr:`files`), and within a file in its order, however many threads read. No
@@ -167,12 +167,6 @@ class Dataset(Convertible):
         """
         return DatasetScan(self._files_for(filters), columns, filters, limit)
 
-    def read(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Table:
-        """All (matching) rows as a table; with ``limit`` at most so many, the first."""
-        return self.scan(columns, filters, limit=limit).to_table()
-
-    to_table = read
-
     @keywords(path="filename")
     def lookup(
         self, column: str | tuple[str, ...], keys: Any, *, columns: Names | None = None, filename: bool | str = False
@@ -198,10 +192,6 @@ class Dataset(Convertible):
         partitions = with_filenames(files.partition_values, files.found.files, name, files.matching.case_sensitive)
         named = dataset_of(files.with_partitions(partitions))
         return named.scan(columns if columns is None else [*as_list(columns), name], expression).to_table()
-
-    def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
-        """The first (matching) rows."""
-        return self.scan(columns, filters, limit=num_rows).to_table()
 
     def read_rows(self, start: int, stop: int | None = None, columns: Names | None = None) -> Table:
         """Rows ``start`` to ``stop``, counted over all files (to the end when ``None``), with the rules of a Python
@@ -263,16 +253,6 @@ class Dataset(Convertible):
         if path is not None:
             made.save(path)
         return made
-
-    def __arrow_c_schema__(self) -> object:
-        return self.scan().__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """All rows as a stream of Arrow batches, file by file."""
-        return self.scan().__arrow_c_stream__(requested_schema)
-
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
-        return self.scan().__pyparq_stream__()
 
 
 def dataset_of(files: DatasetFiles) -> Dataset:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +33,9 @@ from pyparq.errors import OptionError, ParquetError, PlanError
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.format.types import Field, Schema, schema_view
-from pyparq.kernels import arrow_stream
 from pyparq.option_checks import methods_told
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, viewable
-from pyparq.read.async_reads import batches_async
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
 from pyparq.read.plan.scan_trace import StageReport
@@ -139,10 +137,6 @@ class DatasetScan(Convertible):
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         yield from self._reads.batches(batch_size)
 
-    def __aiter__(self) -> AsyncIterator[Batch]:
-        """:meth:`iter_batches` for a program with an event loop: see :meth:`pyparq.Scan.__aiter__`."""
-        return batches_async(self.iter_batches)
-
     def rows(self, by_file: Iterable[tuple[int, Any]]) -> Table:
         """Rows of some files, whatever the filter: pairs of a file and its rows."""
         return Table(*widen_columns(self.schema, list(self._reads.rows(by_file))))
@@ -179,20 +173,11 @@ class DatasetScan(Convertible):
             ruled_out_by="partitions" if self._dataset.table is None else "partitions and the log",
         )
 
-    def __arrow_c_schema__(self) -> object:
-        return self._stream().get_schema()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`iter_batches`."""
-        return arrow_stream(self._stream())
-
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
-        stream = self._stream()
-        return stream.schema, stream
-
     def _stream(self) -> ScanStream:
-        again = DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)
-        return ScanStream(again, self._dataset.root)
+        return ScanStream(self._asking(*self._question), self._dataset.root)
+
+    def _asking(self, columns: Names | None, filters: Filters | None, limit: int | None = None) -> DatasetScan:
+        return DatasetScan(self._dataset, columns, filters, limit, self._plan)
 
 
 def _files_left(dataset: DatasetFiles, query: Query) -> FilesLeft:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
@@ -11,7 +11,7 @@ import numpy as np
 
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
-from pyparq.errors import ChangedFileError, DataError, OtherNames, ParquetError, by_each, located
+from pyparq.errors import ChangedFileError, DataError, ParquetError, by_each, located
 from pyparq.filters.expression import col
 from pyparq.format.compression import encoding_name
 from pyparq.format.int96 import UNIT_NS
@@ -33,13 +33,12 @@ from pyparq.read.footers.open_file import OpenFile, open_file
 from pyparq.read.plan.scan_plan import ScanPlan
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
+from pyparq.read.streams import Asked, Convertible
 from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from typing import Unpack
-
-    import pandas
 
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
@@ -116,7 +115,7 @@ class PageInfo:
 
 
 @methods_told
-class ParquetFile(OtherNames):
+class ParquetFile(Asked):
     """An open Parquet file.
 
     ``source`` is a path, an ``os.PathLike``, a URL (needs obstore or fsspec), the result of ``fsspec.open``, a
@@ -134,14 +133,12 @@ class ParquetFile(OtherNames):
             few = file.read(["dest"], pyparq.col("flight") == 7)
     """
 
-    _elsewhere = by_each({
+    _elsewhere = Convertible._elsewhere | by_each({
         "shape": "num_rows and len(columns)", "dtypes": "schema_arrow", "names column_names": "=columns",
-        "to_polars to_arrow": "read(), and to_polars() or to_arrow() of the table",
-        "to_table": "=read", "read_all collect read_pandas": "read(columns, filters)", "filter query": "read(filters=)",
-        "batches iter_row_groups": "iter_batches()", "to_batches": "=iter_batches",
+        "read_all collect read_pandas": "=read", "query": "read(filters=)", "to_batches": "=iter_batches",
         "explain": "scan(filters=...).explain()", "row_group row_groups": "metadata.row_group(k)",
         "statistics": "metadata.row_group(k).column(name).statistics", "info": "print(file), or file.metadata",
-        "created_by": "metadata.created_by", "num_columns": "len(columns)", "select": "read(columns)",
+        "created_by": "metadata.created_by", "num_columns": "len(columns)",
         "slice": "read_rows(start, stop)", "write": "pyparq.write_table(data, path)",
         "append write_row_groups": 'pyparq.write_dataset(data, folder, mode="append")',
         "delete remove_row_groups": "pyparq.delete(path, filters)", "cats": "pyparq.dataset(path).partitions",
@@ -194,16 +191,6 @@ class ParquetFile(OtherNames):
         size = size_text(self._file.fetcher.source.size)
         facts = [("file", f"{self.metadata.num_rows:,} rows, {self.num_row_groups:,} row groups, {size}")]
         return html_view(f"ParquetFile {self._file.name}", facts, *schema_view(self.schema_arrow))
-
-    def __arrow_c_schema__(self) -> object:
-        return self.scan().__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """All rows as a stream of Arrow batches: see :meth:`Scan.__arrow_c_stream__`."""
-        return self.scan().__arrow_c_stream__(requested_schema)
-
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
-        return self.scan().__pyparq_stream__()
 
     # ---- the contents of the footer and the indexes
 
@@ -308,14 +295,6 @@ class ParquetFile(OtherNames):
         with located(file=self._file.name):
             return Scan(self._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
 
-    def read(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Table:
-        """All (matching) rows as a table; with ``limit`` at most so many, the first."""
-        return self.scan(columns, filters, limit=limit).to_table()
-
-    def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
-        """The first (matching) rows."""
-        return self.scan(columns, filters, limit=num_rows).to_table()
-
     def tail(self, num_rows: int = 10, columns: Names | None = None) -> Table:
         """The last rows."""
         return self.read_rows(max(self.num_rows - num_rows, 0), None, columns)
@@ -323,10 +302,6 @@ class ParquetFile(OtherNames):
     def count(self, filters: Filters | None = None) -> int:
         """The number of (matching) rows."""
         return self.scan(filters=filters).count()
-
-    def to_pandas(self, columns: Names | None = None, filters: Filters | None = None) -> pandas.DataFrame:
-        """All (matching) rows as a DataFrame: see :meth:`pyparq.Table.to_pandas`."""
-        return self.read(columns, filters).to_pandas()
 
     def read_rows(self, start: int, stop: int | None = None, columns: Names | None = None) -> Table:
         """Rows ``start`` to ``stop`` of the file (to the end when ``None``), with the rules of a Python slice."""
@@ -369,7 +344,7 @@ class ParquetFile(OtherNames):
         row_groups: Sequence[int] | None = None,
         columns: Names | None = None,
         filters: Filters | None = None,
-    ) -> Iterator[Batch]:
+    ) -> Generator[Batch]:
         """Matching rows in batches of at most ``batch_size``; see :meth:`Scan.iter_batches`."""
         return self.scan(columns, filters, row_groups).iter_batches(batch_size)
 
