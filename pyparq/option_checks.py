@@ -181,7 +181,10 @@ OF_OTHERS = {
 _SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True,
                 "row_filter": True, "has_nulls": True, "missing_columns": "insert"}  # fmt: skip
 """Arguments of other libraries that are taken with the value that tells what is done anyway."""
-_TUNE = {"buffer_size", "memory_map", "pre_buffer", "low_memory", "engine"}
+_TUNE = {
+    "buffer_size", "memory_map", "pre_buffer", "low_memory", "engine", "rechunk", "parallel", "use_statistics", "cache",
+    "use_pyarrow",
+}  # fmt: skip
 """Arguments that tune other libraries, and change nothing here."""
 
 

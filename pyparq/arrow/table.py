@@ -359,16 +359,17 @@ class Table(_FromOtherData):
 
 
 @keywords()
-def table(data: Any, schema: Any = None) -> Table:
+def table(data: Any, schema: Any = None, *, names: Sequence[str] | None = None) -> Table:
     """A table in memory of anything that :func:`pyparq.write_table` takes: Arrow data and polars' (whose buffers it
-    shares), a pandas DataFrame, a dict of lists or numpy arrays, a list of dicts. ``schema``: as there.
+    shares), a pandas DataFrame, a dict of lists or numpy arrays, a list of dicts. ``schema``: as there. ``names``: of
+    the columns, where ``data`` is a list of them.
 
     Example::
 
         table = pyparq.table({"city": ["Lima", "Kyoto"], "price": [0.5, 2.5]})
         print(table.column_names, table["price"].to_numpy())
     """
-    return Table._of(*from_any.from_data(data, schema))
+    return Table._of(*from_any.from_data(data if names is None else dict(zip(names, data, strict=True)), schema))
 
 
 def _in_pyarrow(kind: str, data: Tabular) -> Any:

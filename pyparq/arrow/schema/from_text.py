@@ -9,7 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from pyparq.arrow.exchange import schema_from_arrow
+from pyparq.arrow.exchange import field_from_arrow, schema_from_arrow
 from pyparq.arrow.schema.extensions import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
@@ -73,8 +73,8 @@ def schema(spec: Any) -> Schema:
     """A :class:`Schema` from a description.
 
     ``spec`` is a mapping of names to types (or an iterable of ``(name, type)`` pairs or :class:`Field` objects), a
-    :class:`Schema`, or anything with ``__arrow_c_schema__``. A type is a string, a :class:`DataType`, or a numpy
-    dtype. Strings:
+    :class:`Schema`, or anything with ``__arrow_c_schema__``. A type is a string, a :class:`DataType`, a type of another
+    Arrow library, or a numpy dtype. Strings:
 
     - ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64``, ``float16``, ``float32``, ``float64``, ``string``,
       ``binary``, ``fixed[16]``, ``date``, ``time[ms|us|ns]``, ``timestamp[ms|us|ns]`` (local time),
@@ -100,7 +100,7 @@ def schema(spec: Any) -> Schema:
     if isinstance(spec, Mapping):
         fields = [_field(name, type_) for name, type_ in spec.items()]
     elif isinstance(spec, Iterable) and not isinstance(spec, str | bytes):
-        fields = [entry if isinstance(entry, Field) else _pair(entry) for entry in spec]
+        fields = list(map(_pair, spec))
     else:
         raise SchemaError(f"a schema cannot be made from a {type(spec).__name__}: give a dict of names to types")
     names = [field.name for field in fields]
@@ -111,6 +111,8 @@ def schema(spec: Any) -> Schema:
 
 
 def _pair(entry: Any) -> Field:
+    if isinstance(entry, Field) or hasattr(entry, "__arrow_c_schema__"):
+        return entry if isinstance(entry, Field) else field_from_arrow(entry)
     try:
         name, type_ = entry
     except (TypeError, ValueError):
@@ -127,6 +129,8 @@ def _field(name: Any, type_: Any) -> Field:
         return Field(name, type_)
     if isinstance(type_, str):
         return _Parser(name, type_).field()
+    if hasattr(type_, "__arrow_c_schema__"):
+        return replace(field_from_arrow(type_), name=name)
     try:
         if type_ is None or (isinstance(type_, type) and type_ in _PYTHON):
             raise SchemaError(f"not a type: {type_!r}; write {_PYTHON[type_]!r}", column=name)
