@@ -13,7 +13,7 @@ from pyparq.errors import by_each, near
 from pyparq.runtime.lazy_import import load as _load
 from pyparq.runtime.lazy_import import provide as _provide
 
-_provide("filters of tables", "pyparq.api")
+_provide("top-level functions", "pyparq.api")
 
 _PUBLIC = {
     "api": "count read_metadata read_schema read_table read_table_async",

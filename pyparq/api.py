@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from pyparq.datasets.patterns import names_many
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
-from pyparq.option_checks import keywords
+from pyparq.option_checks import NOT_FOR_WRITING, keywords
 from pyparq.options import ReadOptions, with_options
 from pyparq.read.async_reads import run_async
 from pyparq.runtime.lazy_import import LazyModule
@@ -174,6 +176,34 @@ def rows_that_pass(table: Table, filters: Any) -> Any:
         error.file = None
         raise
     return np.concatenate([np.empty(0, np.int64), *passing])
+
+
+def write(
+    path: Any, data: Any, row_group_offsets: Any = None, *, file_scheme: str = "simple", append: bool = False,
+    **options: Any,
+) -> None:  # fmt: skip
+    """fastparquet's name of :func:`pyparq.write_table` and, for a folder, of :func:`pyparq.write_dataset`.
+
+    ``row_group_offsets``: rows of a row group, or the first row of each. ``file_scheme``: ``"hive"`` for a folder.
+    ``append``: add files to the folder. ``options``: those of the other two functions.
+    """
+    from pyparq.datasets.write.write_dataset import write_dataset
+    from pyparq.write.file import ParquetWriter, write_table
+
+    if isinstance(data, (str, os.PathLike)):
+        path, data = data, path
+    if isinstance(row_group_offsets, int):
+        options["row_group_size"] = row_group_offsets
+    if file_scheme != "simple":
+        write_dataset(data, path, **({"mode": "append"} if append else {}), **options)
+    elif append:
+        raise OptionError(f"append=True: {NOT_FOR_WRITING['append']}")
+    elif isinstance(row_group_offsets, (list, tuple)):
+        with ParquetWriter(path, **options) as writer:
+            for start, stop in pairwise([*row_group_offsets, len(data)]):
+                writer.write(data[start:stop], max(stop - start, 1))
+    else:
+        write_table(data, path, **options)
 
 
 def read_schema(

@@ -143,6 +143,8 @@ NOT_FOR_WRITING = by_each({
     "columns": "every column of the data is written. Select columns before writing",
     "encryption_properties": "give encryption=pyparq.EncryptionProperties(...)",
     "flavor": "names are kept as they are, so leave it out",
+    "object_encoding": "give a schema, such as {'x': 'string?'}", "times": "give int96_timestamps=True for 'int96'",
+    "row_group_offsets": "give row_group_size, or call write() of a ParquetWriter for each row group",
     "mode": "an existing file is replaced when the new one is complete. pyparq.write_dataset(data, folder, "
         "mode='append') adds rows",
     "use_byte_stream_split": "give column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
@@ -175,11 +177,12 @@ OF_OTHERS = {
     "statistics": "write_statistics", "metadata": "key_value_metadata", "custom_metadata": "key_value_metadata",
     "use_deprecated_int96_timestamps": "int96_timestamps", "table": "data", "batch": "data",
     "stats": "write_statistics", "preserve_index": "index", "page_checksum_verification": "verify_checksums",
-    "include_file_paths": "filename",
+    "include_file_paths": "filename", "write_index": "index",
 }  # fmt: skip
 """Names of arguments in other libraries, which are taken for ours."""
 _SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True,
-                "row_filter": True, "has_nulls": True, "missing_columns": "insert"}  # fmt: skip
+                "row_filter": True, "has_nulls": True, "missing_columns": "insert", "times": "int64",
+                "object_encoding": "infer", "use_nullable_dtypes": False}  # fmt: skip
 """Arguments of other libraries that are taken with the value that tells what is done anyway."""
 _TUNE = {
     "buffer_size", "memory_map", "pre_buffer", "low_memory", "engine", "rechunk", "parallel", "use_statistics", "cache",

@@ -256,7 +256,7 @@ class Tabular(OtherNames):
             table = pyparq.Table.from_pydict({"city": ["Lima", "Kyoto"], "price": [0.5, 2.5]})
             print(table.filter(pyparq.col("price") > 1).to_pydict(), table.filter("city like 'L%'").num_rows)
         """
-        kept, parts, start = provided("filters of tables").rows_that_pass(self, filters), [], 0
+        kept, parts, start = provided("top-level functions").rows_that_pass(self, filters), [], 0
         for columns, rows in self._parts():
             first, end = kept.searchsorted([start, start + rows])
             parts.append(([take(column, kept[first:end] - start) for column in columns], int(end - first)))

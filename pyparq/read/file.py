@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
@@ -137,7 +137,7 @@ class ParquetFile(Asked):
         "shape": "num_rows and len(columns)", "dtypes": "schema_arrow", "names column_names": "=columns",
         "read_all collect read_pandas": "=read", "query": "read(filters=)", "to_batches": "=iter_batches",
         "explain": "scan(filters=...).explain()", "row_group row_groups": "metadata.row_group(k)",
-        "statistics": "metadata.row_group(k).column(name).statistics", "info": "print(file), or file.metadata",
+        "info": "print(file), or file.metadata",
         "created_by": "metadata.created_by", "num_columns": "len(columns)",
         "slice": "read_rows(start, stop)", "write": "pyparq.write_table(data, path)",
         "append write_row_groups": 'pyparq.write_dataset(data, folder, mode="append")',
@@ -179,8 +179,12 @@ class ParquetFile(Asked):
     def __bool__(self) -> bool:
         return True
 
-    def __getitem__(self, key: object) -> NoReturn:
-        raise TypeError("a ParquetFile has no items; use read_row_group(0), read(['name']) or read_rows(0, 5)")
+    def __getitem__(self, key: int | slice) -> Scan:
+        """A scan of a row group, by its number, or of a slice of them, as in fastparquet."""
+        if not isinstance(key, (int, slice)):
+            raise TypeError("the items of a ParquetFile are its row groups; use read(['name']) for columns")
+        found = range(self.num_row_groups)[key]
+        return self.scan(row_groups=[found] if isinstance(found, int) else found)
 
     @printable
     def __repr__(self) -> str:
@@ -230,6 +234,14 @@ class ParquetFile(Asked):
     def key_value_metadata(self) -> dict[bytes, bytes]:
         """Key-value metadata of the file."""
         return self._file.key_values
+
+    @property
+    def statistics(self) -> dict[str, dict[str, list[Any]]]:
+        """``["min"][column]``, as in fastparquet: one value a row group. So are ``max`` and ``null_count``."""
+        chunks = {leaf.name: [self.metadata.row_group(k).column(leaf.column).statistics
+                              for k in range(self.num_row_groups)] for leaf in self.tree.leaves}  # fmt: skip
+        return {of: {name: [getattr(one, of, None) for one in found] for name, found in chunks.items()}
+                for of in ("min", "max", "null_count", "distinct_count")}  # fmt: skip
 
     def page_locations(self, row_group: int, column: Column) -> PageLocations | None:
         """Offsets, sizes and first rows of a column chunk's data pages; ``None`` if it has no OffsetIndex."""
@@ -337,6 +349,10 @@ class ParquetFile(Asked):
     def read_row_groups(self, row_groups: Sequence[int], columns: Names | None = None) -> Table:
         """The rows of these row groups, in the order given."""
         return self.scan(columns, None, row_groups).to_table()
+
+    def iter_row_groups(self, columns: Names | None = None, filters: Filters | None = None) -> Iterator[Any]:
+        """The (matching) rows of one row group after the other as DataFrames of pandas, as in fastparquet."""
+        return (self.scan(columns, filters, [k]).to_pandas() for k in range(self.num_row_groups))
 
     def iter_batches(
         self,

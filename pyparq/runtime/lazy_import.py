@@ -65,12 +65,12 @@ def provided(what: str) -> Any:
     return load(_provided[what])
 
 
-def not_called(package: str, instead: str) -> None:
-    """Make the package say what to call, where a program calls it: ``pyparq.write(...)``."""
+def called(package: str, function: str) -> None:
+    """Make the package a function too, where a program calls it: ``pyparq.write(...)``."""
 
     class Package(ModuleType):
         def __call__(self, *args: Any, **given: Any) -> Any:
-            raise TypeError(f"{package} is a package, not a function; use {instead}")
+            return getattr(provided("top-level functions"), function)(*args, **given)
 
     sys.modules[package].__class__ = Package
 
