@@ -40,7 +40,7 @@ _READER = "pyparq.read.file"
 __all__ = ["read_metadata", "read_schema", "read_table", "read_table_async"]
 
 
-@keywords()
+@keywords
 def read_table(
     source: Any,
     columns: Names | None = None,
@@ -126,7 +126,7 @@ def _read_many(
     return datasets.Dataset(source, **options).scan(columns, filters, limit=limit).to_table()
 
 
-@keywords()
+@keywords
 def count(
     source: Any,
     filters: Filters | None = None,

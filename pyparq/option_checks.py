@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from pyparq.column_names import as_list, check_names, is_name
 from pyparq.errors import OptionError, by_each, near, near_matches
-from pyparq.runtime.messages import called, warn_caller
+from pyparq.runtime.messages import called
 
 T = TypeVar("T")
 
@@ -177,7 +177,7 @@ OF_OTHERS = {
     "statistics": "write_statistics", "metadata": "key_value_metadata", "custom_metadata": "key_value_metadata",
     "use_deprecated_int96_timestamps": "int96_timestamps", "table": "data", "batch": "data",
     "stats": "write_statistics", "preserve_index": "index", "page_checksum_verification": "verify_checksums",
-    "include_file_paths": "filename", "write_index": "index",
+    "include_file_paths": "filename", "write_index": "index", "where": "path", "path": "source", "files": "source",
 }  # fmt: skip
 """Names of arguments in other libraries, which are taken for ours."""
 _SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True,
@@ -232,35 +232,27 @@ def _meant(name: str, known: Sequence[str], parameters: Sequence[str], hints: Ma
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def keywords(**renamed: str) -> Callable[[F], F]:
-    """A wrong keyword gets a sentence that says what it may have meant. Names of other libraries are taken.
-    ``renamed``: arguments with their old names, which are taken until 1.0, with a warning."""
+def keywords(function: F) -> F:
+    """A wrong keyword gets a sentence that says what it may have meant. Names of other libraries are taken."""
+    code = function.__code__
+    known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    any_name = code.co_flags & inspect.CO_VARKEYWORDS
 
-    def told(function: F) -> F:
-        code = function.__code__
-        known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-        any_name = code.co_flags & inspect.CO_VARKEYWORDS
+    @wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        for name in given.keys() - known if given else ():
+            new = OF_OTHERS.get(name)
+            if new in known and new not in given:
+                given[new] = given.pop(name)
+            elif not any_name and (name in _TUNE or _SAY_NOTHING.get(name, OF_OTHERS) == given[name]):
+                del given[name]
+            elif not any_name:
+                said, hint = function.__qualname__.removesuffix(".__init__"), NOT_FOR_READING.get(name)
+                meant = f"; {hint}" if hint else near_matches(name, sorted(known), "options")
+                raise UnknownArgument(f"{said}() has no argument {name!r}{meant}")
+        return function(*args, **given)
 
-        @wraps(function)
-        def call(*args: Any, **given: Any) -> Any:
-            for name in given.keys() - known if given else ():
-                said = function.__qualname__.removesuffix(".__init__")
-                new = renamed.get(name, OF_OTHERS.get(name))
-                if new in known and new not in given:
-                    if name in renamed:
-                        warn_caller(f"{said}(): {name}= is called {new}= now", DeprecationWarning)
-                    given[new] = given.pop(name)
-                elif not any_name and (name in _TUNE or _SAY_NOTHING.get(name, OF_OTHERS) == given[name]):
-                    del given[name]
-                elif not any_name:
-                    hint = NOT_FOR_READING.get(name)
-                    meant = f"; {hint}" if hint else near_matches(name, sorted(known), "options")
-                    raise UnknownArgument(f"{said}() has no argument {name!r}{meant}")
-            return function(*args, **given)
-
-        return cast(F, call)
-
-    return told
+    return cast(F, call)
 
 
 def methods_told(cls: type[T]) -> type[T]:
@@ -271,17 +263,7 @@ def methods_told(cls: type[T]) -> type[T]:
             continue
         code = getattr(method, "__code__", None)
         if code is not None and (name.startswith("to_") or code.co_argcount + code.co_kwonlyargcount > 1):
-            setattr(cls, name, keywords()(method))
+            setattr(cls, name, keywords(method))
         elif isinstance(method, classmethod):
-            setattr(cls, name, classmethod(keywords()(method.__func__)))
+            setattr(cls, name, classmethod(keywords(method.__func__)))
     return cls
-
-
-def old_name(old: str, new: str) -> Callable[..., Any]:
-    """A method under the name that it had until now. It is there until 1.0, and warns."""
-
-    def call(self: Any, *args: Any, **given: Any) -> Any:
-        warn_caller(f"{old}() is called {new}() now", DeprecationWarning)
-        return getattr(self, new)(*args, **given)
-
-    return call

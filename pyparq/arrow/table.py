@@ -358,7 +358,7 @@ class Table(_FromOtherData):
             raise UnsupportedError(f"polars does not take the table: {error}") from None
 
 
-@keywords()
+@keywords
 def table(data: Any, schema: Any = None, *, names: Sequence[str] | None = None) -> Table:
     """A table in memory of anything that :func:`pyparq.write_table` takes: Arrow data and polars' (whose buffers it
     shares), a pandas DataFrame, a dict of lists or numpy arrays, a list of dicts. ``schema``: as there. ``names``: of

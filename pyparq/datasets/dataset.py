@@ -167,7 +167,7 @@ class Dataset(Asked):
         """
         return DatasetScan(self._files_for(filters), columns, filters, limit)
 
-    @keywords(path="filename")
+    @keywords
     def lookup(
         self, column: str | tuple[str, ...], keys: Any, *, columns: Names | None = None, filename: bool | str = False
     ) -> Table:

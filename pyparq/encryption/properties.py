@@ -207,7 +207,7 @@ class EncryptionProperties(_Secretive):
         pyparq.write_table({"id": [1, 2]}, "secret.parquet", encryption=keys)
     """
 
-    @keywords()
+    @keywords
     def __init__(
         self,
         footer_key: bytes | EncryptionKey,
@@ -286,7 +286,7 @@ class DecryptionProperties(_Secretive):
         table = pyparq.read_table("secret.parquet", decryption=pyparq.DecryptionProperties(footer_key=key))
     """
 
-    @keywords()
+    @keywords
     def __init__(
         self,
         footer_key: bytes | None = None,

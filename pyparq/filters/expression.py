@@ -440,7 +440,7 @@ class Item(Value):
         return f"{self.value!r}[{self.key!r}]"
 
 
-@keywords()
+@keywords
 def col(*path: str | tuple[str, ...]) -> ColumnRef:
     """A column for a filter: ``col("a")``, nested ``col("a.b")``, ``col("a", "b")`` or ``col(("a", "b"))``.
 

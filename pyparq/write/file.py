@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from pyparq.arguments import WriteArguments
 
 
-@keywords(where="path")
+@keywords
 def write_table(
     data: Any,
     path: Any,
@@ -137,7 +137,7 @@ class ParquetWriter:
             writer.write({"id": [3], "city": ["Kyoto"]})
     """
 
-    @keywords(where="path")
+    @keywords
     def __init__(
         self,
         path: Any,

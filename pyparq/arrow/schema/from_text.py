@@ -68,7 +68,7 @@ _PYTHON: dict[Any, str] = {str: "string", bytes: "binary", dict: _WRITE["dict"],
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|\d+|[?<>\[\](),:=]|[^\s\w])\s*")
 
 
-@keywords()
+@keywords
 def schema(spec: Any) -> Schema:
     """A :class:`Schema` from a description.
 
@@ -212,12 +212,12 @@ class _Parser:
         type_ = DataType(f"+w:{self.size()}", (replace(element, name="element"),))
         return Field(element.name, type_, self.takes_null())
 
-    def size(self) -> int:
+    def size(self, needed: str = "lists of at least 1 item are needed") -> int:
         self.take("[")
         size = self.number()
         self.take("]")
         if size < 1:
-            self.fail("lists of at least 1 item are needed")
+            self.fail(needed)
         return size
 
     def type_of(self, word: str) -> DataType:
@@ -263,12 +263,7 @@ class _Parser:
         return DataType(f"+w:{size}", (element,))
 
     def fixed(self) -> DataType:
-        self.take("[")
-        width = self.number()
-        self.take("]")
-        if width < 1:
-            self.fail("a width of at least 1 byte is needed")
-        return DataType(f"w:{width}")
+        return DataType(f"w:{self.size('a width of at least 1 byte is needed')}")
 
     def timestamp(self) -> DataType:
         self.take("[")
