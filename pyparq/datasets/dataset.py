@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow import pandas_key
-from pyparq.arrow.column_operations import concat, take
+from pyparq.arrow.column_operations import take
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import as_list
@@ -20,7 +20,7 @@ from pyparq.datasets.files import DatasetFiles, Progress
 from pyparq.datasets.opening import Opening, TrustedCatalog
 from pyparq.datasets.partitions import with_filenames
 from pyparq.datasets.reader import FileScan, Run
-from pyparq.datasets.scan import DatasetPlan, DatasetScan, file_scans_of
+from pyparq.datasets.scan import DatasetScan, file_scans_of
 from pyparq.errors import OptionError
 from pyparq.filters.expression import Expression, IsIn, Path
 from pyparq.filters.value_array import ValueArray, is_null_literal
@@ -223,24 +223,6 @@ class Dataset(Asked):
         """Matching rows in batches of at most ``batch_size``: see :meth:`DatasetScan.iter_batches`."""
         return self.scan(columns, filters).iter_batches(batch_size)
 
-    def count(self, filters: Filters | None = None) -> int:
-        """Number of (matching) rows. Without a filter, or with one on partition columns, only footers are read."""
-        return self.scan([], filters).count()
-
-    count_rows = count  # pyarrow's name
-
-    def explain(
-        self, columns: Names | None = None, filters: Filters | None = None, *, execute: bool = True
-    ) -> DatasetExplanation:
-        """What the indexes of all files remove, and what a scan reads: see :meth:`DatasetScan.explain`."""
-        return self.scan(columns, filters).explain(execute=execute)
-
-    def plan(
-        self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None
-    ) -> DatasetPlan:
-        """What a scan would read, as a value for other processes: see :meth:`DatasetScan.plan`."""
-        return self.scan(columns, filters, limit=limit).plan()
-
     def map(
         self, path: Any = None, columns: Names | None = None, filters: Filters | None = None, *, most_files: int = 500
     ) -> FileMap:
@@ -398,8 +380,7 @@ def _at_places(table: Table, places: npt.NDArray[np.int64]) -> Table:
     batches = table.batches
     if not batches:
         return table
-    whole = [concat([batch.columns[k] for batch in batches]) for k in range(len(table.schema.fields))]
-    taken = Batch([take(column, places) for column in whole], len(places))
+    taken = Batch([take(column, places) for column in Batch.concat(batches).columns], len(places))
     return Table(pandas_key.at_places(table.schema, places), [taken])
 
 

@@ -136,7 +136,7 @@ class ParquetFile(Asked):
     _elsewhere = Convertible._elsewhere | by_each({
         "shape": "num_rows and len(columns)", "dtypes": "schema_arrow", "names column_names": "=columns",
         "read_all collect read_pandas": "=read", "query": "read(filters=)", "batches to_batches": "=iter_batches",
-        "explain": "scan(filters=...).explain()", "row_group row_groups": "metadata.row_group(k)",
+        "row_group row_groups": "metadata.row_group(k)",
         "info": "print(file), or file.metadata",
         "created_by": "metadata.created_by", "num_columns": "len(columns)",
         "slice": "read_rows(start, stop)", "write": "pyparq.write_table(data, path)",
@@ -310,10 +310,6 @@ class ParquetFile(Asked):
     def tail(self, num_rows: int = 10, columns: Names | None = None) -> Table:
         """The last rows."""
         return self.read_rows(max(self.num_rows - num_rows, 0), None, columns)
-
-    def count(self, filters: Filters | None = None) -> int:
-        """The number of (matching) rows."""
-        return self.scan(filters=filters).count()
 
     def read_rows(self, start: int, stop: int | None = None, columns: Names | None = None) -> Table:
         """Rows ``start`` to ``stop`` of the file (to the end when ``None``), with the rules of a Python slice."""

@@ -233,6 +233,20 @@ class Asked(Convertible):
         """The first (matching) rows."""
         return self.read(columns, filters, limit=num_rows)
 
+    def count(self, filters: Filters | None = None) -> int:
+        """The number of (matching) rows. Without a filter, or with one on partition columns, only footers are read."""
+        return self.scan([], filters).count()  # type: ignore[no-any-return]
+
+    count_rows = count  # pyarrow's name
+
+    def explain(self, columns: Names | None = None, filters: Filters | None = None, *, execute: bool = True) -> Any:
+        """What the indexes of all files remove, and what a scan reads: see :meth:`pyparq.Scan.explain`."""
+        return self.scan(columns, filters).explain(execute=execute)
+
+    def plan(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Any:
+        """What a scan would read, as a value for other processes: see :meth:`pyparq.Scan.plan`."""
+        return self.scan(columns, filters, limit=limit).plan()
+
     def to_pandas(
         self, columns: Names | None = None, filters: Filters | None = None, **options: Any
     ) -> pandas.DataFrame:
