@@ -425,5 +425,5 @@ def _map_explanation(
     return explain_run(
         Run(list(scans), set(), []), source=files.root, columns=scan.schema.names,
         predicate="true" if scan.filters is None else repr(scan.filters),
-        files=count, files_opened=len(scans), rows=sum(row or 0 for row in rows),
+        files=count, files_opened=len(scans), catalog_knows=0, catalog_rules_out=0, rows=sum(row or 0 for row in rows),
     )  # fmt: skip

@@ -108,20 +108,8 @@ class DatasetExplanation:
         return "\n".join(lines)
 
 
-def explain_run(
-    run: Run,
-    *,
-    source: str,
-    columns: list[str],
-    predicate: str,
-    files: int,
-    files_opened: int,
-    catalog_knows: int = 0,
-    catalog_rules_out: int = 0,
-    rows: int | None,
-    ruled_out_by: str = "partitions",
-) -> DatasetExplanation:
-    """The sums over the scans that ran, and the numbers of the whole dataset: see :class:`DatasetExplanation`."""
+def explain_run(run: Run, **facts: Any) -> DatasetExplanation:
+    """The sums over the scans that ran. ``facts``: the numbers of the whole dataset."""
     parts = tuple(scan.scan.explain(execute=False) for scan in run.scans)
     # What is known of files that were asked in groups is not asked again, but found again in the footers.
     stages = [
@@ -129,24 +117,16 @@ def explain_run(
         for part, scan in zip(parts, run.scans, strict=True)
     ]
     return DatasetExplanation(
-        source=source,
-        columns=columns,
-        predicate=predicate,
-        files=files,
-        files_opened=files_opened,
-        catalog_knows=catalog_knows,
-        catalog_rules_out=catalog_rules_out,
+        **facts,
         file_bytes=run.file_bytes + sum(part.file_bytes for part in parts),
         stages=_summed([tuple(run.reports), *stages]),
         candidate_rows=sum(part.candidate_rows for part in parts),
-        rows=rows,
         pages_decoded=sum(part.pages_decoded for part in parts),
         dictionaries_decoded=sum(part.dictionaries_decoded for part in parts),
         ranges=run.requests + sum(part.ranges for part in parts),
         requests=run.requests + sum(part.requests for part in parts) + sum(stage.requests for stage in run.reports),
         bytes_fetched=run.bytes + sum(part.bytes_fetched for part in parts) + sum(s.bytes for s in run.reports),
         parts=parts,
-        ruled_out_by=ruled_out_by,
     )
 
 

@@ -434,8 +434,8 @@ def _python(value: Any, dtype: Any) -> Any:
     return np.timedelta64(value, dtype.time_unit) if kind.startswith("Duration") else value
 
 
-# ---- the form in which polars (from 1.31 on) serializes an expression: MessagePack. Its numbers are exact. polars writes no
-# NaN to JSON, and reads its own floats from JSON up to one digit off.
+# ---- the form in which polars (from 1.31 on) serializes an expression: MessagePack. Its numbers are exact. In JSON,
+# polars writes no NaN, and reads its own floats up to one digit off.
 
 _NUMBERS = {
     0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i",
