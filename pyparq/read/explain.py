@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyparq.errors import ParquetError
-from pyparq.pictures.tables import Bar, Cell, html_view, size_text, viewable
+from pyparq.pictures.tables import Bar, Cell, aligned, html_view, size_text, viewable
 from pyparq.read.column_reads import ScanCounts
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.open_file import OpenFile
@@ -135,33 +135,17 @@ def _count_pages(file: OpenFile) -> int | None:
     return total
 
 
-_HEADINGS = ("index", "asked", "row groups", "rows", "pages", "requests", "bytes")
-
-
 def stage_table(stages: tuple[StageReport, ...]) -> list[str]:
-    if not stages:
-        return ["  no index was asked"]
-    rows = [_HEADINGS]
-    for stage in stages:
-        pages = f"{stage.pages_before:,} -> {stage.pages_after:,}" if stage.pages_before else "-"
-        rows.append(
-            (
-                stage.name,
-                f"{stage.asked:,}",
-                f"{stage.row_groups_before:,} -> {stage.row_groups_after:,}",
-                f"{stage.rows_before:,} -> {stage.rows_after:,}",
-                pages,
-                f"{stage.requests:,}",
-                f"{stage.bytes:,}",
-            )
+    rows = [
+        (
+            s.name, f"{s.asked:,}", f"{s.row_groups_before:,} -> {s.row_groups_after:,}",
+            f"{s.rows_before:,} -> {s.rows_after:,}",
+            f"{s.pages_before:,} -> {s.pages_after:,}" if s.pages_before else "-", f"{s.requests:,}", f"{s.bytes:,}",
         )
-    widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADINGS))]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  " + "  ".join(cells))
-    lines.insert(1, "  " + "  ".join("-" * w for w in widths))
-    return lines
+        for s in stages
+    ]  # fmt: skip
+    headings = ("index", ">asked", ">row groups", ">rows", ">pages", ">requests", ">bytes")
+    return [f"  {line}" for line in aligned(headings, rows)] if stages else ["  no index was asked"]
 
 
 def stage_view(stages: tuple[StageReport, ...], rows: int) -> tuple[list[str], list[list[Cell]]]:
