@@ -195,7 +195,7 @@ def write(
     if isinstance(row_group_offsets, int):
         options["row_group_size"] = row_group_offsets
     if file_scheme != "simple":
-        write_dataset(data, path, **({"mode": "append"} if append else {}), **options)
+        write_dataset(data, path, **({**options, "mode": "append"} if append else options))
     elif append:
         raise OptionError(f"append=True: {NOT_FOR_WRITING['append']}")
     elif isinstance(row_group_offsets, (list, tuple)):

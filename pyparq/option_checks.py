@@ -178,6 +178,7 @@ OF_OTHERS = {
     "use_deprecated_int96_timestamps": "int96_timestamps", "table": "data", "batch": "data",
     "stats": "write_statistics", "preserve_index": "index", "page_checksum_verification": "verify_checksums",
     "include_file_paths": "filename", "write_index": "index", "where": "path", "path": "source", "files": "source",
+    "base_dir": "path",
 }  # fmt: skip
 """Names of arguments in other libraries, which are taken for ours."""
 _SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True,

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyparq.read.decode import chunk_pages
     from pyparq.read.file_map import FileMap
     from pyparq.read.footers import metadata as footers
-    from pyparq.read.footers.metadata import FileMetaData
+    from pyparq.read.footers.metadata import FileMetaData, RowGroupMetaData
     from pyparq.read.plan import bloom_probe, page_indexes
 else:  # a plain read needs none of them
     binding = LazyModule("pyparq.filters.bind")
@@ -136,7 +136,7 @@ class ParquetFile(Asked):
     _elsewhere = Convertible._elsewhere | by_each({
         "shape": "num_rows and len(columns)", "dtypes": "schema_arrow", "names column_names": "=columns",
         "read_all collect read_pandas": "=read", "query": "read(filters=)", "batches to_batches": "=iter_batches",
-        "row_group row_groups": "metadata.row_group(k)",
+        "row_group": "metadata.row_group(k)",
         "info": "print(file), or file.metadata",
         "created_by": "metadata.created_by", "num_columns": "len(columns)",
         "slice": "read_rows(start, stop)", "write": "pyparq.write_table(data, path)",
@@ -236,10 +236,15 @@ class ParquetFile(Asked):
         return self._file.key_values
 
     @property
+    def row_groups(self) -> list[RowGroupMetaData]:
+        """What the footer says of each row group."""
+        return [self.metadata.row_group(k) for k in range(self.num_row_groups)]
+
+    @property
     def statistics(self) -> dict[str, dict[str, list[Any]]]:
         """``["min"][column]``, as in fastparquet: one value a row group. So are ``max`` and ``null_count``."""
-        chunks = {leaf.name: [self.metadata.row_group(k).column(leaf.column).statistics
-                              for k in range(self.num_row_groups)] for leaf in self.tree.leaves}  # fmt: skip
+        chunks = {leaf.name: [group.column(leaf.column).statistics for group in self.row_groups]
+                  for leaf in self.tree.leaves}  # fmt: skip
         return {of: {name: [getattr(one, of, None) for one in found] for name, found in chunks.items()}
                 for of in ("min", "max", "null_count", "distinct_count")}  # fmt: skip
 

@@ -11,6 +11,7 @@ import numpy as np
 from pyparq.arrow.c_export import batch_capsule, schema_capsule
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
+from pyparq.column_names import as_list
 from pyparq.errors import CorruptFileError, OptionError, OtherNames, by_each
 from pyparq.format.types import Schema
 from pyparq.kernels import arrow_stream
@@ -248,7 +249,11 @@ class Asked(Convertible):
         return self.scan(columns, filters, limit=limit).plan()
 
     def to_pandas(
-        self, columns: Names | None = None, filters: Filters | None = None, **options: Any
-    ) -> pandas.DataFrame:
-        """All (matching) rows as a DataFrame: see :meth:`pyparq.Table.to_pandas`."""
-        return self.read(columns, filters).to_pandas(**options)
+        self, columns: Names | None = None, filters: Filters | None = None, *, index: Any = None, categories: Any = (),
+        **options: Any,
+    ) -> pandas.DataFrame:  # fmt: skip
+        """All (matching) rows as a DataFrame: see :meth:`pyparq.Table.to_pandas`. ``index``: the column, or columns, of
+        the index. ``categories``: columns that become categories."""
+        frame = self.read(columns, filters).to_pandas(**options)
+        frame = frame.astype(dict.fromkeys(categories or (), "category"))
+        return frame if index is None or frame.index.names == as_list(index) else frame.set_index(index)

@@ -1,0 +1,21 @@
+"""``pyarrow.dataset``'s names: ``import pyparq.dataset as ds``. The module is :func:`pyparq.dataset` too."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyparq.arrow.schema.from_text import schema as schema_of
+from pyparq.datasets.dataset import dataset
+from pyparq.datasets.write.write_dataset import write_dataset
+from pyparq.filters.expression import col as field
+from pyparq.runtime.lazy_import import called
+
+__all__ = ["dataset", "field", "partitioning", "write_dataset"]
+called(__name__, dataset)
+
+
+def partitioning(schema: Any = None, field_names: Sequence[str] | None = None, flavor: str | None = None) -> Any:
+    """What ``partitioning=`` takes: for folders called ``name=value`` (``"hive"``), or for those that are values."""
+    if schema is None:
+        return flavor if field_names is None else list(field_names)
+    pairs = [(column.name, column.type) for column in schema_of(schema)]
+    return dict(pairs) if flavor == "hive" else pairs
