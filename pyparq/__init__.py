@@ -73,8 +73,8 @@ __all__ = ["__version__", *_MODULE_OF]
 
 #: Modules that can be named without an import of their own.
 _MODULES = (
-    "arrow", "datasets", "encryption", "filters", "format", "index", "io", "limits", "maintenance", "options", "pandas",
-    "parquet", "polars", "read", "runtime", "write",
+    "api", "arrow", "datasets", "encryption", "filters", "format", "index", "io", "limits", "maintenance", "options",
+    "pandas", "parquet", "polars", "read", "runtime", "write",
 )  # fmt: skip
 
 _PYARROW = (
@@ -82,10 +82,12 @@ _PYARROW = (
     "binary large_binary date32 date64 time32 time64 timestamp duration decimal128 decimal256 list_ large_list struct "
     "map_ dictionary array scalar chunked_array"
 )
-"""What makes types and values in pyarrow: its own, where it is installed."""
+_BUFFERS = "BufferOutputStream BufferReader py_buffer"
+"""What makes types, values and buffers in pyarrow: its own, where it is installed."""
 _ELSEWHERE = by_each({
     "append": 'pyparq.write_dataset(data, folder, mode="append"): a Parquet file cannot grow (docs/append.md)',
     "ParquetDataset open_dataset": "pyparq.dataset(path)", "concat": "pyparq.Table.concat(tables)",
+    _BUFFERS: "io.BytesIO()",
     _PYARROW: 'its name: pyparq.schema({"id": "int64", "name": "string?", "at": "timestamp[us, UTC]"})',
     "from_pandas": "pyparq.Table.from_pandas", "lit": "a Python value as it is: pyparq.col('price') > 2.5",
     "load": "pyparq.read_table", "merge_files": "pyparq.merge", "open": "pyparq.ParquetFile",
@@ -98,9 +100,9 @@ _ELSEWHERE = by_each({
 })  # fmt: skip
 """Names of other libraries, and what they are called here."""
 _SAME = {
-    "field": "col", "write_to_dataset": "write_dataset", "concat_tables": "Table.concat", "SortingColumn": "SortKey",
-    "read_parquet": "read_table", "scan_parquet": "polars.scan", "to_parquet": "pandas.to_parquet",
-    "write_parquet": "write_table",
+    "field": "api.field", "write_to_dataset": "write_dataset", "concat_tables": "Table.concat",
+    "SortingColumn": "SortKey", "read_parquet": "read_table", "scan_parquet": "polars.scan",
+    "to_parquet": "pandas.to_parquet", "write_parquet": "write_table",
 }  # fmt: skip
 """Names of other libraries for the same functions."""
 
@@ -112,7 +114,7 @@ def __getattr__(name: str) -> Any:
         first, *rest = _SAME[name].split(".")
         return getattr(__getattr__(first), *rest) if rest else __getattr__(first)
     if name not in _MODULE_OF:
-        if name in _PYARROW.split() and find_spec("pyarrow") is not None:
+        if name in (_PYARROW + " " + _BUFFERS).split() and find_spec("pyarrow") is not None:
             return getattr(_load("pyarrow"), name)
         if name in _ELSEWHERE:
             raise AttributeError(f"module 'pyparq' has no attribute {name!r}; use {_ELSEWHERE[name]}")

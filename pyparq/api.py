@@ -13,12 +13,13 @@ import numpy as np
 
 from pyparq.datasets.patterns import names_many
 from pyparq.errors import OptionError, ParquetError, located
+from pyparq.filters.expression import col
 from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
 from pyparq.option_checks import NOT_FOR_WRITING, keywords
 from pyparq.options import ReadOptions, with_options
 from pyparq.read.async_reads import run_async
-from pyparq.runtime.lazy_import import LazyModule
+from pyparq.runtime.lazy_import import LazyModule, load
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -180,18 +181,23 @@ def rows_that_pass(table: Table, filters: Any) -> Any:
 
 def write(
     path: Any, data: Any, row_group_offsets: Any = None, *, file_scheme: str = "simple", append: bool = False,
-    **options: Any,
+    times: str = "int64", object_encoding: Any = "infer", **options: Any,
 ) -> None:  # fmt: skip
     """fastparquet's name of :func:`pyparq.write_table` and, for a folder, of :func:`pyparq.write_dataset`.
 
     ``row_group_offsets``: rows of a row group, or the first row of each. ``file_scheme``: ``"hive"`` for a folder.
-    ``append``: add files to the folder. ``options``: those of the other two functions.
+    ``append``: add files to the folder. ``times``: ``"int96"`` for timestamps of that type. ``object_encoding``: types
+    are those of the values in any case. ``options``: those of the other two functions.
     """
     from pyparq.datasets.write.write_dataset import write_dataset
     from pyparq.write.file import ParquetWriter, write_table
 
     if isinstance(data, (str, os.PathLike)):
         path, data = data, path
+    if times == "int96":
+        options["int96_timestamps"] = True
+    if isinstance(object_encoding, Mapping) and {*object_encoding.values()} - {"utf8", "bytes", "infer"}:
+        raise OptionError(f"object_encoding={object_encoding!r}: {NOT_FOR_WRITING['object_encoding']}")
     if isinstance(row_group_offsets, int):
         options["row_group_size"] = row_group_offsets
     if file_scheme != "simple":
@@ -204,6 +210,11 @@ def write(
                 writer.write(data[start:stop], max(stop - start, 1))
     else:
         write_table(data, path, **options)
+
+
+def field(name: Any, *of: Any, **given: Any) -> Any:
+    """pyarrow's two functions of this name: :func:`pyparq.col`, and a field of a schema where a type is given."""
+    return load("pyarrow").field(name, *of, **given) if of or given else col(name)
 
 
 def read_schema(

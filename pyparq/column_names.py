@@ -42,6 +42,16 @@ def as_list(given: Any) -> Any:
     return [given] if isinstance(given, str) else given
 
 
+NOT_COMPUTED = "pyparq.polars.scan(path).with_columns(name=...) for columns that are computed"
+
+
+def as_columns(columns: Any) -> Any:
+    """The columns to read as a list. Raises :class:`OptionError` for a dict."""
+    if isinstance(columns, Mapping):
+        raise OptionError(f"columns must be a list of names, not a dict; use {NOT_COMPUTED}")
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
 def check_names(name: str, value: Any) -> None:
     if not isinstance(value, (list, tuple, set, frozenset)) or not all(is_name(v) for v in value):
         raise OptionError(f"{name} must be a list of names, not {value!r}")

@@ -1,16 +1,23 @@
 """``pyarrow.dataset``'s names: ``import pyparq.dataset as ds``. The module is :func:`pyparq.dataset` too."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as schema_of
 from pyparq.datasets.dataset import dataset
-from pyparq.datasets.write.write_dataset import write_dataset
+from pyparq.datasets.write.write_dataset import write_dataset as write_own
 from pyparq.filters.expression import col as field
 from pyparq.runtime.lazy_import import called
 
 __all__ = ["dataset", "field", "partitioning", "write_dataset"]
 called(__name__, dataset)
+
+
+def write_dataset(data: Any, base_dir: Any, *, partitioning: Any = None, **options: Any) -> Any:
+    """:func:`pyparq.write_dataset`, with what :func:`partitioning` gives for folders called ``name=value``."""
+    if partitioning is not None:
+        options["partition_cols" if isinstance(partitioning, Mapping) else "partitioning"] = list(partitioning)
+    return write_own(data, base_dir, **options)
 
 
 def partitioning(schema: Any = None, field_names: Sequence[str] | None = None, flavor: str | None = None) -> Any:

@@ -145,6 +145,7 @@ NOT_FOR_WRITING = by_each({
     "flavor": "names are kept as they are, so leave it out",
     "object_encoding": "give a schema, such as {'x': 'string?'}", "times": "give int96_timestamps=True for 'int96'",
     "row_group_offsets": "give row_group_size, or call write() of a ParquetWriter for each row group",
+    "has_nulls": "give a schema: its types without ? take no nulls",
     "mode": "an existing file is replaced when the new one is complete. pyparq.write_dataset(data, folder, "
         "mode='append') adds rows",
     "use_byte_stream_split": "give column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
@@ -156,9 +157,8 @@ NOT_FOR_READING = by_each({
     "include_file_paths": "use pyparq.dataset(source, filename='path').read()", "index": "to_pandas() and "
         "set_index(name) of the frame", "categories": "give read_dictionary= to read_table() or ParquetFile()",
     "row_index_name": "pyparq.polars.scan(source).with_row_index(name)", "chunksize": "use iter_batches() of the file",
-    "n_rows nrows": "give limit= to read_table() or scan()",
-    "usecols": "give columns= to read_table() or scan()",
-    "where": "give filters= to read_table() or scan()",
+    "n_rows nrows usecols where": "give limit=, columns= or filters= to read_table() or scan()",
+    "extra_columns": "give columns= or schema= to leave columns out",
     "columns filters limit row_groups rows": "give it to read_table(), or to read() or scan() of an "
         "open file or dataset",
     "decryption_properties": "give decryption=pyparq.DecryptionProperties(...)",
@@ -249,6 +249,8 @@ def keywords(function: F) -> F:
                 del given[name]
             elif not any_name:
                 said, hint = function.__qualname__.removesuffix(".__init__"), NOT_FOR_READING.get(name)
+                if "." in said:  # a method, of the class that the user knows
+                    said = f"{getattr(args[0], '__name__', type(args[0]).__name__)}.{function.__name__}"
                 meant = f"; {hint}" if hint else near_matches(name, sorted(known), "options")
                 raise UnknownArgument(f"{said}() has no argument {name!r}{meant}")
         return function(*args, **given)

@@ -51,6 +51,8 @@ def scan(
         flights = pyparq.polars.scan("flights/")
         print(flights.filter(pl.col("dest") == "LAX").select("flight").collect())
     """
+    if "include_file_paths" in options:
+        options["filename"] = options.pop("include_file_paths")
     if isinstance(source, Dataset) and options:
         raise OptionError(f"{min(options)} belongs to the dataset: give it to pyparq.dataset")
     frame = _Source(source if isinstance(source, Dataset) else Dataset(source, **options)).lazy_frame()

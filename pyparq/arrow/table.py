@@ -27,7 +27,6 @@ from pyparq.runtime.messages import requirement
 if TYPE_CHECKING:
     import pandas
     import polars
-    import pyarrow
 
     from pyparq.arrow import to_pandas, to_polars
     from pyparq.arrow.ingest import from_any
@@ -54,9 +53,15 @@ class _FromOtherData(Tabular):
         return cls._of(*from_any.from_arrow(data, schema))
 
     @classmethod
-    def from_pandas(cls, frame: Any, schema: Any = None) -> Self:
-        """Make one from a pandas DataFrame. An index other than the default one becomes columns."""
-        return cls._of(*from_any.from_pandas(frame, schema))
+    def from_pandas(cls, frame: Any, schema: Any = None, *, index: bool | None = None) -> Self:
+        """Make one from a pandas DataFrame. An index other than the default one becomes columns; not with ``False``."""
+        return cls._of(*from_any.from_pandas(frame.reset_index(drop=True) if index is False else frame, schema))
+
+    @classmethod
+    def from_arrays(cls, arrays: Sequence[Any], names: Sequence[str] | None = None, schema: Any = None) -> Self:
+        """Make one from a list of columns, whose names are ``names`` or those of ``schema``."""
+        found = from_any.as_schema(schema).names if names is None else names
+        return cls.from_pydict(dict(zip(found, arrays, strict=True)), schema)
 
     @classmethod
     def from_polars(cls, frame: Any, schema: Any = None) -> Self:
@@ -137,7 +142,9 @@ class _FromOtherData(Tabular):
         return cls._of(joined, [(batch.columns, batch.num_rows) for batch in batches])
 
     def to_arrow(self) -> Any:
-        raise NotImplementedError
+        """A ``pyarrow.Table``, or ``RecordBatch``, over the same buffers. Raises :class:`UnsupportedError` without
+        pyarrow."""
+        return _in_pyarrow("record_batch" if isinstance(self, Batch) else "table", self)
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """A pandas DataFrame. Raises :class:`UnsupportedError` without pandas.
@@ -265,10 +272,6 @@ class Batch(_FromOtherData):
         """A table of this one batch, over the same buffers."""
         return Table(self.schema, [self])
 
-    def to_arrow(self) -> pyarrow.RecordBatch:
-        """A ``pyarrow.RecordBatch`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
-        return _in_pyarrow("record_batch", self)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Batch, ([trimmed(column) for column in self.columns], self.num_rows, self._schema)
 
@@ -335,10 +338,6 @@ class Table(_FromOtherData):
             for start in range(0, batch.num_rows, max_chunksize)
         ]
 
-    def to_arrow(self) -> pyarrow.Table:
-        """A ``pyarrow.Table`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
-        return _in_pyarrow("table", self)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Table, (self.schema, self.batches)
 
@@ -354,7 +353,7 @@ def table(data: Any, schema: Any = None, *, names: Sequence[str] | None = None) 
         table = pyparq.table({"city": ["Lima", "Kyoto"], "price": [0.5, 2.5]})
         print(table.column_names, table["price"].to_numpy())
     """
-    return Table._of(*from_any.from_data(data if names is None else dict(zip(names, data, strict=True)), schema))
+    return Table._of(*from_any.from_data(data, schema)) if names is None else Table.from_arrays(data, names, schema)
 
 
 def _in_pyarrow(kind: str, data: Tabular) -> Any:

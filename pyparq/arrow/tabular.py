@@ -78,7 +78,6 @@ class Tabular(OtherNames):
         "write_parquet to_parquet sink_parquet": "pyparq.write_table(table, path)",
         "write_csv to_csv write_json to_json": "to_pandas() or to_polars(), or the command pyparq convert",
         "tail": "table[-5:]", "iloc loc row": "table[start:stop], and to_pylist() of it for Python values",
-        "replace_schema_metadata": "key_value_metadata= of write_table",
         "dtypes": "schema", "height": "=num_rows", "width": "=num_columns", "values": "to_numpy(name)",
         "to_dict": "to_pydict()", "iter_rows iterrows itertuples rows": "to_pylist()", "to_dicts": "=to_pylist",
         "drop_columns": "=drop", "collect read": "the table itself: it is read already",
@@ -87,7 +86,7 @@ class Tabular(OtherNames):
         "groupby merge describe info unique pivot with_columns assign explode fillna dropna isna": _IN_PANDAS,
         "value_counts index apply map": _IN_PANDAS,
         "add_column append_column combine_chunks drop_null flatten group_by join join_asof remove_column set_column "
-        "sort_by take unify_dictionaries": _IN_PYARROW,
+        "replace_schema_metadata sort_by take unify_dictionaries": _IN_PYARROW,
     })  # fmt: skip
 
     if not TYPE_CHECKING:  # type checkers report what is not there

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from pyparq.datasets.reader import Run
 from pyparq.pictures.tables import html_view, size_text, viewable
-from pyparq.read.explain import Explanation, stage_table, stage_view
+from pyparq.read.explain import Explained, Explanation, stage_view
 from pyparq.read.plan.scan_trace import StageReport
 from pyparq.runtime.text import printable
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DatasetExplanation:
+class DatasetExplanation(Explained):
     """What one scan of a dataset read and skipped. Bytes and requests include opening the files.
 
     Example::
@@ -55,10 +55,6 @@ class DatasetExplanation:
         """The library that made the requests: ``"obstore"`` or ``"fsspec"``; empty for local files."""
         return next((part.road for part in self.parts if part.road), "")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values (for JSON)."""
-        return asdict(self)
-
     @printable
     def __repr__(self) -> str:
         rows = self.candidate_rows if self.rows is None else self.rows
@@ -88,24 +84,13 @@ class DatasetExplanation:
 
     def __str__(self) -> str:
         share = f" ({100 * self.bytes_fetched / self.file_bytes:.2f} %)" if self.file_bytes else ""
-        lines = [
-            f"{self.source}{f' (by {self.road})' if self.road else ''}",
-            f"  filter   {self.predicate}",
-            f"  columns  {', '.join(self.columns) or '(none)'}",
+        return self._told(
             f"  files    {self._files_text()}",
-            "",
-            *stage_table(self.stages),
-            "",
-            f"  left by the indexes   {self.candidate_rows:,} rows",
-        ]
-        if self.rows is not None:
-            lines.append(f"  rows returned         {self.rows:,}")
-        lines += [
+            f"{self.candidate_rows:,} rows",
             f"  pages decoded         {self.pages_decoded:,}, and {self.dictionaries_decoded:,} dictionaries",
             f"  bytes read            {self.bytes_fetched:,} of {self.file_bytes:,}{share}, {self.requests:,} requests "
             f"for {self.ranges:,} ranges",
-        ]
-        return "\n".join(lines)
+        )
 
 
 def explain_run(run: Run, **facts: Any) -> DatasetExplanation:

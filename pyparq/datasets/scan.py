@@ -19,7 +19,7 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.wide_offsets import widen_columns
-from pyparq.column_names import as_list
+from pyparq.column_names import as_columns
 from pyparq.datasets.catalog.answers import FilesLeft, files_left
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.explain import DatasetExplanation, explain_run
@@ -35,7 +35,7 @@ from pyparq.filters.expression import Expression
 from pyparq.format.types import Field, Schema, schema_view
 from pyparq.option_checks import methods_told
 from pyparq.options import ReadOptions
-from pyparq.pictures.tables import html_view, viewable
+from pyparq.pictures.tables import html_view, summed, viewable
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
 from pyparq.read.plan.scan_trace import StageReport
@@ -75,7 +75,7 @@ class DatasetScan(Convertible):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         self._dataset = dataset
         self._plan = plan
-        self.columns = columns if columns is None else list(as_list(columns))
+        self.columns = columns if columns is None else as_columns(columns)
         self.limit = limit
         numbers = None if plan is None else list(range(len(plan.files)))
         self._query = Query(dataset, self.columns, filters, numbers)
@@ -396,10 +396,7 @@ class DatasetPlan:
     def limit(self) -> int | None:
         return self.header.limit
 
-    @property
-    def num_bytes(self) -> int:
-        """Upper bound for the data page and dictionary bytes that a run reads."""
-        return sum(file.num_bytes for file in self.files)
+    num_bytes = summed("num_bytes", "Upper bound for the data page and dictionary bytes that a run reads.")
 
     @property
     def num_rows(self) -> int:

@@ -109,6 +109,6 @@ def aligned(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]
     return lines
 
 
-def summed(name: str, doc: str | None = None) -> int:
-    """A property of a report: the sum of this number of its files."""
-    return cast(int, property(lambda report: sum(getattr(file, name) for file in report.files), doc=doc))
+def summed(name: str, doc: str | None = None, of: str = "files") -> int:
+    """A property: the sum of this number of all ``of`` an object."""
+    return cast(int, property(lambda whole: sum(getattr(part, name) for part in getattr(whole, of)), doc=doc))

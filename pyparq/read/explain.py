@@ -17,8 +17,26 @@ from pyparq.read.plan.scan_trace import StageReport
 from pyparq.runtime.text import printable
 
 
+class Explained:
+    """What explanations of one file and of many have in common."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values (for JSON)."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    def _told(self: Any, what: str, left: str, *read: str) -> str:
+        """As text. ``what``: what was asked. ``left``: by the indexes. ``read``: lines about what was read."""
+        rows = [] if self.rows is None else [f"  rows returned         {self.rows:,}"]
+        asked = [f"  filter   {self.predicate}", f"  columns  {', '.join(self.columns) or '(none)'}", what]
+        name = f"{self.source}{f' (by {self.road})' if self.road else ''}"
+        found = f"  left by the indexes   {left}"
+        return "\n".join([name, *asked, "", *stage_table(self.stages), "", found, *rows, *read])
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class Explanation:
+class Explanation(Explained):
     """What one scan read and skipped. Bytes and requests are those of the source, including opening the file.
 
     Example::
@@ -54,10 +72,6 @@ class Explanation:
     road: str = ""
     """The library that made the requests: ``"obstore"`` or ``"fsspec"``; empty for local files and memory."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values (for JSON)."""
-        return asdict(self)
-
     @printable
     def __repr__(self) -> str:
         rows = self.candidate_rows if self.rows is None else self.rows
@@ -79,28 +93,17 @@ class Explanation:
         return html_view(f"Explanation of {self.source}", facts, *stage_view(self.stages, self.file_rows))
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.source}{f' (by {self.road})' if self.road else ''}",
-            f"  filter   {self.predicate}",
-            f"  columns  {', '.join(self.columns) or '(none)'}",
+        of_pages = f" of {self.file_pages:,}" if self.file_pages is not None else ""
+        return self._told(
             f"  file     {_count(self.file_rows, 'row')} in {_count(self.file_row_groups, 'row group')}, "
             f"{_pages(self.file_pages)}, {self.file_bytes:,} bytes",
-            "",
-            *stage_table(self.stages),
-            "",
-            f"  left by the indexes   {_count(self.candidate_rows, 'row')} in {_count(self.row_groups, 'row group')}",
-        ]
-        if self.rows is not None:
-            lines.append(f"  rows returned         {self.rows:,}")
-        of_pages = f" of {self.file_pages:,}" if self.file_pages is not None else ""
-        lines += [
+            f"{_count(self.candidate_rows, 'row')} in {_count(self.row_groups, 'row group')}",
             f"  pages decoded         {self.pages_decoded:,}{of_pages}, "
             f"and {_count(self.dictionaries_decoded, 'dictionary')}",
             f"  bytes read            {self.bytes_fetched:,} of {self.file_bytes:,} "
             f"({_share(self.bytes_fetched, self.file_bytes)}), {_count(self.requests, 'request')} "
             f"for {_count(self.ranges, 'range')}",
-        ]
-        return "\n".join(lines)
+        )
 
 
 def explain_read(

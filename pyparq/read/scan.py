@@ -14,7 +14,7 @@ from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.wide_offsets import widen_columns
-from pyparq.column_names import as_list
+from pyparq.column_names import as_columns
 from pyparq.errors import (
     LimitError,
     OptionError,
@@ -103,7 +103,7 @@ class Scan(Convertible):
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         if columns is not None and not isinstance(columns, Expression):
-            columns = list(as_list(columns))
+            columns = as_columns(columns)
         self.projection = project(file.tree, columns, file.fields)
         self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)

@@ -249,11 +249,9 @@ class Asked(Convertible):
         return self.scan(columns, filters, limit=limit).plan()
 
     def to_pandas(
-        self, columns: Names | None = None, filters: Filters | None = None, *, index: Any = None, categories: Any = (),
-        **options: Any,
-    ) -> pandas.DataFrame:  # fmt: skip
+        self, columns: Names | None = None, filters: Filters | None = None, *, index: Any = None, **options: Any
+    ) -> pandas.DataFrame:
         """All (matching) rows as a DataFrame: see :meth:`pyparq.Table.to_pandas`. ``index``: the column, or columns, of
-        the index. ``categories``: columns that become categories."""
+        the index."""
         frame = self.read(columns, filters).to_pandas(**options)
-        frame = frame.astype(dict.fromkeys(categories or (), "category"))
         return frame if index is None or frame.index.names == as_list(index) else frame.set_index(index)

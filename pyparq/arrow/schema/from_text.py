@@ -73,8 +73,8 @@ def schema(spec: Any) -> Schema:
     """A :class:`Schema` from a description.
 
     ``spec`` is a mapping of names to types (or an iterable of ``(name, type)`` pairs or :class:`Field` objects), a
-    :class:`Schema`, or anything with ``__arrow_c_schema__``. A type is a string, a :class:`DataType`, a type of another
-    Arrow library, or a numpy dtype. Strings:
+    :class:`Schema`, or anything with ``__arrow_c_schema__``. A type is a string, a :class:`DataType`, or a type of
+    pyarrow, polars or numpy. Strings:
 
     - ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64``, ``float16``, ``float32``, ``float64``, ``string``,
       ``binary``, ``fixed[16]``, ``date``, ``time[ms|us|ns]``, ``timestamp[ms|us|ns]`` (local time),
@@ -129,6 +129,10 @@ def _field(name: Any, type_: Any) -> Field:
         return Field(name, type_)
     if isinstance(type_, str):
         return _Parser(name, type_).field()
+    if getattr(type_, "__module__", "").startswith("polars."):
+        import polars as pl
+
+        return schema_from_arrow(pl.Schema({name: type_})).fields[0]
     if hasattr(type_, "__arrow_c_schema__"):
         return replace(field_from_arrow(type_), name=name)
     try:
