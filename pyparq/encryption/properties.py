@@ -14,7 +14,7 @@ from pyparq.column_names import ColumnName, is_name
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.errors import ColumnNotFoundError, EncryptionError, OptionError, ParquetError, near_matches
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.option_checks import keywords
+from pyparq.option_checks import keywords, methods_told
 from pyparq.runtime.text import printable
 
 T = TypeVar("T")
@@ -92,6 +92,7 @@ ReadSibling = Callable[[str], bytes]
 """Reads the file of a name in the folder of the Parquet file."""
 
 
+@methods_told
 @dataclass(frozen=True, slots=True)
 class EncryptionKey:
     """A key with its key metadata. ``metadata`` is stored in the file, unencrypted, and is passed to the key
