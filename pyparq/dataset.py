@@ -1,16 +1,13 @@
-"""``pyarrow.dataset``'s names: ``import pyparq.dataset as ds``. The module is :func:`pyparq.dataset` too."""
+"""``pyarrow.dataset``'s names: ``import pyparq.dataset as ds`` is the function :func:`pyparq.dataset`, with these."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyparq.arrow.schema.from_text import schema as schema_of
 from pyparq.datasets.dataset import dataset
 from pyparq.datasets.write.write_dataset import write_dataset as write_own
-from pyparq.filters.expression import col as field
-from pyparq.runtime.lazy_import import called
-
-__all__ = ["dataset", "field", "partitioning", "write_dataset"]
-called(__name__, dataset)
+from pyparq.filters.expression import col
 
 
 def write_dataset(data: Any, base_dir: Any, *, partitioning: Any = None, **options: Any) -> Any:
@@ -26,3 +23,9 @@ def partitioning(schema: Any = None, field_names: Sequence[str] | None = None, f
         return flavor if field_names is None else list(field_names)
     pairs = [(column.name, column.type) for column in schema_of(schema)]
     return dict(pairs) if flavor == "hive" else pairs
+
+
+_names = {"dataset": dataset, "field": col, "partitioning": partitioning, "write_dataset": write_dataset}
+vars(dataset).update(_names)
+# The import puts this into the package, where the function is.
+sys.modules[__name__] = dataset  # type: ignore[assignment]

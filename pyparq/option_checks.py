@@ -8,7 +8,7 @@ from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
-from pyparq.column_names import as_list, check_names, is_name
+from pyparq.column_names import NOT_COMPUTED, as_list, is_name
 from pyparq.errors import OptionError, by_each, near, near_matches
 from pyparq.runtime.messages import called
 
@@ -103,6 +103,18 @@ def seconds(name: str, value: Any) -> None:
         _fail(name, "a number of seconds", value)
 
 
+def check_names(name: str, value: Any) -> None:
+    if not isinstance(value, (list, tuple, set, frozenset)) or not all(is_name(v) for v in value):
+        raise OptionError(f"{name} must be a list of names, not {value!r}")
+
+
+def as_columns(columns: Any) -> Any:
+    """The columns to read as a list. Raises :class:`OptionError` for a dict."""
+    if isinstance(columns, Mapping):
+        raise OptionError(f"columns must be a list of names, not a dict; use {NOT_COMPUTED}")
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
 def switch_by_name(name: str, value: Any, more: str = "") -> None:
     """``True``, ``False``, or the columns it is on for."""
     if not isinstance(value, (bool, list, tuple, set, frozenset)) or not (
@@ -157,7 +169,8 @@ NOT_FOR_READING = by_each({
     "include_file_paths": "use pyparq.dataset(source, filename='path').read()", "index": "to_pandas() and "
         "set_index(name) of the frame", "categories": "give read_dictionary= to read_table() or ParquetFile()",
     "row_index_name": "pyparq.polars.scan(source).with_row_index(name)", "chunksize": "use iter_batches() of the file",
-    "n_rows nrows usecols where": "give limit=, columns= or filters= to read_table() or scan()",
+    "n_rows nrows usecols": "give limit= or columns= to read_table() or scan()",
+    "where": "give filters= to read_table() or scan()",
     "extra_columns": "give columns= or schema= to leave columns out",
     "columns filters limit row_groups rows": "give it to read_table(), or to read() or scan() of an "
         "open file or dataset",
@@ -177,8 +190,8 @@ OF_OTHERS = {
     "statistics": "write_statistics", "metadata": "key_value_metadata", "custom_metadata": "key_value_metadata",
     "use_deprecated_int96_timestamps": "int96_timestamps", "table": "data", "batch": "data",
     "stats": "write_statistics", "preserve_index": "index", "page_checksum_verification": "verify_checksums",
-    "include_file_paths": "filename", "write_index": "index", "where": "path", "path": "source", "files": "source",
-    "base_dir": "path",
+    "include_file_paths": "filename", "write_index": "index", "where": "path",
+    "path": "source filename", "files": "source", "base_dir": "path",
 }  # fmt: skip
 """Names of arguments in other libraries, which are taken for ours."""
 _SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True,
@@ -242,8 +255,8 @@ def keywords(function: F) -> F:
     @wraps(function)
     def call(*args: Any, **given: Any) -> Any:
         for name in given.keys() - known if given else ():
-            new = OF_OTHERS.get(name)
-            if new in known and new not in given:
+            new = next((new for new in OF_OTHERS.get(name, "").split() if new in known), None)
+            if new and new not in given:
                 given[new] = given.pop(name)
             elif not any_name and (name in _TUNE or _SAY_NOTHING.get(name, OF_OTHERS) == given[name]):
                 del given[name]

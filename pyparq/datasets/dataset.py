@@ -223,18 +223,8 @@ class Dataset(Asked):
         """Matching rows in batches of at most ``batch_size``: see :meth:`DatasetScan.iter_batches`."""
         return self.scan(columns, filters).iter_batches(batch_size)
 
-    def map(
-        self, path: Any = None, columns: Names | None = None, filters: Filters | None = None, *, most_files: int = 500
-    ) -> FileMap:
-        """A picture of the files as one HTML page, one after the other: see :meth:`pyparq.ParquetFile.map`.
-
-        ``most_files``: the picture shows at most this many files, the first ones. Raises what :meth:`scan` raises.
-        """
-        asked = filters is not None or columns is not None
-        made = _map_files(self._files, self.scan(columns, filters) if asked else None, most_files)
-        if path is not None:
-            made.save(path)
-        return made
+    def _map(self, scan: DatasetScan | None, most_files: int) -> FileMap:
+        return _map_files(self._files, scan, most_files)
 
 
 def dataset_of(files: DatasetFiles) -> Dataset:

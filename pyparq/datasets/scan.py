@@ -11,6 +11,7 @@ import pickle
 import sys
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.wide_offsets import widen_columns
-from pyparq.column_names import as_columns
 from pyparq.datasets.catalog.answers import FilesLeft, files_left
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.explain import DatasetExplanation, explain_run
@@ -33,7 +33,7 @@ from pyparq.errors import OptionError, ParquetError, PlanError
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.format.types import Field, Schema, schema_view
-from pyparq.option_checks import methods_told
+from pyparq.option_checks import as_columns, methods_told
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, summed, viewable
 from pyparq.read.footers.open_file import OpenFile
@@ -207,10 +207,7 @@ class MatchingFiles:
             some = {*numbers}
             scan._reads.numbers = [number for number in scan._reads.numbers if number in some]
 
-    @property
-    def expression(self) -> Expression | None:
-        """The filter."""
-        return self._scan._query.expression
+    expression = property(attrgetter("_scan._query.expression"), doc="The filter.")
 
     @property
     def files(self) -> DatasetFiles:
@@ -251,10 +248,7 @@ class Planner:
         )  # fmt: skip
         """What all plans of the scan share."""
 
-    @property
-    def numbers(self) -> list[int]:
-        """Numbers of the files that are not ruled out by their partitions."""
-        return self._reads.numbers
+    numbers = property(attrgetter("_reads.numbers"), doc="Numbers of the files that partitions do not rule out.")
 
     def plan(self) -> DatasetPlan:
         """The plan of the whole scan."""
@@ -382,20 +376,9 @@ class DatasetPlan:
     """Partition values: one column per partition, one row per combination that occurs."""
     files: tuple[FilePlan, ...]
 
-    @property
-    def source(self) -> str:
-        """The name of the dataset."""
-        return self.header.source
-
-    @property
-    def schema(self) -> Schema:
-        """Schema of the rows that a run returns."""
-        return self.header.result
-
-    @property
-    def limit(self) -> int | None:
-        return self.header.limit
-
+    source = property(attrgetter("header.source"))
+    schema = property(attrgetter("header.result"))
+    limit = property(attrgetter("header.limit"))
     num_bytes = summed("num_bytes", "Upper bound for the data page and dictionary bytes that a run reads.")
 
     @property

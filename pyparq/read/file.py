@@ -365,20 +365,8 @@ class ParquetFile(Asked):
         """Matching rows in batches of at most ``batch_size``; see :meth:`Scan.iter_batches`."""
         return self.scan(columns, filters, row_groups).iter_batches(batch_size)
 
-    def map(self, path: Any = None, columns: Names | None = None, filters: Filters | None = None) -> FileMap:
-        """A picture of the file as an HTML page: where everything lies, and how well its pages can be told apart.
-
-        With ``columns`` or ``filters``, the query runs, and the picture shows of each page what ruled it out or that it
-        was read. ``path``: where to write the page, too. A notebook shows the result. docs/pictures.md explains it.
-
-        Reads the page indexes. Without them it reads page headers, of a local file of up to 2,000 column chunks.
-        Raises what :meth:`scan` raises.
-        """
-        asked = filters is not None or columns is not None
-        made = file_map.map_file(self._asked(), self.scan(columns, filters) if asked else None)
-        if path is not None:
-            made.save(path)
-        return made
+    def _map(self, scan: Scan | None, most_files: int) -> FileMap:
+        return file_map.map_file(self._asked(), scan)
 
     def execute(self, plan: ScanPlan) -> Table:
         """Run a plan and return a table. :meth:`Scan.plan` made the plan for the same file, here or in another process.

@@ -14,7 +14,6 @@ from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.wide_offsets import widen_columns
-from pyparq.column_names import as_columns
 from pyparq.errors import (
     LimitError,
     OptionError,
@@ -26,7 +25,7 @@ from pyparq.format.types import Schema, schema_view
 from pyparq.index.row_mask import Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
-from pyparq.option_checks import methods_told
+from pyparq.option_checks import as_columns, methods_told
 from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
     from pyparq.column_names import Names
 
 
-class Streamed(Protocol):
-    """A scan, of one file or of many."""
-
-    @property
-    def schema(self) -> Schema: ...
-    def iter_batches(self) -> Generator[Batch]: ...
-
-
 class ScanStream:
     """The batches of ``scan``, one after the other. Only this stream may use the scan.
 
@@ -44,11 +36,11 @@ class ScanStream:
     it. After the file is closed by name, the next batch is an :class:`OptionError`.
     """
 
-    def __init__(self, scan: Streamed, name: str, check_open: Callable[[], None] | None = None) -> None:
+    def __init__(self, scan: Any, name: str, check_open: Callable[[], None] | None = None) -> None:
         """``name``: of the source, for messages. ``check_open``: raises if the file is closed."""
         self._name = name
         self._check_open = check_open
-        self._promised = scan.schema
+        self._promised: Schema = scan.schema
         self._batches: Generator[Batch] = scan.iter_batches()
         self._ahead: Batch | None = None
         self._schema: Schema | None = None
@@ -247,6 +239,24 @@ class Asked(Convertible):
     def plan(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Any:
         """What a scan would read, as a value for other processes: see :meth:`pyparq.Scan.plan`."""
         return self.scan(columns, filters, limit=limit).plan()
+
+    def map(
+        self, path: Any = None, columns: Names | None = None, filters: Filters | None = None, *, most_files: int = 500
+    ) -> Any:
+        """A picture of the files as an HTML page, one after the other: where everything lies, and how well pages can be
+        told apart. Of many files, the first ``most_files``.
+
+        With ``columns`` or ``filters``, the query runs, and the picture shows of each page what ruled it out or that it
+        was read. ``path``: where to write the page, too. A notebook shows the result. docs/pictures.md explains it.
+
+        Reads the page indexes. Without them it reads page headers, of a local file of up to 2,000 column chunks.
+        Raises what :meth:`scan` raises.
+        """
+        asked: Any = self
+        made = asked._map(None if filters is None and columns is None else self.scan(columns, filters), most_files)
+        if path is not None:
+            made.save(path)
+        return made
 
     def to_pandas(
         self, columns: Names | None = None, filters: Filters | None = None, *, index: Any = None, **options: Any

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any
 
 from pyparq.arrow.record_batch import batches_from_arrow
@@ -118,31 +119,12 @@ class ScanPlan:
     header: PlanHeader
     row_groups: tuple[RowGroupPlan, ...]
 
-    @property
-    def source(self) -> str:
-        """Name of the file."""
-        return self.header.source
-
-    @property
-    def columns(self) -> list[ColumnName] | None:
-        return self.header.columns
-
-    @property
-    def filters(self) -> Any:
-        return self.header.filters
-
-    @property
-    def options(self) -> ReadOptions:
-        return self.header.options
-
-    @property
-    def limit(self) -> int | None:
-        return self.header.limit
-
-    @property
-    def made_for(self) -> FileState:
-        return self.header.made_for
-
+    source = property(attrgetter("header.source"))
+    columns = property(attrgetter("header.columns"))
+    filters = property(attrgetter("header.filters"))
+    options = property(attrgetter("header.options"))
+    limit = property(attrgetter("header.limit"))
+    made_for = property(attrgetter("header.made_for"))
     num_bytes = summed("num_bytes", "Most bytes of data pages and dictionaries that a run reads.", of="row_groups")
 
     def split(self, parts: int | None = None) -> list[ScanPlan]:
