@@ -194,6 +194,8 @@ def write(
 
     if isinstance(data, (str, os.PathLike)):
         path, data = data, path
+    if options.pop("write_index", None) is False:
+        data = data.reset_index(drop=True)
     if times == "int96":
         options["int96_timestamps"] = True
     if isinstance(object_encoding, Mapping) and {*object_encoding.values()} - {"utf8", "bytes", "infer"}:

@@ -25,7 +25,6 @@ def partitioning(schema: Any = None, field_names: Sequence[str] | None = None, f
     return dict(pairs) if flavor == "hive" else pairs
 
 
-_names = {"dataset": dataset, "field": col, "partitioning": partitioning, "write_dataset": write_dataset}
-vars(dataset).update(_names)
+vars(dataset).update(dataset=dataset, field=col, partitioning=partitioning, write_dataset=write_dataset)
 # The import puts this into the package, where the function is.
 sys.modules[__name__] = dataset  # type: ignore[assignment]
