@@ -37,11 +37,11 @@ def scan(
     filters, dictionaries and page indexes then rule out row groups and pages, as in :meth:`pyparq.Dataset.scan`. Parts
     of a filter that pyparq cannot evaluate are left to polars; the result is the same.
 
-    ``n_rows``: the first rows alone. ``row_index_name``: a column in front that counts the rows, from
-    ``row_index_offset``. The other arguments are those of :func:`pyparq.dataset`. For a :class:`pyparq.Dataset`, give
-    none of them. Only footers are read before the query runs.
+    ``n_rows``: the first rows alone. ``row_index_name``: a column in front that counts rows from ``row_index_offset``.
+    ``options``: the arguments of :func:`pyparq.dataset`; none for a :class:`pyparq.Dataset`.
 
-    Raises :class:`pyparq.UnsupportedError` without polars, and what :func:`pyparq.dataset` raises.
+    Only footers are read before the query runs. Raises :class:`pyparq.UnsupportedError` without polars, and what
+    :func:`pyparq.dataset` raises.
 
     Example::
 
