@@ -13,4 +13,4 @@ def __getattr__(name: str) -> Any:
     except ImportError:
         if name == "field":
             return col
-        raise
+        raise AttributeError(f"pyparq.compute.{name} needs pyarrow: pip install pyarrow") from None
