@@ -4,6 +4,7 @@ Importing ``pyparq`` loads the compiled kernels, numpy and the errors. Everythin
 ``docs/api.md`` lists every public name.
 """
 
+from importlib.util import find_spec
 from typing import Any
 
 from pyparq import kernels as _kernels  # noqa: F401  a build without kernels says so here, not at the first read
@@ -12,7 +13,7 @@ from pyparq.errors import by_each, near
 from pyparq.runtime.lazy_import import load as _load
 from pyparq.runtime.lazy_import import provide as _provide
 
-_provide("filters of tables", "pyparq.api")
+_provide("top-level functions", "pyparq.api")
 
 _PUBLIC = {
     "api": "count read_metadata read_schema read_table read_table_async",
@@ -72,29 +73,36 @@ __all__ = ["__version__", *_MODULE_OF]
 
 #: Modules that can be named without an import of their own.
 _MODULES = (
-    "arrow", "datasets", "encryption", "filters", "format", "index", "io", "limits", "maintenance", "options", "pandas",
-    "parquet", "polars", "read", "runtime", "write",
+    "api", "arrow", "datasets", "encryption", "filters", "format", "index", "io", "limits", "maintenance", "options",
+    "pandas", "parquet", "polars", "read", "runtime", "write",
 )  # fmt: skip
 
+_PYARROW = (
+    "null bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 string utf8 large_string "
+    "binary large_binary date32 date64 time32 time64 timestamp duration decimal128 decimal256 list_ large_list struct "
+    "map_ dictionary array scalar chunked_array"
+)
+_BUFFERS = "BufferOutputStream BufferReader py_buffer"
+"""What makes types, values and buffers in pyarrow: its own, where it is installed."""
 _ELSEWHERE = by_each({
     "append": 'pyparq.write_dataset(data, folder, mode="append"): a Parquet file cannot grow (docs/append.md)',
     "ParquetDataset open_dataset": "pyparq.dataset(path)", "concat": "pyparq.Table.concat(tables)",
-    "int8 int16 int32 int64 float32 float64 string bool_ date32 timestamp list_ struct decimal128":
-        'its name: pyparq.schema({"id": "int64", "name": "string?", "at": "timestamp[us, UTC]"})',
+    _BUFFERS: "io.BytesIO()",
+    _PYARROW: 'its name: pyparq.schema({"id": "int64", "name": "string?", "at": "timestamp[us, UTC]"})',
     "from_pandas": "pyparq.Table.from_pandas", "lit": "a Python value as it is: pyparq.col('price') > 2.5",
     "load": "pyparq.read_table", "merge_files": "pyparq.merge", "open": "pyparq.ParquetFile",
     "read_csv": "pyparq.table(pandas.read_csv(path)), or the command pyparq import (docs/csv-and-json.md)",
     "read_json": "pyparq.table(pandas.read_json(path, lines=True)), or the command pyparq import",
     "read_pandas": "pyparq.read_table(...).to_pandas()", "record_batch": "pyparq.Batch.from_pydict",
-    "read_parquet": "pyparq.read_table(path), and to_pandas() or to_polars() of it; or pyparq.pandas.read_parquet",
     "sink_parquet": "pyparq.write_table, which also takes a LazyFrame",
     "update_file_custom_metadata": "pyparq.edit_metadata(path, update={...})",
     "sql": "pyparq.read_table(path, filters=...), or DuckDB over pyparq.scan(path) (docs/tools.md)",
 })  # fmt: skip
 """Names of other libraries, and what they are called here."""
 _SAME = {
-    "field": "col", "write_to_dataset": "write_dataset", "concat_tables": "Table.concat", "SortingColumn": "SortKey",
-    "scan_parquet": "polars.scan", "to_parquet": "pandas.to_parquet", "write_parquet": "write_table",
+    "field": "api.field", "write_to_dataset": "write_dataset", "concat_tables": "Table.concat",
+    "SortingColumn": "SortKey", "read_parquet": "read_table", "scan_parquet": "polars.scan",
+    "to_parquet": "pandas.to_parquet", "write_parquet": "write_table",
 }  # fmt: skip
 """Names of other libraries for the same functions."""
 
@@ -106,6 +114,8 @@ def __getattr__(name: str) -> Any:
         first, *rest = _SAME[name].split(".")
         return getattr(__getattr__(first), *rest) if rest else __getattr__(first)
     if name not in _MODULE_OF:
+        if name in (_PYARROW + " " + _BUFFERS).split() and find_spec("pyarrow") is not None:
+            return getattr(_load("pyarrow"), name)
         if name in _ELSEWHERE:
             raise AttributeError(f"module 'pyparq' has no attribute {name!r}; use {_ELSEWHERE[name]}")
         found = near(name, __all__, 0.7)

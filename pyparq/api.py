@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyparq.datasets.patterns import names_many
 from pyparq.errors import OptionError, ParquetError, located
+from pyparq.filters.expression import col
 from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
-from pyparq.option_checks import keywords
+from pyparq.option_checks import NOT_FOR_WRITING, keywords
 from pyparq.options import ReadOptions, with_options
 from pyparq.read.async_reads import run_async
-from pyparq.runtime.lazy_import import LazyModule
+from pyparq.runtime.lazy_import import LazyModule, load
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -38,7 +41,7 @@ _READER = "pyparq.read.file"
 __all__ = ["read_metadata", "read_schema", "read_table", "read_table_async"]
 
 
-@keywords()
+@keywords
 def read_table(
     source: Any,
     columns: Names | None = None,
@@ -124,7 +127,7 @@ def _read_many(
     return datasets.Dataset(source, **options).scan(columns, filters, limit=limit).to_table()
 
 
-@keywords()
+@keywords
 def count(
     source: Any,
     filters: Filters | None = None,
@@ -174,6 +177,46 @@ def rows_that_pass(table: Table, filters: Any) -> Any:
         error.file = None
         raise
     return np.concatenate([np.empty(0, np.int64), *passing])
+
+
+def write(
+    path: Any, data: Any, row_group_offsets: Any = None, *, file_scheme: str = "simple", append: bool = False,
+    times: str = "int64", object_encoding: Any = "infer", **options: Any,
+) -> None:  # fmt: skip
+    """fastparquet's name of :func:`pyparq.write_table` and, for a folder, of :func:`pyparq.write_dataset`.
+
+    ``row_group_offsets``: rows of a row group, or the first row of each. ``file_scheme``: ``"hive"`` for a folder.
+    ``append``: add files to the folder. ``times``: ``"int96"`` for timestamps of that type. ``object_encoding``: types
+    are those of the values in any case. ``options``: those of the other two functions.
+    """
+    from pyparq.datasets.write.write_dataset import write_dataset
+    from pyparq.write.file import ParquetWriter, write_table
+
+    if isinstance(data, (str, os.PathLike)):
+        path, data = data, path
+    if options.pop("write_index", None) is False:
+        data = data.reset_index(drop=True)
+    if times == "int96":
+        options["int96_timestamps"] = True
+    if isinstance(object_encoding, Mapping) and {*object_encoding.values()} - {"utf8", "bytes", "infer"}:
+        raise OptionError(f"object_encoding={object_encoding!r}: {NOT_FOR_WRITING['object_encoding']}")
+    if isinstance(row_group_offsets, int):
+        options["row_group_size"] = row_group_offsets
+    if file_scheme != "simple":
+        write_dataset(data, path, **({**options, "mode": "append"} if append else options))
+    elif append:
+        raise OptionError(f"append=True: {NOT_FOR_WRITING['append']}")
+    elif isinstance(row_group_offsets, (list, tuple)):
+        with ParquetWriter(path, **options) as writer:
+            for start, stop in pairwise([*row_group_offsets, len(data)]):
+                writer.write(data[start:stop], max(stop - start, 1))
+    else:
+        write_table(data, path, **options)
+
+
+def field(name: Any, *of: Any, **given: Any) -> Any:
+    """pyarrow's two functions of this name: :func:`pyparq.col`, and a field of a schema where a type is given."""
+    return load("pyarrow").field(name, *of, **given) if of or given else col(name)
 
 
 def read_schema(

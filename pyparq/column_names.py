@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from pyparq.errors import OptionError
-
 ColumnName: TypeAlias = str | tuple[str, ...]
 """A column as a user names it: a string, with dots for nested columns, or a tuple of names, which is the exact
 path even where the names contain dots."""
@@ -42,6 +40,4 @@ def as_list(given: Any) -> Any:
     return [given] if isinstance(given, str) else given
 
 
-def check_names(name: str, value: Any) -> None:
-    if not isinstance(value, (list, tuple, set, frozenset)) or not all(is_name(v) for v in value):
-        raise OptionError(f"{name} must be a list of names, not {value!r}")
+NOT_COMPUTED = "pyparq.polars.scan(path).with_columns(name=...) for columns that are computed"

@@ -8,9 +8,9 @@ from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
-from pyparq.column_names import as_list, check_names, is_name
+from pyparq.column_names import NOT_COMPUTED, as_list, is_name
 from pyparq.errors import OptionError, by_each, near, near_matches
-from pyparq.runtime.messages import called, warn_caller
+from pyparq.runtime.messages import called
 
 T = TypeVar("T")
 
@@ -103,6 +103,18 @@ def seconds(name: str, value: Any) -> None:
         _fail(name, "a number of seconds", value)
 
 
+def check_names(name: str, value: Any) -> None:
+    if not isinstance(value, (list, tuple, set, frozenset)) or not all(is_name(v) for v in value):
+        raise OptionError(f"{name} must be a list of names, not {value!r}")
+
+
+def as_columns(columns: Any) -> Any:
+    """The columns to read as a list. Raises :class:`OptionError` for a dict."""
+    if isinstance(columns, Mapping):
+        raise OptionError(f"columns must be a list of names, not a dict; use {NOT_COMPUTED}")
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
 def switch_by_name(name: str, value: Any, more: str = "") -> None:
     """``True``, ``False``, or the columns it is on for."""
     if not isinstance(value, (bool, list, tuple, set, frozenset)) or not (
@@ -143,6 +155,9 @@ NOT_FOR_WRITING = by_each({
     "columns": "every column of the data is written. Select columns before writing",
     "encryption_properties": "give encryption=pyparq.EncryptionProperties(...)",
     "flavor": "names are kept as they are, so leave it out",
+    "object_encoding": "give a schema, such as {'x': 'string?'}", "times": "give int96_timestamps=True for 'int96'",
+    "row_group_offsets": "give row_group_size, or call write() of a ParquetWriter for each row group",
+    "has_nulls": "give a schema: its types without ? take no nulls",
     "mode": "an existing file is replaced when the new one is complete. pyparq.write_dataset(data, folder, "
         "mode='append') adds rows",
     "use_byte_stream_split": "give column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
@@ -154,9 +169,9 @@ NOT_FOR_READING = by_each({
     "include_file_paths": "use pyparq.dataset(source, filename='path').read()", "index": "to_pandas() and "
         "set_index(name) of the frame", "categories": "give read_dictionary= to read_table() or ParquetFile()",
     "row_index_name": "pyparq.polars.scan(source).with_row_index(name)", "chunksize": "use iter_batches() of the file",
-    "n_rows nrows": "give limit= to read_table() or scan()",
-    "usecols": "give columns= to read_table() or scan()",
+    "n_rows nrows usecols": "give limit= or columns= to read_table() or scan()",
     "where": "give filters= to read_table() or scan()",
+    "extra_columns": "give columns= or schema= to leave columns out",
     "columns filters limit row_groups rows": "give it to read_table(), or to read() or scan() of an "
         "open file or dataset",
     "decryption_properties": "give decryption=pyparq.DecryptionProperties(...)",
@@ -175,13 +190,18 @@ OF_OTHERS = {
     "statistics": "write_statistics", "metadata": "key_value_metadata", "custom_metadata": "key_value_metadata",
     "use_deprecated_int96_timestamps": "int96_timestamps", "table": "data", "batch": "data",
     "stats": "write_statistics", "preserve_index": "index", "page_checksum_verification": "verify_checksums",
-    "include_file_paths": "filename",
+    "include_file_paths": "filename", "write_index": "index", "where": "path",
+    "path": "source filename", "files": "source", "base_dir": "path",
 }  # fmt: skip
 """Names of arguments in other libraries, which are taken for ours."""
 _SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True,
-                "row_filter": True, "has_nulls": True, "missing_columns": "insert"}  # fmt: skip
+                "row_filter": True, "has_nulls": True, "missing_columns": "insert", "times": "int64",
+                "object_encoding": "infer", "use_nullable_dtypes": False}  # fmt: skip
 """Arguments of other libraries that are taken with the value that tells what is done anyway."""
-_TUNE = {"buffer_size", "memory_map", "pre_buffer", "low_memory", "engine"}
+_TUNE = {
+    "buffer_size", "memory_map", "pre_buffer", "low_memory", "engine", "rechunk", "parallel", "use_statistics", "cache",
+    "use_pyarrow",
+}  # fmt: skip
 """Arguments that tune other libraries, and change nothing here."""
 
 
@@ -226,35 +246,29 @@ def _meant(name: str, known: Sequence[str], parameters: Sequence[str], hints: Ma
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def keywords(**renamed: str) -> Callable[[F], F]:
-    """A wrong keyword gets a sentence that says what it may have meant. Names of other libraries are taken.
-    ``renamed``: arguments with their old names, which are taken until 1.0, with a warning."""
+def keywords(function: F) -> F:
+    """A wrong keyword gets a sentence that says what it may have meant. Names of other libraries are taken."""
+    code = function.__code__
+    known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    any_name = code.co_flags & inspect.CO_VARKEYWORDS
 
-    def told(function: F) -> F:
-        code = function.__code__
-        known = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-        any_name = code.co_flags & inspect.CO_VARKEYWORDS
+    @wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        for name in given.keys() - known if given else ():
+            new = next((new for new in OF_OTHERS.get(name, "").split() if new in known), None)
+            if new and new not in given:
+                given[new] = given.pop(name)
+            elif not any_name and (name in _TUNE or _SAY_NOTHING.get(name, OF_OTHERS) == given[name]):
+                del given[name]
+            elif not any_name:
+                said, hint = function.__qualname__.removesuffix(".__init__"), NOT_FOR_READING.get(name)
+                if "." in said:  # a method, of the class that the user knows
+                    said = f"{getattr(args[0], '__name__', type(args[0]).__name__)}.{function.__name__}"
+                meant = f"; {hint}" if hint else near_matches(name, sorted(known), "options")
+                raise UnknownArgument(f"{said}() has no argument {name!r}{meant}")
+        return function(*args, **given)
 
-        @wraps(function)
-        def call(*args: Any, **given: Any) -> Any:
-            for name in given.keys() - known if given else ():
-                said = function.__qualname__.removesuffix(".__init__")
-                new = renamed.get(name, OF_OTHERS.get(name))
-                if new in known and new not in given:
-                    if name in renamed:
-                        warn_caller(f"{said}(): {name}= is called {new}= now", DeprecationWarning)
-                    given[new] = given.pop(name)
-                elif not any_name and (name in _TUNE or _SAY_NOTHING.get(name, OF_OTHERS) == given[name]):
-                    del given[name]
-                elif not any_name:
-                    hint = NOT_FOR_READING.get(name)
-                    meant = f"; {hint}" if hint else near_matches(name, sorted(known), "options")
-                    raise UnknownArgument(f"{said}() has no argument {name!r}{meant}")
-            return function(*args, **given)
-
-        return cast(F, call)
-
-    return told
+    return cast(F, call)
 
 
 def methods_told(cls: type[T]) -> type[T]:
@@ -265,17 +279,7 @@ def methods_told(cls: type[T]) -> type[T]:
             continue
         code = getattr(method, "__code__", None)
         if code is not None and (name.startswith("to_") or code.co_argcount + code.co_kwonlyargcount > 1):
-            setattr(cls, name, keywords()(method))
+            setattr(cls, name, keywords(method))
         elif isinstance(method, classmethod):
-            setattr(cls, name, classmethod(keywords()(method.__func__)))
+            setattr(cls, name, classmethod(keywords(method.__func__)))
     return cls
-
-
-def old_name(old: str, new: str) -> Callable[..., Any]:
-    """A method under the name that it had until now. It is there until 1.0, and warns."""
-
-    def call(self: Any, *args: Any, **given: Any) -> Any:
-        warn_caller(f"{old}() is called {new}() now", DeprecationWarning)
-        return getattr(self, new)(*args, **given)
-
-    return call

@@ -16,10 +16,19 @@ from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 from pyparq import option_checks as checks
-from pyparq.column_names import check_names
 from pyparq.errors import OptionError
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.option_checks import GIB, check_given, choice, flag, methods_told, option, refuse_unknown, whole
+from pyparq.option_checks import (
+    GIB,
+    check_given,
+    check_names,
+    choice,
+    flag,
+    methods_told,
+    option,
+    refuse_unknown,
+    whole,
+)
 from pyparq.option_values import (
     Bloom,
     Compression,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -95,12 +96,8 @@ def to_parquet(
     if df.attrs:
         own = {**(table.schema.metadata or {}), b"PANDAS_ATTRS": json.dumps(df.attrs).encode()}
         table = table.replace_schema_metadata(own)
-    if path is None:
-        buffer = pa.BufferOutputStream()
-        write_table(table, buffer, compression=compression or "none", **options)
-        made: bytes = buffer.getvalue().to_pybytes()
-        return made
-    target, system = _place(path, storage_options, filesystem)
+    buffer = io.BytesIO() if path is None else None
+    target, system = _place(path, storage_options, filesystem) if buffer is None else (buffer, None)
     if partition_cols is None:
         write_table(table, target, compression=compression or "none", filesystem=system, **options)
     else:
@@ -109,7 +106,10 @@ def to_parquet(
             table, target, partition_cols=names, compression=compression or "none", filesystem=system,
             existing_data_behavior=options.pop("existing_data_behavior", "overwrite_or_ignore"), **options,
         )  # fmt: skip
-    return None
+    return None if buffer is None else buffer.getvalue()
+
+
+write_parquet = to_parquet
 
 
 def _pandas() -> Any:

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.table import Table
+from pyparq.column_names import as_list
 from pyparq.datasets.dataset import Dataset
+from pyparq.datasets.write.write_dataset import write_dataset
 from pyparq.errors import FilterError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
 from pyparq.filters.polars_expressions import as_filters
+from pyparq.option_checks import is_int
 from pyparq.options import ReadOptions, with_options
+from pyparq.read.file import ParquetFile
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.runtime.messages import requirement
+from pyparq.write.file import write_table
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
     import polars
-
-    from pyparq.arguments import ReadArguments
 
 
 def scan(
     source: Any,
     *,
-    schema: Any = None,
-    partitioning: Any = "hive",
-    filename: bool | str = False,
-    by: str = "name",
-    on_error: str = "raise",
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
-    **options: Unpack[ReadArguments],
+    n_rows: int | None = None,
+    row_index_name: str | None = None,
+    row_index_offset: int = 0,
+    **options: Any,
 ) -> polars.LazyFrame:
     """A polars LazyFrame over a file, a folder, a glob, a URL, a list of these, or a :class:`pyparq.Dataset`.
 
@@ -40,10 +37,11 @@ def scan(
     filters, dictionaries and page indexes then rule out row groups and pages, as in :meth:`pyparq.Dataset.scan`. Parts
     of a filter that pyparq cannot evaluate are left to polars; the result is the same.
 
-    The arguments are those of :func:`pyparq.dataset`. For a :class:`pyparq.Dataset`, give none. Only footers are read
-    before the query runs.
+    ``n_rows``: the first rows alone. ``row_index_name``: a column in front that counts rows from ``row_index_offset``.
+    ``options``: the arguments of :func:`pyparq.dataset`; none for a :class:`pyparq.Dataset`.
 
-    Raises :class:`pyparq.UnsupportedError` without polars, and what :func:`pyparq.dataset` raises.
+    Only footers are read before the query runs. Raises :class:`pyparq.UnsupportedError` without polars, and what
+    :func:`pyparq.dataset` raises.
 
     Example::
 
@@ -53,20 +51,64 @@ def scan(
         flights = pyparq.polars.scan("flights/")
         print(flights.filter(pl.col("dest") == "LAX").select("flight").collect())
     """
-    given = {"schema": schema, "partitioning": partitioning, "filename": filename, "by": by, "on_error": on_error,
-             "storage_options": storage_options, "filesystem": filesystem}  # fmt: skip
-    if isinstance(source, Dataset):
-        changed = [name for name, value in given.items() if value != (scan.__kwdefaults__ or {})[name]] + list(options)
-        if changed:
-            raise OptionError(f"{changed[0]} belongs to the dataset: give it to pyparq.dataset")
-        files = source
-    else:
-        files = Dataset(source, **given, **options)
-    return _Source(files).lazy_frame()
+    if "include_file_paths" in options:
+        options["filename"] = options.pop("include_file_paths")
+    if isinstance(source, Dataset) and options:
+        raise OptionError(f"{min(options)} belongs to the dataset: give it to pyparq.dataset")
+    frame = _Source(source if isinstance(source, Dataset) else Dataset(source, **options)).lazy_frame()
+    frame = frame if n_rows is None else frame.head(n_rows)
+    return frame if row_index_name is None else frame.with_row_index(row_index_name, row_index_offset)
 
 
 scan.__doc__ = with_options(scan.__doc__, ReadOptions)
 scan_parquet = scan  # polars' name
+
+
+def read_parquet(source: Any, *, columns: Any = None, **options: Any) -> polars.DataFrame:
+    """The rows of :func:`scan` as a DataFrame, as ``polars.read_parquet`` gives them. ``columns``: names, or numbers
+    from 0. ``options``: those of :func:`scan`.
+
+    Example::
+
+        import pyparq.polars
+
+        frame = pyparq.polars.read_parquet("flights.parquet", columns=["flight"], n_rows=10)
+    """
+    frame = scan(source, **options)
+    names = [] if columns is None else as_list(columns)
+    every = frame.collect_schema().names() if any(map(is_int, names)) else []
+    return (frame if columns is None else frame.select(every[n] if is_int(n) else n for n in names)).collect()
+
+
+def write_parquet(frame: Any, file: Any, *, partition_by: Sequence[str] | str | None = None, **options: Any) -> None:
+    """Write a frame of polars, a lazy one too, to a file, or to a folder where ``partition_by`` is given. ``options``:
+    those of :func:`pyparq.write_table` or :func:`pyparq.write_dataset`.
+
+    Example::
+
+        import polars as pl
+        import pyparq.polars
+
+        pyparq.polars.write_parquet(pl.DataFrame({"id": [1, 2]}), "ids.parquet", compression="zstd")
+    """
+    if partition_by is None:
+        write_table(frame, file, **options)
+    else:
+        write_dataset(frame, file, partition_cols=partition_by, **options)
+
+
+sink_parquet = write_parquet
+
+
+def read_parquet_schema(source: Any) -> polars.Schema:
+    """Names and types of the columns, as ``polars.read_parquet_schema`` gives them."""
+    return scan(source).collect_schema()
+
+
+def read_parquet_metadata(source: Any) -> dict[str, str]:
+    """The key-value metadata of a file, as ``polars.read_parquet_metadata`` gives them."""
+    with ParquetFile(source) as file:
+        return {name.decode(): value.decode() for name, value in file.key_value_metadata.items()}
 
 
 class _Source:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 from pyparq._version import __version__
 from pyparq.kernels import library_report
+from pyparq.option_checks import keywords
 
 NEEDED = ("numpy", "thrift", "python-snappy", "zstandard", "xxhash", "cramjam", "nanoarrow", "cryptography")
 OPTIONAL = (
@@ -44,6 +45,7 @@ def show_versions(as_dict: Literal[False] = False) -> None: ...
 def show_versions(as_dict: Literal[True]) -> dict[str, Any]: ...
 
 
+@keywords
 def show_versions(as_dict: bool = False) -> dict[str, Any] | None:
     """Print the versions of pyparq, Python and packages, and which library does each codec and AES.
 

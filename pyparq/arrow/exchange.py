@@ -75,8 +75,12 @@ def arrays_from_arrow(obj: Any) -> tuple[Any, Iterator[Any]]:
 
 def schema_from_arrow(obj: Any) -> Schema:
     """The schema of any object with ``__arrow_c_schema__`` (or a nanoarrow CSchema of a struct)."""
-    root = load("nanoarrow.c_schema").c_schema(obj)
-    return table_schema(field_from_nanoarrow(root))
+    return table_schema(field_from_arrow(obj))
+
+
+def field_from_arrow(obj: Any) -> Field:
+    """The field that an object with ``__arrow_c_schema__`` describes: a field or type of another library."""
+    return field_from_nanoarrow(load("nanoarrow.c_schema").c_schema(obj))
 
 
 def table_schema(field: Field) -> Schema:

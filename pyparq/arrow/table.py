@@ -27,7 +27,6 @@ from pyparq.runtime.messages import requirement
 if TYPE_CHECKING:
     import pandas
     import polars
-    import pyarrow
 
     from pyparq.arrow import to_pandas, to_polars
     from pyparq.arrow.ingest import from_any
@@ -54,9 +53,15 @@ class _FromOtherData(Tabular):
         return cls._of(*from_any.from_arrow(data, schema))
 
     @classmethod
-    def from_pandas(cls, frame: Any, schema: Any = None) -> Self:
-        """Make one from a pandas DataFrame. An index other than the default one becomes columns."""
-        return cls._of(*from_any.from_pandas(frame, schema))
+    def from_pandas(cls, frame: Any, schema: Any = None, *, index: bool | None = None) -> Self:
+        """Make one from a pandas DataFrame. An index other than the default one becomes columns; not with ``False``."""
+        return cls._of(*from_any.from_pandas(frame.reset_index(drop=True) if index is False else frame, schema))
+
+    @classmethod
+    def from_arrays(cls, arrays: Sequence[Any], names: Sequence[str] | None = None, schema: Any = None) -> Self:
+        """Make one from a list of columns, whose names are ``names`` or those of ``schema``."""
+        found = from_any.as_schema(schema).names if names is None else names
+        return cls.from_pydict(dict(zip(found, arrays, strict=True)), schema)
 
     @classmethod
     def from_polars(cls, frame: Any, schema: Any = None) -> Self:
@@ -96,6 +101,99 @@ class _FromOtherData(Tabular):
             for (columns, _), (found, _) in zip(parts, cast, strict=True):
                 columns[k] = found[n]
         return self._of(replace(self.schema, fields=tuple(fields)), parts)
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[Any], schema: Any = None) -> Self:
+        """The rows of record batches (pyparq's, or others that support the Arrow interface): a table shares their
+        buffers.
+
+        All must have the same schema: ``schema``, or that of the first batch. Metadata comes from the first. Raises
+        :class:`SchemaError`, which names the column, if they differ, and :class:`DataError` if there are no batches and
+        no schema.
+        """
+        given = [b if isinstance(b, Tabular) else Table._of(*from_any.from_arrow(b, None)) for b in batches]
+        return cls._joined(given, None if schema is None else from_any.as_schema(schema), "batch")
+
+    @classmethod
+    def concat(cls, tables: Iterable[Tabular]) -> Self:
+        """The rows of several tables or batches, one after another, sharing their buffers.
+
+        All must have the same columns in the same order, with the same types. If one has 64-bit offsets for its text or
+        lists, all get them. Raises :class:`SchemaError`, which names the column, if they differ, and
+        :class:`DataError` if the list is empty.
+        """
+        if isinstance(tables, Tabular) or not isinstance(tables, Iterable):
+            raise OptionError("concat() takes a list of tables or batches")
+        given = list(tables)
+        for one in given:
+            if not isinstance(one, Tabular):
+                raise OptionError(
+                    f"concat() takes tables and batches, not a {type(one).__name__}. Use from_arrow() first"
+                )
+        return cls._joined(given, None, "table")
+
+    @classmethod
+    def _joined(cls, given: list[Tabular], schema: Schema | None, what: str) -> Self:
+        if not given and schema is None:
+            raise DataError("there are no tables or batches to join and no schema, so the columns are not known")
+        joined = joined_schema(schema, [one.schema for one in given], what)
+        batches = [Batch(list(columns), rows) for one in given for columns, rows in one._parts()]
+        joined, batches = widen_columns(joined, batches)
+        return cls._of(joined, [(batch.columns, batch.num_rows) for batch in batches])
+
+    def to_arrow(self) -> Any:
+        """A ``pyarrow.Table``, or ``RecordBatch``, over the same buffers. Raises :class:`UnsupportedError` without
+        pyarrow."""
+        return _in_pyarrow("record_batch" if isinstance(self, Batch) else "table", self)
+
+    def to_pandas(self, **options: Any) -> pandas.DataFrame:
+        """A pandas DataFrame. Raises :class:`UnsupportedError` without pandas.
+
+        pyarrow converts the table if it is installed. Otherwise, and for values that pyarrow cannot convert (lists of
+        string views; dates and times outside the range of Python's), pyparq converts it by the same rules.
+        If the table has ``pandas`` metadata, the index is restored from it. Invalid metadata is ignored.
+        ``options`` are those of ``pyarrow.Table.to_pandas`` and need pyarrow.
+
+        Integers with nulls are float64, as pandas has them. Where that would round one (beyond 2^53), they are pandas'
+        nullable ``Int64`` or ``UInt64``, and pyparq converts the table. The smallest number of a timestamp or duration
+        is NaT, as in numpy.
+        """
+        if find_spec("pandas") is None:
+            raise UnsupportedError(f"to_pandas() needs pandas: pip install {requirement('pandas')}")
+        if not options and (find_spec("pyarrow") is None or to_pandas.would_round(self)):
+            return to_pandas.frame_of(self)
+        try:
+            return to_pandas.with_zones(self._to_pandas_by_pyarrow(options), to_pandas.zones_of(self.schema))
+        except (NotImplementedError, ValueError):  # pyarrow's own errors are such; times beyond a day give the second
+            if options:
+                raise
+            return to_pandas.frame_of(self)
+
+    def _to_pandas_by_pyarrow(self, options: dict[str, Any]) -> pandas.DataFrame:
+        if b"pandas" not in self.schema.metadata or options.get("ignore_metadata"):
+            return self.to_arrow().to_pandas(**options)
+        try:
+            return self.to_arrow().to_pandas(**options)
+        except Exception:  # the pandas metadata are outside bytes, and may make it fail in any way: try without them
+            rest = {k: v for k, v in self.schema.metadata.items() if k != b"pandas"}
+            # Of a new table: after self_destruct=True the first one must not be touched.
+            return self.to_arrow().replace_schema_metadata(rest).to_pandas(**options)
+
+    def to_polars(self) -> polars.DataFrame:
+        """A polars DataFrame over the same buffers. List views are copied, as polars does not support them.
+
+        polars counts seconds in milliseconds, and its times end before 24:00. Raises :class:`DataError` for values that
+        do not fit, where ``polars.DataFrame(table)`` wraps them around or makes them null, and
+        :class:`UnsupportedError` for a column of a type that polars does not have, or without polars.
+        """
+        try:
+            import polars as pl
+        except ImportError:
+            raise UnsupportedError(f"to_polars() needs polars: pip install {requirement('polars')}") from None
+        try:
+            return pl.DataFrame(Table._of(*to_polars.for_polars(self.schema, self._parts())))
+        except pl.exceptions.PanicException as error:  # it is no Exception
+            raise UnsupportedError(f"polars does not take the table: {error}") from None
 
 
 @methods_told
@@ -170,33 +268,9 @@ class Batch(_FromOtherData):
         """The rows in batches of at most ``max_chunksize`` rows, sharing all buffers."""
         return self.to_table().to_batches(max_chunksize)
 
-    @classmethod
-    def from_batches(cls, batches: Iterable[Any], schema: Any = None) -> Batch:
-        """One batch of the rows of several; see :meth:`Table.from_batches`."""
-        table = Table.from_batches(batches, schema)
-        return cls._of(table.schema, table._parts())
-
-    @classmethod
-    def concat(cls, batches: Iterable[Tabular]) -> Batch:
-        """The rows of several tables or batches as one batch, which copies them; see :meth:`Table.concat`."""
-        table = Table.concat(batches)
-        return cls._of(table.schema, table._parts())
-
     def to_table(self) -> Table:
         """A table of this one batch, over the same buffers."""
         return Table(self.schema, [self])
-
-    def to_arrow(self) -> pyarrow.RecordBatch:
-        """A ``pyarrow.RecordBatch`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
-        return _in_pyarrow("record_batch", self)
-
-    def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """A pandas DataFrame; see :meth:`Table.to_pandas`."""
-        return self.to_table().to_pandas(**options)
-
-    def to_polars(self) -> polars.DataFrame:
-        """A polars DataFrame over the same buffers; see :meth:`Table.to_polars`."""
-        return self.to_table().to_polars()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Batch, ([trimmed(column) for column in self.columns], self.num_rows, self._schema)
@@ -264,111 +338,22 @@ class Table(_FromOtherData):
             for start in range(0, batch.num_rows, max_chunksize)
         ]
 
-    @classmethod
-    def from_batches(cls, batches: Iterable[Any], schema: Any = None) -> Table:
-        """A table of record batches (pyparq's, or others that support the Arrow interface), sharing their buffers.
-
-        All must have the same schema: ``schema``, or that of the first batch. Metadata comes from the first. Raises
-        :class:`SchemaError`, which names the column, if they differ, and :class:`DataError` if there are no batches and
-        no schema.
-        """
-        given = [b if isinstance(b, Tabular) else Table._of(*from_any.from_arrow(b, None)) for b in batches]
-        return cls._joined(given, None if schema is None else from_any.as_schema(schema), "batch")
-
-    @classmethod
-    def concat(cls, tables: Iterable[Tabular]) -> Table:
-        """The rows of several tables or batches, one after another, sharing their buffers.
-
-        All must have the same columns in the same order, with the same types. If one has 64-bit offsets for its text or
-        lists, all get them. Raises :class:`SchemaError`, which names the column, if they differ, and
-        :class:`DataError` if the list is empty.
-        """
-        if isinstance(tables, Tabular) or not isinstance(tables, Iterable):
-            raise OptionError("concat() takes a list of tables or batches")
-        given = list(tables)
-        for one in given:
-            if not isinstance(one, Tabular):
-                raise OptionError(
-                    f"concat() takes tables and batches, not a {type(one).__name__}. Use from_arrow() first"
-                )
-        return cls._joined(given, None, "table")
-
-    @classmethod
-    def _joined(cls, given: list[Tabular], schema: Schema | None, what: str) -> Table:
-        if not given and schema is None:
-            raise DataError("there are no tables or batches to join and no schema, so the columns are not known")
-        joined = joined_schema(schema, [one.schema for one in given], what)
-        batches = [Batch(list(columns), rows) for one in given for columns, rows in one._parts()]
-        return Table(*widen_columns(joined, batches))
-
-    def to_arrow(self) -> pyarrow.Table:
-        """A ``pyarrow.Table`` over the same buffers. Raises :class:`UnsupportedError` without pyarrow."""
-        return _in_pyarrow("table", self)
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Table, (self.schema, self.batches)
 
-    def to_pandas(self, **options: Any) -> pandas.DataFrame:
-        """A pandas DataFrame. Raises :class:`UnsupportedError` without pandas.
 
-        pyarrow converts the table if it is installed. Otherwise, and for values that pyarrow cannot convert (lists of
-        string views; dates and times outside the range of Python's), pyparq converts it by the same rules.
-        If the table has ``pandas`` metadata, the index is restored from it. Invalid metadata is ignored.
-        ``options`` are those of ``pyarrow.Table.to_pandas`` and need pyarrow.
-
-        Integers with nulls are float64, as pandas has them. Where that would round one (beyond 2^53), they are pandas'
-        nullable ``Int64`` or ``UInt64``, and pyparq converts the table. The smallest number of a timestamp or duration
-        is NaT, as in numpy.
-        """
-        if find_spec("pandas") is None:
-            raise UnsupportedError(f"to_pandas() needs pandas: pip install {requirement('pandas')}")
-        if not options and (find_spec("pyarrow") is None or to_pandas.would_round(self)):
-            return to_pandas.frame_of(self)
-        try:
-            return to_pandas.with_zones(self._to_pandas_by_pyarrow(options), to_pandas.zones_of(self.schema))
-        except (NotImplementedError, ValueError):  # pyarrow's own errors are such; times beyond a day give the second
-            if options:
-                raise
-            return to_pandas.frame_of(self)
-
-    def _to_pandas_by_pyarrow(self, options: dict[str, Any]) -> pandas.DataFrame:
-        if b"pandas" not in self.schema.metadata or options.get("ignore_metadata"):
-            return self.to_arrow().to_pandas(**options)
-        try:
-            return self.to_arrow().to_pandas(**options)
-        except Exception:  # the pandas metadata are outside bytes, and may make it fail in any way: try without them
-            rest = {k: v for k, v in self.schema.metadata.items() if k != b"pandas"}
-            # Of a new table: after self_destruct=True the first one must not be touched.
-            return self.to_arrow().replace_schema_metadata(rest).to_pandas(**options)
-
-    def to_polars(self) -> polars.DataFrame:
-        """A polars DataFrame over the same buffers. List views are copied, as polars does not support them.
-
-        polars counts seconds in milliseconds, and its times end before 24:00. Raises :class:`DataError` for values that
-        do not fit, where ``polars.DataFrame(table)`` wraps them around or makes them null, and
-        :class:`UnsupportedError` for a column of a type that polars does not have, or without polars.
-        """
-        try:
-            import polars as pl
-        except ImportError:
-            raise UnsupportedError(f"to_polars() needs polars: pip install {requirement('polars')}") from None
-        try:
-            return pl.DataFrame(Table._of(*to_polars.for_polars(self.schema, self._parts())))
-        except pl.exceptions.PanicException as error:  # it is no Exception
-            raise UnsupportedError(f"polars does not take the table: {error}") from None
-
-
-@keywords()
-def table(data: Any, schema: Any = None) -> Table:
+@keywords
+def table(data: Any, schema: Any = None, *, names: Sequence[str] | None = None) -> Table:
     """A table in memory of anything that :func:`pyparq.write_table` takes: Arrow data and polars' (whose buffers it
-    shares), a pandas DataFrame, a dict of lists or numpy arrays, a list of dicts. ``schema``: as there.
+    shares), a pandas DataFrame, a dict of lists or numpy arrays, a list of dicts. ``schema``: as there. ``names``: of
+    the columns, where ``data`` is a list of them.
 
     Example::
 
         table = pyparq.table({"city": ["Lima", "Kyoto"], "price": [0.5, 2.5]})
         print(table.column_names, table["price"].to_numpy())
     """
-    return Table._of(*from_any.from_data(data, schema))
+    return Table._of(*from_any.from_data(data, schema)) if names is None else Table.from_arrays(data, names, schema)
 
 
 def _in_pyarrow(kind: str, data: Tabular) -> Any:

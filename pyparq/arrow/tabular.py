@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from operator import index
 from typing import TYPE_CHECKING, Any, Self
 
@@ -60,6 +61,7 @@ def _has_odd_decimals(type_: DataType) -> bool:
 
 
 _IN_PANDAS = "to_pandas(), to_polars() or to_arrow(), whose result has it"
+_IN_PYARROW = "to_arrow(), whose result has it"
 
 
 @methods_told
@@ -76,16 +78,31 @@ class Tabular(OtherNames):
         "write_parquet to_parquet sink_parquet": "pyparq.write_table(table, path)",
         "write_csv to_csv write_json to_json": "to_pandas() or to_polars(), or the command pyparq convert",
         "tail": "table[-5:]", "iloc loc row": "table[start:stop], and to_pylist() of it for Python values",
-        "replace_schema_metadata": "key_value_metadata= of write_table",
         "dtypes": "schema", "height": "=num_rows", "width": "=num_columns", "values": "to_numpy(name)",
         "to_dict": "to_pydict()", "iter_rows iterrows itertuples rows": "to_pylist()", "to_dicts": "=to_pylist",
         "drop_columns": "=drop", "collect read": "the table itself: it is read already",
-        "field": "schema.field(name)", "validate": "pyparq.verify(path) for a file", "combine_chunks": "to_arrow()",
-        "take": "to_arrow().take(...), or take() of the open file",
-        "sort_by sort sort_values": "sort_by= of write_table, or to_arrow().sort_by(...)",
-        "group_by groupby join merge describe info unique pivot with_columns add_column append_column": _IN_PANDAS,
-        "set_column assign explode fillna dropna isna value_counts index apply map": _IN_PANDAS,
+        "field": "schema.field(name)", "validate": "pyparq.verify(path) for a file",
+        "sort sort_values": "sort_by(...), or sort_by= of write_table",
+        "groupby merge describe info unique pivot with_columns assign explode fillna dropna isna": _IN_PANDAS,
+        "value_counts index apply map": _IN_PANDAS,
+        "add_column append_column combine_chunks drop_null flatten group_by join join_asof remove_column set_column "
+        "replace_schema_metadata sort_by take unify_dictionaries": _IN_PYARROW,
     })  # fmt: skip
+
+    if not TYPE_CHECKING:  # type checkers report what is not there
+
+        def __getattr__(self, name: str) -> Any:
+            """A method of pyarrow's, where it is installed; a table that it gives becomes one of these."""
+            theirs = self.to_arrow() if self._elsewhere.get(name) is _IN_PYARROW and find_spec("pyarrow") else None
+            if not hasattr(theirs, name):
+                return super().__getattr__(name)
+
+            def call(*args: Any, **given: Any) -> Any:
+                taken = [other.to_arrow() if isinstance(other, Tabular) else other for other in args]
+                made = getattr(theirs, name)(*taken, **given)
+                return self.from_arrow(made) if isinstance(made, type(theirs)) else made
+
+            return call
 
     # ---- what the two differ in
 
@@ -238,7 +255,7 @@ class Tabular(OtherNames):
             table = pyparq.Table.from_pydict({"city": ["Lima", "Kyoto"], "price": [0.5, 2.5]})
             print(table.filter(pyparq.col("price") > 1).to_pydict(), table.filter("city like 'L%'").num_rows)
         """
-        kept, parts, start = provided("filters of tables").rows_that_pass(self, filters), [], 0
+        kept, parts, start = provided("top-level functions").rows_that_pass(self, filters), [], 0
         for columns, rows in self._parts():
             first, end = kept.searchsorted([start, start + rows])
             parts.append(([take(column, kept[first:end] - start) for column in columns], int(end - first)))

@@ -8,13 +8,13 @@ from typing import Any
 import click
 import numpy as np
 
-from pyparq.cli.meta import type_name
 from pyparq.cli.options import ALL, FILE, JSON, ROW_GROUP, one_name
 from pyparq.cli.output import Grid, count, emit, on_terminal, print_json, raise_problems, ranges, title
 from pyparq.cli.progress import Busy
 from pyparq.cli.sources import chosen_row_groups, file_of, opened
 from pyparq.errors import FilterError, ParquetError
 from pyparq.filters.conditions import probe_value
+from pyparq.filters.literal import type_text
 from pyparq.format.types import Field
 from pyparq.io.url import shown
 
@@ -109,7 +109,7 @@ def _print(parquet: Any, filters: list[dict[str, Any]], layout: str | None, aske
         leaf = parquet.tree.leaves[f["column"]]
         distinct = f["estimated_distinct"]
         grid.add(
-            str(f["row_group"]), leaf.dotted, type_name(leaf), f["offset"], f["length"], f["bitset_bytes"],
+            str(f["row_group"]), leaf.dotted, type_text(leaf), f["offset"], f["length"], f["bitset_bytes"],
             f"{100 * f['fill']:.1f} %", "(full)" if distinct is None else distinct, f["values"],
             f"{100 * f['false_positive_rate']:.3g} %",
         )  # fmt: skip
@@ -161,7 +161,7 @@ def _probe(parquet: Any, name: str, texts: Sequence[str], groups: list[int], as_
         ]
         print_json({"file": file_of(parquet).name, "column": node.dotted, "probes": rows})
         return
-    title(f"column {node.dotted}: {type_name(node)}")
+    title(f"column {node.dotted}: {type_text(node)}")
     if len(texts) == 1:
         grid = Grid(">group|rows|answer")
         for k, answer in zip(groups, answers[0], strict=True):
@@ -184,7 +184,7 @@ def _hashes(node: Any, text: str, shown: Field | None) -> list[int]:
     leaf = node.type
     if not can_prune(leaf):
         raise FilterError(
-            f"Bloom filters of {type_name(node)} columns prove nothing, because writers fill them differently",
+            f"Bloom filters of {type_text(node)} columns prove nothing, because writers fill them differently",
             column=node.dotted,
         )
     value = probe_value(text, node, shown)

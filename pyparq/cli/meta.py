@@ -27,7 +27,7 @@ from pyparq.cli.progress import Busy
 from pyparq.cli.sources import chosen_leaves, chosen_row_groups, file_of, files_in, is_dataset, opened_any
 from pyparq.cli.values import bound_json, bound_text, metadata_json
 from pyparq.errors import MissingKeyError, ParquetError, SchemaError
-from pyparq.filters.literal import describe as describe_type
+from pyparq.filters.literal import type_text
 from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.index.bounds import gregorian
@@ -195,21 +195,13 @@ def _show_columns(parquet: Any, groups: list[int], leaves: Sequence[Any], limit:
     )
     with Busy("reading metadata", min(len(leaves), limit)) as busy:
         for leaf in leaves[:limit]:
-            grid.add(str(leaf.column), leaf.dotted, type_name(leaf), *_summary(parquet, leaf, groups, problems))
+            grid.add(str(leaf.column), leaf.dotted, type_text(leaf), *_summary(parquet, leaf, groups, problems))
             busy.step()
     emit()
     title("columns")
     grid.show()
     _show_left_out(len(leaves) - limit, "column")
     raise_problems(problems)
-
-
-def type_name(leaf: Any) -> str:
-    """A leaf's type as a user knows it; its physical type where the annotation makes no sense."""
-    try:
-        return describe_type(leaf.type)
-    except SchemaError:
-        return f"type {leaf.element.type}"
 
 
 def _summary(parquet: Any, leaf: Any, groups: Sequence[int], problems: list[str]) -> list[Any]:
@@ -300,7 +292,7 @@ def _chunk_document(
     parquet: Any, leaf: Any, k: int, bound: Callable[[Any, Any, Any], Any] = bound_json
 ) -> dict[str, Any]:
     """All there is to say of one chunk, as plain values; the reason when its metadata is damaged."""
-    named: dict[str, Any] = named_chunk(leaf) | {"type": type_name(leaf)}
+    named: dict[str, Any] = named_chunk(leaf) | {"type": type_text(leaf)}
     if parquet.metadata.encryption is not None:
         encrypted = parquet.metadata.row_group(k).column_encryption(leaf.column)
         named["key"] = None if encrypted is None else encrypted.key

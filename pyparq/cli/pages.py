@@ -8,13 +8,14 @@ from typing import Any
 
 import click
 
-from pyparq.cli.meta import bound_cell, known, named_chunk, place, type_name
+from pyparq.cli.meta import bound_cell, known, named_chunk, place
 from pyparq.cli.options import ALL, COLUMNS, FILE, JSON, ROW_GROUP
 from pyparq.cli.output import Grid, count, emit, on_terminal, one_line, print_json, raise_problems, ratio, say, title
 from pyparq.cli.progress import Busy
 from pyparq.cli.sources import chosen_leaves, chosen_row_groups, file_of, opened
 from pyparq.cli.values import bound_json
 from pyparq.errors import ParquetError
+from pyparq.filters.literal import type_text
 from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.index.bounds import gregorian
@@ -131,7 +132,7 @@ class _Pages:
         extra += f" and {count(other, 'other page')}" if other > 0 else ""
         codec = codec_name(chunk.meta.codec)
         title(
-            f"row group {chunk.row_group}, column {chunk.name}: {type_name(chunk.node)}, {codec}, "
+            f"row group {chunk.row_group}, column {chunk.name}: {type_text(chunk.node)}, {codec}, "
             f"{count(data, 'data page')}{extra} in {chunk.size:,} bytes at {chunk.start}"
         )
         why = _reason(self._file, chunk, pages)
@@ -253,7 +254,7 @@ class _Index:
         order = "" if bounds is None else f", {_ORDERS[bounds.boundary_order]}"
         number = "unreadable" if self._locations is None else count(len(pages), "page")
         title(
-            f"row group {chunk.row_group}, column {chunk.name}: {type_name(self._leaf)}, {number}{order} "
+            f"row group {chunk.row_group}, column {chunk.name}: {type_text(self._leaf)}, {number}{order} "
             f"({', '.join(self._places())})"
         )
         for page in pages:

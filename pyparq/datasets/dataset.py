@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow import pandas_key
-from pyparq.arrow.column_operations import concat, take
+from pyparq.arrow.column_operations import take
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import as_list
@@ -20,7 +20,7 @@ from pyparq.datasets.files import DatasetFiles, Progress
 from pyparq.datasets.opening import Opening, TrustedCatalog
 from pyparq.datasets.partitions import with_filenames
 from pyparq.datasets.reader import FileScan, Run
-from pyparq.datasets.scan import DatasetPlan, DatasetScan, file_scans_of
+from pyparq.datasets.scan import DatasetScan, file_scans_of
 from pyparq.errors import OptionError
 from pyparq.filters.expression import Expression, IsIn, Path
 from pyparq.filters.value_array import ValueArray, is_null_literal
@@ -34,7 +34,7 @@ from pyparq.read.file_map import MOST_PAGES, FileMap, MappedFile, MapQuery, docu
 from pyparq.read.page_fates import PARTITION
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS
-from pyparq.read.streams import Convertible
+from pyparq.read.streams import Asked
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @methods_told
-class Dataset(Convertible):
+class Dataset(Asked):
     """Files that are read as one table: see :func:`pyparq.dataset`, which makes it.
 
     Rows come in the order of the files (:attr:`files`), and within a file in its order, however many threads read. No
@@ -167,13 +167,7 @@ class Dataset(Convertible):
         """
         return DatasetScan(self._files_for(filters), columns, filters, limit)
 
-    def read(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Table:
-        """All (matching) rows as a table; with ``limit`` at most so many, the first."""
-        return self.scan(columns, filters, limit=limit).to_table()
-
-    to_table = read
-
-    @keywords(path="filename")
+    @keywords
     def lookup(
         self, column: str | tuple[str, ...], keys: Any, *, columns: Names | None = None, filename: bool | str = False
     ) -> Table:
@@ -198,10 +192,6 @@ class Dataset(Convertible):
         partitions = with_filenames(files.partition_values, files.found.files, name, files.matching.case_sensitive)
         named = dataset_of(files.with_partitions(partitions))
         return named.scan(columns if columns is None else [*as_list(columns), name], expression).to_table()
-
-    def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
-        """The first (matching) rows."""
-        return self.scan(columns, filters, limit=num_rows).to_table()
 
     def read_rows(self, start: int, stop: int | None = None, columns: Names | None = None) -> Table:
         """Rows ``start`` to ``stop``, counted over all files (to the end when ``None``), with the rules of a Python
@@ -233,46 +223,8 @@ class Dataset(Convertible):
         """Matching rows in batches of at most ``batch_size``: see :meth:`DatasetScan.iter_batches`."""
         return self.scan(columns, filters).iter_batches(batch_size)
 
-    def count(self, filters: Filters | None = None) -> int:
-        """Number of (matching) rows. Without a filter, or with one on partition columns, only footers are read."""
-        return self.scan([], filters).count()
-
-    count_rows = count  # pyarrow's name
-
-    def explain(
-        self, columns: Names | None = None, filters: Filters | None = None, *, execute: bool = True
-    ) -> DatasetExplanation:
-        """What the indexes of all files remove, and what a scan reads: see :meth:`DatasetScan.explain`."""
-        return self.scan(columns, filters).explain(execute=execute)
-
-    def plan(
-        self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None
-    ) -> DatasetPlan:
-        """What a scan would read, as a value for other processes: see :meth:`DatasetScan.plan`."""
-        return self.scan(columns, filters, limit=limit).plan()
-
-    def map(
-        self, path: Any = None, columns: Names | None = None, filters: Filters | None = None, *, most_files: int = 500
-    ) -> FileMap:
-        """A picture of the files as one HTML page, one after the other: see :meth:`pyparq.ParquetFile.map`.
-
-        ``most_files``: the picture shows at most this many files, the first ones. Raises what :meth:`scan` raises.
-        """
-        asked = filters is not None or columns is not None
-        made = _map_files(self._files, self.scan(columns, filters) if asked else None, most_files)
-        if path is not None:
-            made.save(path)
-        return made
-
-    def __arrow_c_schema__(self) -> object:
-        return self.scan().__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """All rows as a stream of Arrow batches, file by file."""
-        return self.scan().__arrow_c_stream__(requested_schema)
-
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
-        return self.scan().__pyparq_stream__()
+    def _map(self, scan: DatasetScan | None, most_files: int) -> FileMap:
+        return _map_files(self._files, scan, most_files)
 
 
 def dataset_of(files: DatasetFiles) -> Dataset:
@@ -418,8 +370,7 @@ def _at_places(table: Table, places: npt.NDArray[np.int64]) -> Table:
     batches = table.batches
     if not batches:
         return table
-    whole = [concat([batch.columns[k] for batch in batches]) for k in range(len(table.schema.fields))]
-    taken = Batch([take(column, places) for column in whole], len(places))
+    taken = Batch([take(column, places) for column in Batch.concat(batches).columns], len(places))
     return Table(pandas_key.at_places(table.schema, places), [taken])
 
 
@@ -464,5 +415,5 @@ def _map_explanation(
     return explain_run(
         Run(list(scans), set(), []), source=files.root, columns=scan.schema.names,
         predicate="true" if scan.filters is None else repr(scan.filters),
-        files=count, files_opened=len(scans), rows=sum(row or 0 for row in rows),
+        files=count, files_opened=len(scans), catalog_knows=0, catalog_rules_out=0, rows=sum(row or 0 for row in rows),
     )  # fmt: skip

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from pyparq.datasets.reader import Run
 from pyparq.pictures.tables import html_view, size_text, viewable
-from pyparq.read.explain import Explanation, stage_table, stage_view
+from pyparq.read.explain import Explained, Explanation, stage_view
 from pyparq.read.plan.scan_trace import StageReport
 from pyparq.runtime.text import printable
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DatasetExplanation:
+class DatasetExplanation(Explained):
     """What one scan of a dataset read and skipped. Bytes and requests include opening the files.
 
     Example::
@@ -55,10 +55,6 @@ class DatasetExplanation:
         """The library that made the requests: ``"obstore"`` or ``"fsspec"``; empty for local files."""
         return next((part.road for part in self.parts if part.road), "")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values (for JSON)."""
-        return asdict(self)
-
     @printable
     def __repr__(self) -> str:
         rows = self.candidate_rows if self.rows is None else self.rows
@@ -88,40 +84,17 @@ class DatasetExplanation:
 
     def __str__(self) -> str:
         share = f" ({100 * self.bytes_fetched / self.file_bytes:.2f} %)" if self.file_bytes else ""
-        lines = [
-            f"{self.source}{f' (by {self.road})' if self.road else ''}",
-            f"  filter   {self.predicate}",
-            f"  columns  {', '.join(self.columns) or '(none)'}",
+        return self._told(
             f"  files    {self._files_text()}",
-            "",
-            *stage_table(self.stages),
-            "",
-            f"  left by the indexes   {self.candidate_rows:,} rows",
-        ]
-        if self.rows is not None:
-            lines.append(f"  rows returned         {self.rows:,}")
-        lines += [
+            f"{self.candidate_rows:,} rows",
             f"  pages decoded         {self.pages_decoded:,}, and {self.dictionaries_decoded:,} dictionaries",
             f"  bytes read            {self.bytes_fetched:,} of {self.file_bytes:,}{share}, {self.requests:,} requests "
             f"for {self.ranges:,} ranges",
-        ]
-        return "\n".join(lines)
+        )
 
 
-def explain_run(
-    run: Run,
-    *,
-    source: str,
-    columns: list[str],
-    predicate: str,
-    files: int,
-    files_opened: int,
-    catalog_knows: int = 0,
-    catalog_rules_out: int = 0,
-    rows: int | None,
-    ruled_out_by: str = "partitions",
-) -> DatasetExplanation:
-    """The sums over the scans that ran, and the numbers of the whole dataset: see :class:`DatasetExplanation`."""
+def explain_run(run: Run, **facts: Any) -> DatasetExplanation:
+    """The sums over the scans that ran. ``facts``: the numbers of the whole dataset."""
     parts = tuple(scan.scan.explain(execute=False) for scan in run.scans)
     # What is known of files that were asked in groups is not asked again, but found again in the footers.
     stages = [
@@ -129,24 +102,16 @@ def explain_run(
         for part, scan in zip(parts, run.scans, strict=True)
     ]
     return DatasetExplanation(
-        source=source,
-        columns=columns,
-        predicate=predicate,
-        files=files,
-        files_opened=files_opened,
-        catalog_knows=catalog_knows,
-        catalog_rules_out=catalog_rules_out,
+        **facts,
         file_bytes=run.file_bytes + sum(part.file_bytes for part in parts),
         stages=_summed([tuple(run.reports), *stages]),
         candidate_rows=sum(part.candidate_rows for part in parts),
-        rows=rows,
         pages_decoded=sum(part.pages_decoded for part in parts),
         dictionaries_decoded=sum(part.dictionaries_decoded for part in parts),
         ranges=run.requests + sum(part.ranges for part in parts),
         requests=run.requests + sum(part.requests for part in parts) + sum(stage.requests for stage in run.reports),
         bytes_fetched=run.bytes + sum(part.bytes_fetched for part in parts) + sum(s.bytes for s in run.reports),
         parts=parts,
-        ruled_out_by=ruled_out_by,
     )
 
 

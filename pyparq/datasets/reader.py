@@ -31,6 +31,7 @@ from pyparq.errors import ParquetError, PlanError, located
 from pyparq.filters.expression import Expression, Known
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
+from pyparq.pictures.tables import summed
 from pyparq.read.footers.open_file import FileState, OpenFile
 from pyparq.read.plan.scan_plan import PlanHeader, RowGroupPlan, ScanPlan
 from pyparq.read.plan.scan_trace import StageReport
@@ -73,10 +74,7 @@ class FilePlan:
         where = file.where if remote else os.path.abspath(file.where)
         return cls(file.name, where, file.size if remote else None, combination, plan.made_for, plan.row_groups)
 
-    @property
-    def num_bytes(self) -> int:
-        """An upper bound for the bytes of data pages and dictionaries that a run reads."""
-        return sum(group.num_bytes for group in self.row_groups)
+    num_bytes = summed("num_bytes", "Most bytes of data pages and dictionaries that a run reads.", of="row_groups")
 
     def scan_plan(
         self, columns: Sequence[ColumnName] | None, filters: Any, options: ReadOptions, limit: int | None

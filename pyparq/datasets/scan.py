@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.wide_offsets import widen_columns
-from pyparq.column_names import as_list
 from pyparq.datasets.catalog.answers import FilesLeft, files_left
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.explain import DatasetExplanation, explain_run
@@ -33,11 +33,9 @@ from pyparq.errors import OptionError, ParquetError, PlanError
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression
 from pyparq.format.types import Field, Schema, schema_view
-from pyparq.kernels import arrow_stream
-from pyparq.option_checks import methods_told
+from pyparq.option_checks import as_columns, methods_told
 from pyparq.options import ReadOptions
-from pyparq.pictures.tables import html_view, viewable
-from pyparq.read.async_reads import batches_async
+from pyparq.pictures.tables import html_view, summed, viewable
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
 from pyparq.read.plan.scan_trace import StageReport
@@ -77,7 +75,7 @@ class DatasetScan(Convertible):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         self._dataset = dataset
         self._plan = plan
-        self.columns = columns if columns is None else list(as_list(columns))
+        self.columns = columns if columns is None else as_columns(columns)
         self.limit = limit
         numbers = None if plan is None else list(range(len(plan.files)))
         self._query = Query(dataset, self.columns, filters, numbers)
@@ -139,10 +137,6 @@ class DatasetScan(Convertible):
             raise OptionError(f"batch_size must be at least 1, not {batch_size}")
         yield from self._reads.batches(batch_size)
 
-    def __aiter__(self) -> AsyncIterator[Batch]:
-        """:meth:`iter_batches` for a program with an event loop: see :meth:`pyparq.Scan.__aiter__`."""
-        return batches_async(self.iter_batches)
-
     def rows(self, by_file: Iterable[tuple[int, Any]]) -> Table:
         """Rows of some files, whatever the filter: pairs of a file and its rows."""
         return Table(*widen_columns(self.schema, list(self._reads.rows(by_file))))
@@ -179,20 +173,11 @@ class DatasetScan(Convertible):
             ruled_out_by="partitions" if self._dataset.table is None else "partitions and the log",
         )
 
-    def __arrow_c_schema__(self) -> object:
-        return self._stream().get_schema()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`iter_batches`."""
-        return arrow_stream(self._stream())
-
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
-        stream = self._stream()
-        return stream.schema, stream
-
     def _stream(self) -> ScanStream:
-        again = DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)
-        return ScanStream(again, self._dataset.root)
+        return ScanStream(self._asking(*self._question), self._dataset.root)
+
+    def _asking(self, columns: Names | None, filters: Filters | None, limit: int | None = None) -> DatasetScan:
+        return DatasetScan(self._dataset, columns, filters, limit, self._plan)
 
 
 def _files_left(dataset: DatasetFiles, query: Query) -> FilesLeft:
@@ -222,10 +207,7 @@ class MatchingFiles:
             some = {*numbers}
             scan._reads.numbers = [number for number in scan._reads.numbers if number in some]
 
-    @property
-    def expression(self) -> Expression | None:
-        """The filter."""
-        return self._scan._query.expression
+    expression = property(attrgetter("_scan._query.expression"), doc="The filter.")
 
     @property
     def files(self) -> DatasetFiles:
@@ -266,10 +248,7 @@ class Planner:
         )  # fmt: skip
         """What all plans of the scan share."""
 
-    @property
-    def numbers(self) -> list[int]:
-        """Numbers of the files that are not ruled out by their partitions."""
-        return self._reads.numbers
+    numbers = property(attrgetter("_reads.numbers"), doc="Numbers of the files that partitions do not rule out.")
 
     def plan(self) -> DatasetPlan:
         """The plan of the whole scan."""
@@ -397,24 +376,10 @@ class DatasetPlan:
     """Partition values: one column per partition, one row per combination that occurs."""
     files: tuple[FilePlan, ...]
 
-    @property
-    def source(self) -> str:
-        """The name of the dataset."""
-        return self.header.source
-
-    @property
-    def schema(self) -> Schema:
-        """Schema of the rows that a run returns."""
-        return self.header.result
-
-    @property
-    def limit(self) -> int | None:
-        return self.header.limit
-
-    @property
-    def num_bytes(self) -> int:
-        """Upper bound for the data page and dictionary bytes that a run reads."""
-        return sum(file.num_bytes for file in self.files)
+    source = property(attrgetter("header.source"))
+    schema = property(attrgetter("header.result"))
+    limit = property(attrgetter("header.limit"))
+    num_bytes = summed("num_bytes", "Upper bound for the data page and dictionary bytes that a run reads.")
 
     @property
     def num_rows(self) -> int:

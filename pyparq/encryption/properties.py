@@ -14,7 +14,7 @@ from pyparq.column_names import ColumnName, is_name
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.errors import ColumnNotFoundError, EncryptionError, OptionError, ParquetError, near_matches
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.option_checks import keywords
+from pyparq.option_checks import keywords, methods_told
 from pyparq.runtime.text import printable
 
 T = TypeVar("T")
@@ -92,6 +92,7 @@ ReadSibling = Callable[[str], bytes]
 """Reads the file of a name in the folder of the Parquet file."""
 
 
+@methods_told
 @dataclass(frozen=True, slots=True)
 class EncryptionKey:
     """A key with its key metadata. ``metadata`` is stored in the file, unencrypted, and is passed to the key
@@ -207,7 +208,7 @@ class EncryptionProperties(_Secretive):
         pyparq.write_table({"id": [1, 2]}, "secret.parquet", encryption=keys)
     """
 
-    @keywords()
+    @keywords
     def __init__(
         self,
         footer_key: bytes | EncryptionKey,
@@ -286,7 +287,7 @@ class DecryptionProperties(_Secretive):
         table = pyparq.read_table("secret.parquet", decryption=pyparq.DecryptionProperties(footer_key=key))
     """
 
-    @keywords()
+    @keywords
     def __init__(
         self,
         footer_key: bytes | None = None,

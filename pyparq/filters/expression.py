@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any, NamedTuple, NoReturn
 
+from pyparq.column_names import NOT_COMPUTED
 from pyparq.errors import FilterError, OtherNames, by_each
 from pyparq.filters.value_array import ValueArray, is_null_literal, list_of_values
 from pyparq.option_checks import is_number, keywords, methods_told
@@ -246,7 +247,7 @@ class Value(OtherNames, Expression):
         "isnull isna": "is_null()", "notnull notna is_not_nan": "is_not_null()",
         "eq ne lt le gt ge": "the operators ==, !=, <, <=, > and >=", "not_ invert": "~ before the condition",
         "and_ or_": "& and |, with each condition in parentheses", "cast astype": "a literal of the column's type",
-        "match rlike": "matches(pattern)", "alias": "columns= for what comes back", "len": "length()",
+        "match rlike": "matches(pattern)", "len": "length()", "alias": NOT_COMPUTED,
     })  # fmt: skip
     __hash__ = None  # type: ignore[assignment]
     depth = 0
@@ -440,7 +441,7 @@ class Item(Value):
         return f"{self.value!r}[{self.key!r}]"
 
 
-@keywords()
+@keywords
 def col(*path: str | tuple[str, ...]) -> ColumnRef:
     """A column for a filter: ``col("a")``, nested ``col("a.b")``, ``col("a", "b")`` or ``col(("a", "b"))``.
 

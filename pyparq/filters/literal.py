@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pyparq.errors import FilterError
+from pyparq.errors import FilterError, SchemaError
 from pyparq.filters.times import DAY_NS, UNIT_NS, date_ns, duration_ns, shown_clock, time_ns, timestamp_ns
 from pyparq.filters.value_array import plain
 from pyparq.format.hybrid_calendar import meant
+from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
 from pyparq.runtime.text import printable
 
@@ -137,6 +138,14 @@ def describe(leaf: LeafType) -> str:
 
 class _Mismatch(Exception):
     """The literal is of a kind that the leaf cannot be compared with."""
+
+
+def type_text(leaf: Node) -> str:
+    """A leaf's type as a user knows it; its physical type where the annotation makes no sense."""
+    try:
+        return describe(leaf.type)
+    except SchemaError:
+        return f"type {leaf.element.type}"
 
 
 def _in_range(below: int, above: int, leaf: LeafType) -> Place:

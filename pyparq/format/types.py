@@ -17,6 +17,7 @@ import numpy as np
 from pyparq.column_names import as_list
 from pyparq.errors import ColumnNotFoundError, OtherNames, SchemaError, by_each, near_matches
 from pyparq.kernels import ArrowField
+from pyparq.option_checks import keywords, methods_told
 from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.runtime.text import printable
 
@@ -67,6 +68,7 @@ _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
 _UNIT_LETTERS = {name: letter for letter, name in _UNITS.items()}
 
 
+@methods_told
 @dataclass(frozen=True, slots=True)
 class DataType:
     """An Arrow type: C data interface ``format`` and ``children`` fields (nested types only).
@@ -166,6 +168,7 @@ _KINDS = {
 }  # fmt: skip
 
 
+@methods_told
 @dataclass(frozen=True, slots=True)
 class Field:
     """A named, possibly nullable column. ``metadata`` keys and values are bytes.
@@ -224,12 +227,14 @@ class Schema(OtherNames):
         """Whether a field has this name, or is this one."""
         return name in self.names or name in self.fields
 
+    @keywords
     def field(self, name: str | int) -> Field:
         """The field of that name or number; :class:`ColumnNotFoundError` if none or several have the name."""
         return self.fields[self.index(name) if isinstance(name, str) else name]
 
     __getitem__ = field
 
+    @keywords
     def index(self, name: str) -> int:
         found = [i for i, f in enumerate(self.fields) if f.name == name]
         if len(found) > 1:
@@ -240,6 +245,7 @@ class Schema(OtherNames):
             raise ColumnNotFoundError(f"no column {name!r}{near_matches(name, self.names)}")
         return found[0]
 
+    @keywords
     def select(self, names: str | Iterable[str]) -> Schema:
         return replace(self, fields=tuple(self.field(n) for n in as_list(names)))
 

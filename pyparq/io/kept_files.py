@@ -51,7 +51,7 @@ def remote_cache_size() -> int:
     return _most
 
 
-@keywords()
+@keywords
 def set_remote_cache_size(size: int) -> None:
     """Set the maximum number of bytes of footers and indexes of remote files that are kept in memory, for the whole
     process. 0 keeps none.

@@ -8,6 +8,7 @@ from typing import Any
 from pyparq.errors import OptionError
 from pyparq.io.object_store import ObjectSystem
 from pyparq.io.remote_file import SCHEMES, RemoteFile
+from pyparq.option_checks import keywords
 from pyparq.runtime.text import printable
 
 
@@ -34,6 +35,7 @@ class ObjectFile(RemoteFile):
         table = pyparq.read_table(pyparq.ObjectFile(store, "a/flights.parquet"), columns=["flight"])
     """
 
+    @keywords
     def __init__(self, store: Any, path: str) -> None:
         if not isinstance(path, str) or not (hasattr(store, "get") and hasattr(store, "head")):
             raise OptionError("ObjectFile takes a store of obstore and a path: ObjectFile(S3Store(...), 'a/b.parquet')")

@@ -52,7 +52,7 @@ class Retry:
 
     def once(self, ask: Callable[[], T]) -> T:
         """The result of ``ask``. Raises its last error."""
-        return self.each(lambda wanted: [_tried(ask)], [None])[0]  # type: ignore[no-any-return]
+        return self.each(lambda wanted: [result_of(ask)], [None])[0]  # type: ignore[no-any-return]
 
     def each(
         self,
@@ -97,7 +97,8 @@ def _log(tries: int, count: int, pause: float, errors: Sequence[BaseException]) 
         logger.debug("%d requests are repeated in %.2f s, after try %d: %s", count, pause, tries, why)
 
 
-def _tried(ask: Callable[[], Any]) -> Any:
+def result_of(ask: Callable[[], Any]) -> Any:
+    """What a request gives, or the exception that it ends in."""
     try:
         return ask()
     except Exception as error:
@@ -170,7 +171,7 @@ def io_thread_count() -> int:
     return most_requests()
 
 
-@keywords()
+@keywords
 def set_io_thread_count(count: int) -> None:
     """Set the maximum number of requests to stores at the same time, for the whole process.
 

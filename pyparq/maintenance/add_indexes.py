@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyparq.option_values import Bloom
 
 
-@keywords()
+@keywords
 def add_indexes(
     source: Any,
     target: Any = None,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties
 
 
-@keywords()
+@keywords
 def edit_metadata(
     source: Any,
     target: Any = None,

@@ -101,7 +101,7 @@ class MergeReport:
         return f"<MergeReport {self.target}: {done}, {self.num_bytes:,} bytes{more}>"
 
 
-@keywords(files="source")
+@keywords
 def merge(
     source: Any,
     target: Any,

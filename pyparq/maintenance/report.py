@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.pictures.tables import Cell, html_view, summed, viewable
 from pyparq.runtime.text import printable
 
 ADDED, KEPT, REPLACED, REMOVED, LEFT = "added", "kept", "replaced", "removed", "left"
@@ -89,25 +89,10 @@ class IndexReport:
         """The errors of files that failed, by file name."""
         return {file.source: file.error for file in self.files if file.error is not None}
 
-    @property
-    def files_written(self) -> int:
-        """Number of files that were written."""
-        return sum(file.written for file in self.files)
-
-    @property
-    def bytes_decoded(self) -> int:
-        """Stored bytes of the pages that were decoded."""
-        return sum(file.bytes_decoded for file in self.files)
-
-    @property
-    def bytes_copied(self) -> int:
-        """Bytes that were taken over as they are."""
-        return sum(file.bytes_copied for file in self.files)
-
-    @property
-    def bytes_written(self) -> int:
-        """New bytes: indexes, filters and footers."""
-        return sum(file.bytes_written for file in self.files)
+    files_written = summed("written", "Number of files that were written.")
+    bytes_decoded = summed("bytes_decoded", "Stored bytes of the pages that were decoded.")
+    bytes_copied = summed("bytes_copied", "Bytes that were taken over as they are.")
+    bytes_written = summed("bytes_written", "New bytes: indexes, filters and footers.")
 
     def to_dict(self) -> dict[str, Any]:
         """The report as values that fit JSON."""

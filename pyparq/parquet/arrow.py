@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from pyparq.arrow.table import table as own_table
 from pyparq.errors import EncryptionError, OptionError, ParquetError, UnsupportedError
 
 
@@ -22,6 +23,12 @@ def has_pyarrow() -> bool:
 def table_of(table: Any) -> Any:
     """A table of pyparq's as pyarrow's."""
     return table.to_arrow() if has_pyarrow() else table
+
+
+def as_table(data: Any) -> Any:
+    """Data of any kind as a table: pyarrow's, where it is installed."""
+    is_theirs = type(data).__module__.startswith("pyarrow.") and hasattr(data, "to_batches")
+    return data if is_theirs else table_of(own_table(data))
 
 
 def even_batches(batches: Iterator[Any], size: int) -> Iterator[Any]:

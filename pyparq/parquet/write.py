@@ -12,7 +12,7 @@ from pyparq.datasets.write.write_dataset import write_folder
 from pyparq.errors import OptionError
 from pyparq.format.thrift_codec import serialize
 from pyparq.parquet.arguments import ArrowNames, located, names_of, write_options
-from pyparq.parquet.arrow import arrow_errors, converted, has_pyarrow, written_schema
+from pyparq.parquet.arrow import arrow_errors, as_table, converted, has_pyarrow, written_schema
 from pyparq.parquet.file import read_metadata
 from pyparq.parquet.metadata import FileMetaData
 from pyparq.write.file import ParquetWriter as OwnWriter
@@ -104,10 +104,6 @@ class ParquetWriter:
 
     def write_batch(self, batch: Any, row_group_size: int | None = None) -> None:
         """Write a record batch."""
-        if has_pyarrow():
-            import pyarrow as pa
-
-            batch = pa.Table.from_batches([batch], batch.schema) if isinstance(batch, pa.RecordBatch) else batch
         self.write_table(batch, row_group_size)
 
     def write_table(self, table: Any, row_group_size: int | None = None) -> None:
@@ -121,7 +117,7 @@ class ParquetWriter:
             raise OptionError("Row group size must be positive")
         if row_group_size is not None and row_group_size < 0:
             row_group_size = None
-        size = min(int(row_group_size or _USUAL_ROWS), _MOST_ROWS)
+        size, table = min(int(row_group_size or _USUAL_ROWS), _MOST_ROWS), as_table(table)
         with arrow_errors():
             self._own.write(self._converted(table), row_group_size=size)
             self._own.flush(keep_empty=not table.num_rows)
@@ -131,8 +127,6 @@ class ParquetWriter:
             return table
         import pyarrow as pa
 
-        if not isinstance(table, pa.Table):
-            return table
         if not isinstance(self.schema, pa.Schema):
             return table
         made = converted(table, self.schema, self._allow_truncated) if self._is_changed(table) else table
@@ -219,7 +213,7 @@ def write_table(table: Any, where: Any, row_group_size: int | None = None, **opt
 
         pq.write_table(pa.table({"id": [1, 2, 3]}), "ids.parquet", compression="zstd")
     """
-    row_group_size = options.pop("chunk_size", row_group_size)
+    row_group_size, table = options.pop("chunk_size", row_group_size), as_table(table)
     with ParquetWriter(where, table.schema, **options) as writer:
         writer.write_table(table, row_group_size)
 
@@ -271,7 +265,7 @@ def write_to_dataset(
     place, storage = located(root_path, filesystem)
     for unused in _UNUSED:
         options.pop(unused, None)
-    table = _converted(table, schema, options)
+    table = _converted(as_table(table), schema, options)
     if options.pop("use_byte_stream_split", False):
         raise OptionError("use_byte_stream_split is an argument of write_table; give column_encoding here")
     given = write_options(options, [field for field in table.schema if field.name not in names])

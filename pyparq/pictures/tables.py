@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 from pyparq.runtime.text import cut, visible
 
@@ -95,3 +95,20 @@ def size_text(size: int) -> str:
     while value >= 999.5 and (larger := next(units, None)):
         value, unit = value / 1000, larger
     return f"{value:.3g} {unit}"
+
+
+def aligned(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table as lines of text. Columns with ``>`` in front of the heading stand to the right."""
+    titles = [heading.lstrip(">") for heading in headings]
+    widths = [max([len(title), *(len(row[k]) for row in rows)]) for k, title in enumerate(titles)]
+    right = [heading.startswith(">") for heading in headings]
+    lines = []
+    for row in (titles, ["-" * width for width in widths], *rows):
+        cells = zip(row, widths, right, strict=True)
+        lines.append("  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in cells).rstrip())
+    return lines
+
+
+def summed(name: str, doc: str | None = None, of: str = "files") -> int:
+    """A property: the sum of this number of all ``of`` an object."""
+    return cast(int, property(lambda whole: sum(getattr(part, name) for part in getattr(whole, of)), doc=doc))

@@ -1,8 +1,8 @@
 """One file read: ``footers/``, ``plan/`` (which pages can match), ``decode/``, and the scans above them."""
 
-from pyparq.runtime.lazy_import import not_called
+from pyparq.runtime.lazy_import import called, provided
 
-not_called(__name__, "pyparq.read_table(path)")
+called(__name__, lambda *args, **given: provided("top-level functions").read_table(*args, **given))
 
 DOOR = (
     "async_reads", "column_reads", "decode.chunk_pages", "decode.leaves", "decode.memory_account", "explain",

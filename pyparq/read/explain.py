@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyparq.errors import ParquetError
-from pyparq.pictures.tables import Bar, Cell, html_view, size_text, viewable
+from pyparq.pictures.tables import Bar, Cell, aligned, html_view, size_text, viewable
 from pyparq.read.column_reads import ScanCounts
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.open_file import OpenFile
@@ -17,8 +17,26 @@ from pyparq.read.plan.scan_trace import StageReport
 from pyparq.runtime.text import printable
 
 
+class Explained:
+    """What explanations of one file and of many have in common."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain values (for JSON)."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    def _told(self: Any, what: str, left: str, *read: str) -> str:
+        """As text. ``what``: what was asked. ``left``: by the indexes. ``read``: lines about what was read."""
+        rows = [] if self.rows is None else [f"  rows returned         {self.rows:,}"]
+        asked = [f"  filter   {self.predicate}", f"  columns  {', '.join(self.columns) or '(none)'}", what]
+        name = f"{self.source}{f' (by {self.road})' if self.road else ''}"
+        found = f"  left by the indexes   {left}"
+        return "\n".join([name, *asked, "", *stage_table(self.stages), "", found, *rows, *read])
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class Explanation:
+class Explanation(Explained):
     """What one scan read and skipped. Bytes and requests are those of the source, including opening the file.
 
     Example::
@@ -54,10 +72,6 @@ class Explanation:
     road: str = ""
     """The library that made the requests: ``"obstore"`` or ``"fsspec"``; empty for local files and memory."""
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values (for JSON)."""
-        return asdict(self)
-
     @printable
     def __repr__(self) -> str:
         rows = self.candidate_rows if self.rows is None else self.rows
@@ -79,28 +93,17 @@ class Explanation:
         return html_view(f"Explanation of {self.source}", facts, *stage_view(self.stages, self.file_rows))
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.source}{f' (by {self.road})' if self.road else ''}",
-            f"  filter   {self.predicate}",
-            f"  columns  {', '.join(self.columns) or '(none)'}",
+        of_pages = f" of {self.file_pages:,}" if self.file_pages is not None else ""
+        return self._told(
             f"  file     {_count(self.file_rows, 'row')} in {_count(self.file_row_groups, 'row group')}, "
             f"{_pages(self.file_pages)}, {self.file_bytes:,} bytes",
-            "",
-            *stage_table(self.stages),
-            "",
-            f"  left by the indexes   {_count(self.candidate_rows, 'row')} in {_count(self.row_groups, 'row group')}",
-        ]
-        if self.rows is not None:
-            lines.append(f"  rows returned         {self.rows:,}")
-        of_pages = f" of {self.file_pages:,}" if self.file_pages is not None else ""
-        lines += [
+            f"{_count(self.candidate_rows, 'row')} in {_count(self.row_groups, 'row group')}",
             f"  pages decoded         {self.pages_decoded:,}{of_pages}, "
             f"and {_count(self.dictionaries_decoded, 'dictionary')}",
             f"  bytes read            {self.bytes_fetched:,} of {self.file_bytes:,} "
             f"({_share(self.bytes_fetched, self.file_bytes)}), {_count(self.requests, 'request')} "
             f"for {_count(self.ranges, 'range')}",
-        ]
-        return "\n".join(lines)
+        )
 
 
 def explain_read(
@@ -135,33 +138,17 @@ def _count_pages(file: OpenFile) -> int | None:
     return total
 
 
-_HEADINGS = ("index", "asked", "row groups", "rows", "pages", "requests", "bytes")
-
-
 def stage_table(stages: tuple[StageReport, ...]) -> list[str]:
-    if not stages:
-        return ["  no index was asked"]
-    rows = [_HEADINGS]
-    for stage in stages:
-        pages = f"{stage.pages_before:,} -> {stage.pages_after:,}" if stage.pages_before else "-"
-        rows.append(
-            (
-                stage.name,
-                f"{stage.asked:,}",
-                f"{stage.row_groups_before:,} -> {stage.row_groups_after:,}",
-                f"{stage.rows_before:,} -> {stage.rows_after:,}",
-                pages,
-                f"{stage.requests:,}",
-                f"{stage.bytes:,}",
-            )
+    rows = [
+        (
+            s.name, f"{s.asked:,}", f"{s.row_groups_before:,} -> {s.row_groups_after:,}",
+            f"{s.rows_before:,} -> {s.rows_after:,}",
+            f"{s.pages_before:,} -> {s.pages_after:,}" if s.pages_before else "-", f"{s.requests:,}", f"{s.bytes:,}",
         )
-    widths = [max(len(row[k]) for row in rows) for k in range(len(_HEADINGS))]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  " + "  ".join(cells))
-    lines.insert(1, "  " + "  ".join("-" * w for w in widths))
-    return lines
+        for s in stages
+    ]  # fmt: skip
+    headings = ("index", ">asked", ">row groups", ">rows", ">pages", ">requests", ">bytes")
+    return [f"  {line}" for line in aligned(headings, rows)] if stages else ["  no index was asked"]
 
 
 def stage_view(stages: tuple[StageReport, ...], rows: int) -> tuple[list[str], list[list[Cell]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
@@ -11,7 +11,7 @@ import numpy as np
 
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
-from pyparq.errors import ChangedFileError, DataError, OtherNames, ParquetError, by_each, located
+from pyparq.errors import ChangedFileError, DataError, ParquetError, by_each, located
 from pyparq.filters.expression import col
 from pyparq.format.compression import encoding_name
 from pyparq.format.int96 import UNIT_NS
@@ -33,13 +33,12 @@ from pyparq.read.footers.open_file import OpenFile, open_file
 from pyparq.read.plan.scan_plan import ScanPlan
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
+from pyparq.read.streams import Asked, Convertible
 from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from typing import Unpack
-
-    import pandas
 
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from pyparq.read.decode import chunk_pages
     from pyparq.read.file_map import FileMap
     from pyparq.read.footers import metadata as footers
-    from pyparq.read.footers.metadata import FileMetaData
+    from pyparq.read.footers.metadata import FileMetaData, RowGroupMetaData
     from pyparq.read.plan import bloom_probe, page_indexes
 else:  # a plain read needs none of them
     binding = LazyModule("pyparq.filters.bind")
@@ -116,7 +115,7 @@ class PageInfo:
 
 
 @methods_told
-class ParquetFile(OtherNames):
+class ParquetFile(Asked):
     """An open Parquet file.
 
     ``source`` is a path, an ``os.PathLike``, a URL (needs obstore or fsspec), the result of ``fsspec.open``, a
@@ -134,14 +133,12 @@ class ParquetFile(OtherNames):
             few = file.read(["dest"], pyparq.col("flight") == 7)
     """
 
-    _elsewhere = by_each({
+    _elsewhere = Convertible._elsewhere | by_each({
         "shape": "num_rows and len(columns)", "dtypes": "schema_arrow", "names column_names": "=columns",
-        "to_polars to_arrow": "read(), and to_polars() or to_arrow() of the table",
-        "to_table": "=read", "read_all collect read_pandas": "read(columns, filters)", "filter query": "read(filters=)",
-        "batches iter_row_groups": "iter_batches()", "to_batches": "=iter_batches",
-        "explain": "scan(filters=...).explain()", "row_group row_groups": "metadata.row_group(k)",
-        "statistics": "metadata.row_group(k).column(name).statistics", "info": "print(file), or file.metadata",
-        "created_by": "metadata.created_by", "num_columns": "len(columns)", "select": "read(columns)",
+        "read_all collect read_pandas": "=read", "query": "read(filters=)", "batches to_batches": "=iter_batches",
+        "row_group": "metadata.row_group(k)",
+        "info": "print(file), or file.metadata",
+        "created_by": "metadata.created_by", "num_columns": "len(columns)",
         "slice": "read_rows(start, stop)", "write": "pyparq.write_table(data, path)",
         "append write_row_groups": 'pyparq.write_dataset(data, folder, mode="append")',
         "delete remove_row_groups": "pyparq.delete(path, filters)", "cats": "pyparq.dataset(path).partitions",
@@ -182,8 +179,12 @@ class ParquetFile(OtherNames):
     def __bool__(self) -> bool:
         return True
 
-    def __getitem__(self, key: object) -> NoReturn:
-        raise TypeError("a ParquetFile has no items; use read_row_group(0), read(['name']) or read_rows(0, 5)")
+    def __getitem__(self, key: int | slice) -> Scan:
+        """A scan of a row group, by its number, or of a slice of them, as in fastparquet."""
+        if not isinstance(key, (int, slice)):
+            raise TypeError("the items of a ParquetFile are its row groups; use read(['name']) for columns")
+        found = range(self.num_row_groups)[key]
+        return self.scan(row_groups=[found] if isinstance(found, int) else found)
 
     @printable
     def __repr__(self) -> str:
@@ -194,16 +195,6 @@ class ParquetFile(OtherNames):
         size = size_text(self._file.fetcher.source.size)
         facts = [("file", f"{self.metadata.num_rows:,} rows, {self.num_row_groups:,} row groups, {size}")]
         return html_view(f"ParquetFile {self._file.name}", facts, *schema_view(self.schema_arrow))
-
-    def __arrow_c_schema__(self) -> object:
-        return self.scan().__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """All rows as a stream of Arrow batches: see :meth:`Scan.__arrow_c_stream__`."""
-        return self.scan().__arrow_c_stream__(requested_schema)
-
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
-        return self.scan().__pyparq_stream__()
 
     # ---- the contents of the footer and the indexes
 
@@ -243,6 +234,19 @@ class ParquetFile(OtherNames):
     def key_value_metadata(self) -> dict[bytes, bytes]:
         """Key-value metadata of the file."""
         return self._file.key_values
+
+    @property
+    def row_groups(self) -> list[RowGroupMetaData]:
+        """What the footer says of each row group."""
+        return [self.metadata.row_group(k) for k in range(self.num_row_groups)]
+
+    @property
+    def statistics(self) -> dict[str, dict[str, list[Any]]]:
+        """``["min"][column]``, as in fastparquet: one value a row group. So are ``max`` and ``null_count``."""
+        chunks = {leaf.name: [group.column(leaf.column).statistics for group in self.row_groups]
+                  for leaf in self.tree.leaves}  # fmt: skip
+        return {of: {name: [getattr(one, of, None) for one in found] for name, found in chunks.items()}
+                for of in ("min", "max", "null_count", "distinct_count")}  # fmt: skip
 
     def page_locations(self, row_group: int, column: Column) -> PageLocations | None:
         """Offsets, sizes and first rows of a column chunk's data pages; ``None`` if it has no OffsetIndex."""
@@ -308,25 +312,9 @@ class ParquetFile(OtherNames):
         with located(file=self._file.name):
             return Scan(self._file.fork(), columns, filters, row_groups, rows=rows, limit=limit)
 
-    def read(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Table:
-        """All (matching) rows as a table; with ``limit`` at most so many, the first."""
-        return self.scan(columns, filters, limit=limit).to_table()
-
-    def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
-        """The first (matching) rows."""
-        return self.scan(columns, filters, limit=num_rows).to_table()
-
     def tail(self, num_rows: int = 10, columns: Names | None = None) -> Table:
         """The last rows."""
         return self.read_rows(max(self.num_rows - num_rows, 0), None, columns)
-
-    def count(self, filters: Filters | None = None) -> int:
-        """The number of (matching) rows."""
-        return self.scan(filters=filters).count()
-
-    def to_pandas(self, columns: Names | None = None, filters: Filters | None = None) -> pandas.DataFrame:
-        """All (matching) rows as a DataFrame: see :meth:`pyparq.Table.to_pandas`."""
-        return self.read(columns, filters).to_pandas()
 
     def read_rows(self, start: int, stop: int | None = None, columns: Names | None = None) -> Table:
         """Rows ``start`` to ``stop`` of the file (to the end when ``None``), with the rules of a Python slice."""
@@ -363,30 +351,22 @@ class ParquetFile(OtherNames):
         """The rows of these row groups, in the order given."""
         return self.scan(columns, None, row_groups).to_table()
 
+    def iter_row_groups(self, columns: Names | None = None, filters: Filters | None = None) -> Iterator[Any]:
+        """The (matching) rows of one row group after the other as DataFrames of pandas, as in fastparquet."""
+        return (self.scan(columns, filters, [k]).to_pandas() for k in range(self.num_row_groups))
+
     def iter_batches(
         self,
         batch_size: int | None = BATCH_ROWS,
         row_groups: Sequence[int] | None = None,
         columns: Names | None = None,
         filters: Filters | None = None,
-    ) -> Iterator[Batch]:
+    ) -> Generator[Batch]:
         """Matching rows in batches of at most ``batch_size``; see :meth:`Scan.iter_batches`."""
         return self.scan(columns, filters, row_groups).iter_batches(batch_size)
 
-    def map(self, path: Any = None, columns: Names | None = None, filters: Filters | None = None) -> FileMap:
-        """A picture of the file as an HTML page: where everything lies, and how well its pages can be told apart.
-
-        With ``columns`` or ``filters``, the query runs, and the picture shows of each page what ruled it out or that it
-        was read. ``path``: where to write the page, too. A notebook shows the result. docs/pictures.md explains it.
-
-        Reads the page indexes. Without them it reads page headers, of a local file of up to 2,000 column chunks.
-        Raises what :meth:`scan` raises.
-        """
-        asked = filters is not None or columns is not None
-        made = file_map.map_file(self._asked(), self.scan(columns, filters) if asked else None)
-        if path is not None:
-            made.save(path)
-        return made
+    def _map(self, scan: Scan | None, most_files: int) -> FileMap:
+        return file_map.map_file(self._asked(), scan)
 
     def execute(self, plan: ScanPlan) -> Table:
         """Run a plan and return a table. :meth:`Scan.plan` made the plan for the same file, here or in another process.

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.errors import ParquetError, SchemaError
-from pyparq.filters.literal import describe, format_literal
+from pyparq.errors import ParquetError
+from pyparq.filters.literal import format_literal, type_text
 from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node
@@ -196,14 +196,6 @@ def file_facts(file: OpenFile, leaves: Sequence[Node], fates: Fates | None, most
             _add_chunk(facts, file, chunk, fates, bounds, decoded=decoded)
             _add_pages(facts, chunk, pages, fates, texts=total <= MOST_BOUNDS, whole=whole)
     return facts
-
-
-def type_text(leaf: Node) -> str:
-    """A leaf's type as a user knows it; its physical type where the annotation makes no sense."""
-    try:
-        return describe(leaf.type)
-    except SchemaError:
-        return f"type {leaf.element.type}"
 
 
 def _chunk(file: OpenFile, row_group: int, leaf: Node) -> Chunk | str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.column_names import as_list
+from pyparq.column_names import NOT_COMPUTED, as_list
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
 from pyparq.format.nesting import Shape, shape_of
@@ -139,7 +139,9 @@ def named(tree: SchemaTree, columns: Iterable[Any]) -> dict[Node, set[int] | Non
         elif isinstance(name, (str, tuple)):
             node = _found(tree, name)
         else:
-            raise OptionError(f"columns must be a list of names or numbers, but {name!r} is neither")
+            raise OptionError(
+                f"columns must be a list of names or numbers, but {name!r} is neither; use {NOT_COMPUTED}"
+            )
         top = node
         while top.parent is not tree.root and top.parent is not None:
             top = top.parent

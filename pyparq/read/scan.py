@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from operator import index
@@ -14,7 +14,6 @@ from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.wide_offsets import widen_columns
-from pyparq.column_names import as_list
 from pyparq.errors import (
     LimitError,
     OptionError,
@@ -26,10 +25,8 @@ from pyparq.format.types import Schema, schema_view
 from pyparq.index.row_mask import Rows
 from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
-from pyparq.kernels import arrow_stream
-from pyparq.option_checks import methods_told
+from pyparq.option_checks import as_columns, methods_told
 from pyparq.pictures.tables import html_view, viewable
-from pyparq.read.async_reads import batches_async
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.footers.open_file import OpenFile
@@ -105,7 +102,7 @@ class Scan(Convertible):
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         if columns is not None and not isinstance(columns, Expression):
-            columns = list(as_list(columns))
+            columns = as_columns(columns)
         self.projection = project(file.tree, columns, file.fields)
         self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)
@@ -239,11 +236,6 @@ class Scan(Convertible):
                 del part  # no name here may keep a batch alive while the next one is made
         self.share_read = 1.0
 
-    def __aiter__(self) -> AsyncIterator[Batch]:
-        """:meth:`iter_batches` for a program with an event loop: ``async for batch in scan``. Each batch is read when
-        it is asked for, and waiting for a store holds no thread: see :func:`pyparq.run_async`."""
-        return batches_async(self.iter_batches)
-
     def begin(self) -> None:
         """Request what pruning and the first row groups of :meth:`iter_batches` will need. Useful for remote files."""
         self._request_ahead(self._prune(to_read=True), self.outputs)
@@ -330,26 +322,12 @@ class Scan(Convertible):
             if not self.reader.not_located([w for w in wanted if not w.rows.is_all]):
                 yield from self.reader.steps(wanted)
 
-    def __arrow_c_schema__(self) -> object:
-        return self._stream().get_schema()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The matching rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`iter_batches`.
-
-        Each call runs the scan anew and reads one row group at a time, as batches are requested. It keeps the
-        file open; after :meth:`pyparq.ParquetFile.close` the next batch is an error. ``requested_schema`` is
-        ignored, as the protocol allows: consumers cast.
-        """
-        return arrow_stream(self._stream())
-
-    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
-        """Schema and batches for pyparq's own writer. Errors are not translated."""
-        stream = self._stream()
-        return stream.schema, stream
-
     def _stream(self) -> ScanStream:
         again = self._again()
         return ScanStream(again, again.file.name, again.file.check_open)
+
+    def _asking(self, columns: Names | None, filters: Filters | None, limit: int | None = None) -> Scan:
+        return Scan(self.file.fork(), columns, filters, self.row_groups, rows=self._within or None, limit=limit)
 
     def _again(self) -> Scan:
         """The same question, unread, with its own counts."""

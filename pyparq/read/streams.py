@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pyparq.arrow.c_export import batch_capsule, schema_capsule
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
-from pyparq.errors import CorruptFileError, OtherNames, by_each
+from pyparq.column_names import as_list
+from pyparq.errors import CorruptFileError, OptionError, OtherNames, by_each
 from pyparq.format.types import Schema
-from pyparq.option_checks import methods_told, old_name
+from pyparq.kernels import arrow_stream
+from pyparq.option_checks import methods_told
+from pyparq.read.async_reads import batches_async
 from pyparq.read.hinted_types import depends_on_data
 
 if TYPE_CHECKING:
@@ -20,13 +24,8 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-
-class Streamed(Protocol):
-    """A scan, of one file or of many."""
-
-    @property
-    def schema(self) -> Schema: ...
-    def iter_batches(self) -> Generator[Batch]: ...
+    from pyparq.arguments import Filters
+    from pyparq.column_names import Names
 
 
 class ScanStream:
@@ -37,11 +36,11 @@ class ScanStream:
     it. After the file is closed by name, the next batch is an :class:`OptionError`.
     """
 
-    def __init__(self, scan: Streamed, name: str, check_open: Callable[[], None] | None = None) -> None:
+    def __init__(self, scan: Any, name: str, check_open: Callable[[], None] | None = None) -> None:
         """``name``: of the source, for messages. ``check_open``: raises if the file is closed."""
         self._name = name
         self._check_open = check_open
-        self._promised = scan.schema
+        self._promised: Schema = scan.schema
         self._batches: Generator[Batch] = scan.iter_batches()
         self._ahead: Batch | None = None
         self._schema: Schema | None = None
@@ -118,12 +117,12 @@ def slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:
 
 @methods_told
 class Convertible(OtherNames):
-    """Something with ``to_table`` and ``iter_batches``."""
+    """Something with ``to_table`` and ``iter_batches``, which is an Arrow stream too."""
 
     _elsewhere = by_each({
-        "collect fetch to_pylist to_pydict to_numpy": "to_table(), to_pandas() or to_polars(), whose result has it",
-        "filter where query": "filters=", "select": "columns=", "limit tail": "limit=", "columns names": "schema.names",
-        "num_rows height shape": "count()", "get_fragments fragments": "files", "to_batches": "=iter_batches",
+        "to_pylist to_pydict to_numpy": "to_table(), to_pandas() or to_polars(), whose result has it",
+        "where query": "filter(...)", "collect fetch": "=to_table", "limit tail": "limit=", "names": "schema.names",
+        "num_rows height shape": "count()", "get_fragments fragments": "files", "batches to_batches": "=iter_batches",
         "scanner": "=scan",
         "sink_parquet write_parquet to_parquet": "pyparq.write_table, which takes it as it is",
         "sort_by sort join group_by groupby": "to_arrow() or to_polars(), or DuckDB, which reads it by its name",
@@ -137,7 +136,27 @@ class Convertible(OtherNames):
         """All (matching) rows in batches."""
         raise NotImplementedError
 
-    batches = old_name("batches", "iter_batches")
+    def filter(self, filters: Filters) -> Any:
+        """A scan of those of the rows for which ``filters`` is true. Nothing is read yet.
+
+        Raises :class:`pyparq.OptionError` for a scan with a limit, which counts the rows before.
+        """
+        if self._question[2] is not None:
+            raise OptionError("the scan has a limit: give the filter to what made the scan, as filters=")
+        columns, own, _ = self._question
+        added = self._asking([], filters).filters
+        return self._asking(columns, added if own is None else own & added)
+
+    def select(self, *columns: Any) -> Any:
+        """A scan of these columns alone: names, or a list of them. Nothing is read yet."""
+        names: Any = columns if len(columns) != 1 or isinstance(columns[0], str) else columns[0]
+        return self._asking(names, *self._question[1:])
+
+    _question: Any = property(attrgetter("columns", "filters", "limit"))
+
+    def _asking(self, columns: Names | None, filters: Filters | None, limit: int | None = None) -> Any:
+        """A scan with another question."""
+        raise NotImplementedError
 
     def to_pandas(self, **options: Any) -> pandas.DataFrame:
         """All (matching) rows as a pandas DataFrame: see :meth:`pyparq.Table.to_pandas`."""
@@ -154,3 +173,95 @@ class Convertible(OtherNames):
     def __iter__(self) -> Iterator[Batch]:
         """All (matching) rows in batches, as :meth:`iter_batches` gives them."""
         return self.iter_batches()
+
+    def __aiter__(self) -> AsyncIterator[Batch]:
+        """:meth:`iter_batches` for a program with an event loop: ``async for batch in scan``. Each batch is read when
+        it is asked for, and waiting for a store holds no thread: see :func:`pyparq.run_async`."""
+        return batches_async(self.iter_batches)
+
+    def _stream(self) -> ScanStream:
+        """The batches of a new run."""
+        raise NotImplementedError
+
+    def __arrow_c_schema__(self) -> object:
+        return self._stream().get_schema()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The (matching) rows as a stream of Arrow batches (PyCapsule interface), those of :meth:`iter_batches`.
+
+        Each call runs the scan anew and reads one row group at a time, as batches are requested. It keeps an open
+        file open; after :meth:`pyparq.ParquetFile.close` the next batch is an error. ``requested_schema`` is
+        ignored, as the protocol allows: consumers cast.
+        """
+        return arrow_stream(self._stream())
+
+    def __pyparq_stream__(self) -> tuple[Schema, Iterator[Batch]]:
+        """Schema and batches for pyparq's own writer. Errors are not translated."""
+        stream = self._stream()
+        return stream.schema, stream
+
+
+@methods_told
+class Asked(Convertible):
+    """A file, or many, that scans ask."""
+
+    def scan(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Any:
+        raise NotImplementedError
+
+    _question = None, None, None
+
+    def _asking(self, columns: Names | None, filters: Filters | None, limit: int | None = None) -> Any:
+        return self.scan(columns, filters, limit=limit)
+
+    def _stream(self) -> ScanStream:
+        return self.scan()._stream()  # type: ignore[no-any-return]
+
+    def read(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Table:
+        """All (matching) rows as a table; with ``limit`` at most so many, the first."""
+        return self.scan(columns, filters, limit=limit).to_table()  # type: ignore[no-any-return]
+
+    to_table = read
+
+    def head(self, num_rows: int = 10, columns: Names | None = None, filters: Filters | None = None) -> Table:
+        """The first (matching) rows."""
+        return self.read(columns, filters, limit=num_rows)
+
+    def count(self, filters: Filters | None = None) -> int:
+        """The number of (matching) rows. Without a filter, or with one on partition columns, only footers are read."""
+        return self.scan([], filters).count()  # type: ignore[no-any-return]
+
+    count_rows = count  # pyarrow's name
+
+    def explain(self, columns: Names | None = None, filters: Filters | None = None, *, execute: bool = True) -> Any:
+        """What the indexes of all files remove, and what a scan reads: see :meth:`pyparq.Scan.explain`."""
+        return self.scan(columns, filters).explain(execute=execute)
+
+    def plan(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Any:
+        """What a scan would read, as a value for other processes: see :meth:`pyparq.Scan.plan`."""
+        return self.scan(columns, filters, limit=limit).plan()
+
+    def map(
+        self, path: Any = None, columns: Names | None = None, filters: Filters | None = None, *, most_files: int = 500
+    ) -> Any:
+        """A picture of the files as an HTML page, one after the other: where everything lies, and how well pages can be
+        told apart. Of many files, the first ``most_files``.
+
+        With ``columns`` or ``filters``, the query runs, and the picture shows of each page what ruled it out or that it
+        was read. ``path``: where to write the page, too. A notebook shows the result. docs/pictures.md explains it.
+
+        Reads the page indexes. Without them it reads page headers, of a local file of up to 2,000 column chunks.
+        Raises what :meth:`scan` raises.
+        """
+        asked: Any = self
+        made = asked._map(None if filters is None and columns is None else self.scan(columns, filters), most_files)
+        if path is not None:
+            made.save(path)
+        return made
+
+    def to_pandas(
+        self, columns: Names | None = None, filters: Filters | None = None, *, index: Any = None, **options: Any
+    ) -> pandas.DataFrame:
+        """All (matching) rows as a DataFrame: see :meth:`pyparq.Table.to_pandas`. ``index``: the column, or columns, of
+        the index."""
+        frame = self.read(columns, filters).to_pandas(**options)
+        return frame if index is None or frame.index.names == as_list(index) else frame.set_index(index)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache
 from importlib import import_module
@@ -65,14 +66,9 @@ def provided(what: str) -> Any:
     return load(_provided[what])
 
 
-def not_called(package: str, instead: str) -> None:
-    """Make the package say what to call, where a program calls it: ``pyparq.write(...)``."""
-
-    class Package(ModuleType):
-        def __call__(self, *args: Any, **given: Any) -> Any:
-            raise TypeError(f"{package} is a package, not a function; use {instead}")
-
-    sys.modules[package].__class__ = Package
+def called(module: str, function: Callable[..., Any]) -> None:
+    """Make the module a function too, for where a program calls it: ``pyparq.write(...)``."""
+    sys.modules[module].__class__ = type("Module", (ModuleType,), {"__call__": staticmethod(function)})
 
 
 class LazyModule:

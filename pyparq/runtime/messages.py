@@ -61,7 +61,7 @@ def called() -> tuple[str, Sequence[str]]:
     frame: FrameType | None = sys._getframe(1)
     code = sys._getframe(1).f_code
     while frame is not None and frame.f_code.co_filename.startswith(_OWN):
-        code = code if frame.f_code.co_name == "call" else frame.f_code  # that is around the function
+        code = code if frame.f_code.co_name in ("call", "<lambda>") else frame.f_code  # that is around the function
         frame = frame.f_back
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     return code.co_qualname.removesuffix(".__init__").lstrip("_") + "()", names

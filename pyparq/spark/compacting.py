@@ -55,7 +55,7 @@ MOST_COLUMNS = 8
 """Of a Z-order."""
 
 
-@keywords(path="source")
+@keywords
 def compact(
     spark: Any,
     source: Any,

@@ -58,7 +58,7 @@ REPORT = (
 """Columns of the report: Spark's text of the schema."""
 
 
-@keywords(path="source")
+@keywords
 def delete(
     spark: Any,
     source: Any,
@@ -101,7 +101,7 @@ def delete(
     )  # fmt: skip
 
 
-@keywords(path="source")
+@keywords
 def update(
     spark: Any,
     source: Any,
@@ -168,7 +168,7 @@ def _new_values(values: Mapping[str, Any], schema: Schema, question: Question, s
     return found, tested
 
 
-@keywords(path="source")
+@keywords
 def upsert(
     spark: Any,
     source: Any,

@@ -23,6 +23,7 @@ from pyparq.datasets.write.write_dataset import write_staged
 from pyparq.errors import DataError, OptionError
 from pyparq.filters.expression import Expression, Known, col
 from pyparq.maintenance.file_facts import facts_in
+from pyparq.pictures.tables import summed
 from pyparq.read.footers.metadata import FileMetaData
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
@@ -75,9 +76,7 @@ class StagedRows:
     """The columns, as the files call them. All columns of the staged rows are called so."""
     files: tuple[StagedFile, ...]
 
-    @property
-    def num_rows(self) -> int:
-        return sum(file.num_rows for file in self.files)
+    num_rows = summed("num_rows")
 
     def filters(self) -> Expression:
         """True for all rows with one of the keys, and for others: few keys are named, of many the bounds of ranges."""

@@ -1,8 +1,8 @@
 """One file written: ``plan/`` (what is decided first), ``encode/``, and the writer above them."""
 
-from pyparq.runtime.lazy_import import not_called
+from pyparq.runtime.lazy_import import called, provided
 
-not_called(__name__, "pyparq.write_table(data, path)")
+called(__name__, lambda *args, **given: provided("top-level functions").write(*args, **given))
 
 DOOR = (
     "column_chunks", "column_plans", "encoding_choice", "external_sort", "file", "file_layout", "physical_values",

@@ -6,8 +6,13 @@ encodes the row group, and a :class:`FileLayout` stores it.
 
 from __future__ import annotations
 
+import atexit
 import os
+import sys
+import warnings
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
@@ -35,7 +40,6 @@ from pyparq.io.table_formats import check_target
 from pyparq.option_checks import keywords, methods_told
 from pyparq.options import WriteOptions, with_options
 from pyparq.runtime import fork_safety
-from pyparq.write import unclosed
 from pyparq.write.column_plans import WritePlan, check_options, within_ordinals
 from pyparq.write.external_sort import RUN_SHARE, ExternalSorter
 from pyparq.write.file_layout import FileLayout, WriteReport, WrittenFile
@@ -49,7 +53,7 @@ if TYPE_CHECKING:
     from pyparq.arguments import WriteArguments
 
 
-@keywords(where="path")
+@keywords
 def write_table(
     data: Any,
     path: Any,
@@ -117,6 +121,25 @@ class _State:
     """Has the rows that are too many to be sorted in memory."""
 
 
+_watched: set[weakref.ref[ParquetWriter]] = set()
+"""Data of writers that are never closed are lost, so a warning names the file."""
+
+
+@atexit.register
+def _at_exit() -> None:
+    for known in list(_watched):
+        writer = known()
+        name = None if writer is None else writer._abandon()
+        if name is not None:
+            _say(name)
+
+
+def _say(name: str) -> None:
+    text = f"pyparq: the writer of {name!r} was still open at exit: the file is incomplete, its rows are lost"
+    with suppress(Exception):  # there may be no stderr any more
+        print(text, file=sys.stderr, flush=True)
+
+
 @methods_told
 class ParquetWriter:
     """Writes a Parquet file in several steps. Use it in a ``with`` statement: an exception discards the file.
@@ -137,7 +160,7 @@ class ParquetWriter:
             writer.write({"id": [3], "city": ["Kyoto"]})
     """
 
-    @keywords(where="path")
+    @keywords
     def __init__(
         self,
         path: Any,
@@ -172,7 +195,7 @@ class ParquetWriter:
         check_target(path, force)
         self._sink = open_sink(path, self.options.fsync, storage_options)
         fork_safety.watch(self)
-        unclosed.watch(self)
+        _watched.add(weakref.ref(self, _watched.discard))
         try:
             if self._schema is not None and not needs_rows(self.options):
                 self._begin(self._schema)
@@ -320,10 +343,15 @@ class ParquetWriter:
             self._discard()
 
     def __del__(self) -> None:
-        if getattr(self, "_sink", None) is not None:
-            unclosed.dropped(self)
+        name = self._abandon() if getattr(self, "_sink", None) is not None else None
+        if name is not None and sys.is_finalizing():
+            _say(name)
+        elif name is not None:
+            text = f"the writer of {name!r} was not closed: the file is incomplete, its rows are lost"
+            warnings.warn(text, ResourceWarning, stacklevel=2, source=self)
 
     def _abandon(self) -> str | None:
+        """Discard the file. Returns its name if a warning is needed."""
         sink = self._sink
         # An error that was raised is known already. Asked first: a thread that goes on at exit fails because of this.
         known = sink is None or self._failed or self._inherited

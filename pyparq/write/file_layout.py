@@ -18,7 +18,7 @@ from pyparq.format import ttypes as tt
 from pyparq.format.order import Order
 from pyparq.format.thrift_codec import serialize, serialize_row_group
 from pyparq.io.sink import Sink
-from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.pictures.tables import Cell, html_view, summed, viewable
 from pyparq.runtime.text import printable
 from pyparq.write.column_chunks import StoredChunks
 from pyparq.write.column_plans import WritePlan
@@ -55,15 +55,8 @@ class WriteReport:
     replaced: tuple[str, ...] = ()
     """Paths of the files that were removed."""
 
-    @property
-    def num_rows(self) -> int:
-        """Rows in all new files."""
-        return sum(file.num_rows for file in self.files)
-
-    @property
-    def num_bytes(self) -> int:
-        """Bytes of all new files."""
-        return sum(file.num_bytes for file in self.files)
+    num_rows = summed("num_rows", "Rows in all new files.")
+    num_bytes = summed("num_bytes", "Bytes of all new files.")
 
     @viewable
     def _repr_html_(self) -> str:

@@ -22,7 +22,8 @@ SOURCE = Path(__file__).parents[2] / "pyparq"
 LAYERS = [
     ["_version", "errors", "limits", "runtime"],
     ["column_names", "kernels", "pictures"],
-    ["format", "option_checks", "versions"],
+    ["option_checks"],
+    ["format", "versions"],
     ["arrow", "encryption", "option_values"],
     ["index", "options"],
     ["io"],
@@ -31,7 +32,7 @@ LAYERS = [
     ["read", "write"],
     ["datasets"],
     ["maintenance"],
-    ["api", "parquet", "polars"],
+    ["api", "compute", "dataset", "parquet", "polars"],
     ["pandas"],
     ["spark"],
     ["cli"],

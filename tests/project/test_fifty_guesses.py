@@ -268,6 +268,110 @@ RUN: dict[str, str] = {
         pyparq.write_table({"a": [1]}, "k.parquet", custom_metadata={"origin": "test"})
         assert ParquetFile("k.parquet").key_value_metadata["origin"] == "test"
     """,
+    "pyarrow 12: filter, sort, take": """\
+        import pyarrow.compute as pc, pyparq
+        table = pyparq.read_table("people.parquet")
+        assert table.filter(pc.field("age") > 30).num_rows == 3
+        assert table.sort_by([("age", "descending")])["age"].to_pylist()[0] == 50
+        assert table.take([0, 2]).num_rows == 2
+        assert table.slice(1, 2).num_rows == 2
+        assert table.column("name").to_pylist()[0] == "Ada"
+        assert table.shape == (6, 5)
+    """,
+    "pyarrow 13: columns come and go": """\
+        import pyarrow as pa, pyparq
+        table = pyparq.read_table("people.parquet")
+        table = table.append_column("ok", pa.array([True] * 6))
+        table = table.drop_columns(["born"])
+        table = table.rename_columns(["id", "name", "town", "age", "ok"])
+        assert table.select(["town", "ok"]).column_names == ["town", "ok"]
+    """,
+    "pyarrow 14: aggregate": """\
+        import pyparq
+        table = pyparq.read_table("people.parquet")
+        groups = table.group_by("city").aggregate([("age", "sum")])
+        assert groups.num_rows == 3
+    """,
+    "fastparquet 3: head and single row groups": """\
+        from pyparq import ParquetFile
+        pf = ParquetFile("people.parquet")
+        assert len(pf.head(2)) == 2
+        assert len(pf[0].to_pandas()) == 3
+    """,
+    "fastparquet 4: iter_row_groups": """\
+        from pyparq import ParquetFile
+        pf = ParquetFile("people.parquet")
+        assert sum(len(df) for df in pf.iter_row_groups()) == 6
+    """,
+    "fastparquet 5: write": """\
+        import pandas as pd
+        from pyparq import write
+        write("outfile.parq", pd.DataFrame({"a": [1, 2]}))
+    """,
+    "pyarrow 19: types, fields and arrays": """\
+        import pyparq as pa, pyparq.parquet as pq
+        schema = pa.schema([pa.field("id", pa.int32(), nullable=False), ("tags", pa.list_(pa.string()))])
+        table = pa.table([pa.array([1, 2], type=pa.int32()), [["x"], []]], names=["id", "tags"])
+        pq.write_table(table, "typed.parquet")
+        assert pq.read_schema("typed.parquet").field("id").type == pa.int32()
+        assert pa.Table.from_pylist([{"id": 3, "tags": None}], schema=schema).schema.names == ["id", "tags"]
+    """,
+    "pyarrow 20: modules of their names": """\
+        import pyparq, pyparq.compute as pc, pyparq.dataset as ds
+        table = ds.dataset("people.parquet", format="parquet").to_table(filter=pc.field("age") > 30, columns=["name"])
+        assert table.num_rows == 3
+        how = ds.partitioning(pyparq.schema({"city": "string"}), flavor="hive")
+        ds.write_dataset(pyparq.read_table("people.parquet"), "by_city", format="parquet", partitioning=how)
+        assert ds.dataset("by_city", partitioning="hive").count_rows(filter=ds.field("city") == "Rome") == 2
+    """,
+    "pyarrow 21: data of any kind by pyarrow.parquet's functions": """\
+        import pandas as pd, pyparq, pyparq.parquet as pq
+        frame = pd.DataFrame({"city": ["Rome"], "x": [1]})
+        for data in (pyparq.read_table("people.parquet"), frame, {"city": ["Rome"]}):
+            pq.write_table(data, "any.parquet")
+            pq.write_to_dataset(data, "any", partition_cols=["city"])
+        assert pq.read_table("any.parquet").to_pylist() == [{"city": "Rome"}]
+    """,
+    "polars 12: its functions": """\
+        import polars as pl, pyparq.polars as pp
+        df = pl.DataFrame({"a": [1, 1, 2], "b": ["x", "y", None]})
+        pp.write_parquet(df, "p.parquet", compression="zstd", metadata={"who": "me"}, use_pyarrow=False)
+        assert pp.read_parquet("p.parquet", use_statistics=True).equals(df)
+        assert pp.read_parquet("p.parquet", columns=[1], n_rows=1)["b"].to_list() == ["x"]
+        assert pp.scan_parquet("p.parquet", n_rows=1, row_index_name="i", row_index_offset=5).collect().row(0)[0] == 5
+        assert list(pp.read_parquet_schema("p.parquet")) == ["a", "b"]
+        assert pp.read_parquet_metadata("p.parquet")["who"] == "me"
+        pp.sink_parquet(df.lazy().filter(pl.col("a") == 1), "q.parquet")
+        pp.write_parquet(df, "hive_a", partition_by="a")
+        assert pp.read_parquet("hive_a").filter(pl.col("a") == 1)["b"].to_list() == ["x", "y"]
+        named = pp.scan_parquet(["q.parquet"], include_file_paths="path").collect()
+        assert named["path"].to_list()[0].endswith("q.parquet")
+    """,
+    "polars 13: a query of scans": """\
+        import pyparq
+        old = pyparq.scan("people.parquet").filter(pyparq.col("age") > 30).select("name", "age").collect()
+        assert old.to_polars()["name"].to_list() == ["Ada", "Di", "Flo"]
+        assert pyparq.read_parquet("people.parquet", n_rows=2).num_rows == 2
+    """,
+    "pandas 11: bytes, and an index left out": """\
+        import io, pandas as pd, pyparq
+        df = pd.DataFrame({"a": [1, 2]}, index=["x", "y"])
+        pyparq.write_parquet(df, "i.parquet")
+        assert pyparq.ParquetFile("i.parquet").to_pandas().index.tolist() == ["x", "y"]
+        assert pyparq.Table.from_pandas(df, preserve_index=False).column_names == ["a"]
+        assert pyparq.pandas.read_parquet(io.BytesIO(pyparq.pandas.to_parquet(df))).loc["y", "a"] == 2
+    """,
+    "fastparquet 12: write and what a file says": """\
+        import pandas as pd
+        from pyparq import ParquetFile, write
+        df = pd.DataFrame({"a": range(6), "b": list("uvwxyz")})
+        write("out.parq", df, row_group_offsets=[0, 2, 4], compression="GZIP", write_index=False, times="int96")
+        pf = ParquetFile("out.parq")
+        assert len(pf.row_groups) == 3 and pf.statistics["max"]["a"] == [1, 3, 5]
+        assert pf[1:].to_pandas()["a"].tolist() == [2, 3, 4, 5]
+        assert pf.to_pandas(index="b", categories=[]).loc["w", "a"] == 2
+        write("outdir", df, file_scheme="hive", partition_on=["b"])
+    """,
 }
 """Snippets that run as they are."""
 
@@ -301,63 +405,6 @@ TOLD: dict[str, tuple[str, str, str]] = {
         table = pyparq.read_table("people.parquet")
         pyparq.write_dataset(table, "out", format="parquet", partition_cols=["city"], mode="append")
         assert pyparq.dataset("out").count() == 6
-    """,
-    ),
-    "pyarrow 12: filter, sort, take": (
-        """\
-        import pyarrow.compute as pc, pyparq
-        table = pyparq.read_table("people.parquet")
-        assert table.filter(pc.field("age") > 30).num_rows == 3
-        assert table.sort_by([("age", "descending")])["age"].to_pylist()[0] == 50
-        assert table.take([0, 2]).num_rows == 2
-        assert table.slice(1, 2).num_rows == 2
-        assert table.column("name").to_pylist()[0] == "Ada"
-        assert table.shape == (6, 5)
-    """,
-        "to_arrow",
-        """\
-        import pyarrow.compute as pc, pyparq
-        table = pyparq.read_table("people.parquet").to_arrow()
-        assert table.filter(pc.field("age") > 30).num_rows == 3
-        assert table.sort_by([("age", "descending")])["age"].to_pylist()[0] == 50
-        assert table.take([0, 2]).num_rows == 2
-        assert table.slice(1, 2).num_rows == 2
-        assert table.column("name").to_pylist()[0] == "Ada"
-        assert table.shape == (6, 5)
-    """,
-    ),
-    "pyarrow 13: columns come and go": (
-        """\
-        import pyarrow as pa, pyparq
-        table = pyparq.read_table("people.parquet")
-        table = table.append_column("ok", pa.array([True] * 6))
-        table = table.drop_columns(["born"])
-        table = table.rename_columns(["id", "name", "town", "age", "ok"])
-        assert table.select(["town", "ok"]).column_names == ["town", "ok"]
-    """,
-        "to_arrow",
-        """\
-        import pyarrow as pa, pyparq
-        table = pyparq.read_table("people.parquet").to_arrow()
-        table = table.append_column("ok", pa.array([True] * 6))
-        table = table.drop_columns(["born"])
-        table = table.rename_columns(["id", "name", "town", "age", "ok"])
-        assert table.select(["town", "ok"]).column_names == ["town", "ok"]
-    """,
-    ),
-    "pyarrow 14: aggregate": (
-        """\
-        import pyparq
-        table = pyparq.read_table("people.parquet")
-        groups = table.group_by("city").aggregate([("age", "sum")])
-        assert groups.num_rows == 3
-    """,
-        "to_arrow",
-        """\
-        import pyparq
-        table = pyparq.read_table("people.parquet")
-        groups = table.to_arrow().group_by("city").aggregate([("age", "sum")])
-        assert groups.num_rows == 3
     """,
     ),
     "pyarrow 16: a schema in pyarrow's words": (
@@ -410,46 +457,6 @@ TOLD: dict[str, tuple[str, str, str]] = {
         assert pf.columns == ["id", "name", "city", "age", "born"]
         assert pf.num_row_groups == 2
         assert pf.num_rows == 6
-    """,
-    ),
-    "fastparquet 3: head and single row groups": (
-        """\
-        from pyparq import ParquetFile
-        pf = ParquetFile("people.parquet")
-        assert len(pf.head(2)) == 2
-        assert len(pf[0].to_pandas()) == 3
-    """,
-        "read_row_group",
-        """\
-        from pyparq import ParquetFile
-        pf = ParquetFile("people.parquet")
-        assert len(pf.head(2)) == 2
-        assert len(pf.read_row_group(0).to_pandas()) == 3
-    """,
-    ),
-    "fastparquet 4: iter_row_groups": (
-        """\
-        from pyparq import ParquetFile
-        pf = ParquetFile("people.parquet")
-        assert sum(len(df) for df in pf.iter_row_groups()) == 6
-    """,
-        "iter_batches",
-        """\
-        from pyparq import ParquetFile
-        pf = ParquetFile("people.parquet")
-        assert sum(len(df) for df in pf.iter_batches()) == 6
-    """,
-    ),
-    "fastparquet 5: write": (
-        """\
-        import pandas as pd
-        from pyparq import write
-        write("outfile.parq", pd.DataFrame({"a": [1, 2]}))
-    """,
-        "pyparq.write_table",
-        """\
-        import pandas as pd, pyparq
-        pyparq.write_table(pd.DataFrame({"a": [1, 2]}), "outfile.parq")
     """,
     ),
     "fastparquet 6: options of write": (

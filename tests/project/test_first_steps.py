@@ -19,7 +19,7 @@ from pyparq import FilterError, OptionError
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("read_parquet", r"pyparq\.read_table"), ("sink_parquet", r"pyparq\.write_table"),
+        ("sink_parquet", r"pyparq\.write_table"),
         ("append", "mode=\"append\""), ("open", "ParquetFile"),
         ("read_pandas", "to_pandas"), ("reed_table", "'read_table'"),
     ],

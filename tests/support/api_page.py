@@ -53,7 +53,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
     ("Encryption", ["EncryptionProperties", "DecryptionProperties", "EncryptionKey"]),
     ("Versions", ["show_versions"]),
     ("In place of pandas", ["pandas.read_parquet", "pandas.to_parquet"]),
-    ("In polars", ["polars.scan"]),
+    ("In polars", ["polars.scan", "polars.read_parquet", "polars.write_parquet"]),
     ("In Spark", ["spark.read", "spark.count", "spark.write", "spark.add_indexes", "spark.verify", "spark.rewrite",
                   "spark.compact", "spark.index_dataset", "spark.register"]),
     ("In place of pyarrow.parquet", [f"parquet.{name}" for name in (

@@ -179,16 +179,16 @@ def test_an_exception_that_ends_the_program(tmp_path: Path) -> None:
 
 def test_the_writers_that_are_watched_are_not_kept(tmp_path: Path) -> None:
     from pyparq.runtime import fork_safety
-    from pyparq.write import unclosed
+    from pyparq.write import file
 
     gc.collect()
-    before = len(unclosed._writers), len(fork_safety._watched), len(fork_safety._prepared)
+    before = len(file._watched), len(fork_safety._watched), len(fork_safety._prepared)
     for _ in range(5):
         pyparq.write_table(ROWS, tmp_path / "t.parquet")
         pyparq.write_table(ROWS, io.BytesIO())
         pyparq.read_table(tmp_path / "t.parquet")
     gc.collect()
-    assert (len(unclosed._writers), len(fork_safety._watched), len(fork_safety._prepared)) == before
+    assert (len(file._watched), len(fork_safety._watched), len(fork_safety._prepared)) == before
 
 
 def test_a_daemon_thread_that_writes_at_exit(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Never
 
 import numpy as np
 
-from pyparq.arrow.exchange import schema_from_arrow
+from pyparq.arrow.exchange import field_from_arrow, schema_from_arrow
 from pyparq.arrow.schema.extensions import (
     EXTENSION_METADATA,
     EXTENSION_NAME,
@@ -68,13 +68,13 @@ _PYTHON: dict[Any, str] = {str: "string", bytes: "binary", dict: _WRITE["dict"],
 _TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|\d+|[?<>\[\](),:=]|[^\s\w])\s*")
 
 
-@keywords()
+@keywords
 def schema(spec: Any) -> Schema:
     """A :class:`Schema` from a description.
 
     ``spec`` is a mapping of names to types (or an iterable of ``(name, type)`` pairs or :class:`Field` objects), a
-    :class:`Schema`, or anything with ``__arrow_c_schema__``. A type is a string, a :class:`DataType`, or a numpy
-    dtype. Strings:
+    :class:`Schema`, or anything with ``__arrow_c_schema__``. A type is a string, a :class:`DataType`, or a type of
+    pyarrow, polars or numpy. Strings:
 
     - ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64``, ``float16``, ``float32``, ``float64``, ``string``,
       ``binary``, ``fixed[16]``, ``date``, ``time[ms|us|ns]``, ``timestamp[ms|us|ns]`` (local time),
@@ -100,7 +100,7 @@ def schema(spec: Any) -> Schema:
     if isinstance(spec, Mapping):
         fields = [_field(name, type_) for name, type_ in spec.items()]
     elif isinstance(spec, Iterable) and not isinstance(spec, str | bytes):
-        fields = [entry if isinstance(entry, Field) else _pair(entry) for entry in spec]
+        fields = list(map(_pair, spec))
     else:
         raise SchemaError(f"a schema cannot be made from a {type(spec).__name__}: give a dict of names to types")
     names = [field.name for field in fields]
@@ -111,6 +111,8 @@ def schema(spec: Any) -> Schema:
 
 
 def _pair(entry: Any) -> Field:
+    if isinstance(entry, Field) or hasattr(entry, "__arrow_c_schema__"):
+        return entry if isinstance(entry, Field) else field_from_arrow(entry)
     try:
         name, type_ = entry
     except (TypeError, ValueError):
@@ -127,6 +129,12 @@ def _field(name: Any, type_: Any) -> Field:
         return Field(name, type_)
     if isinstance(type_, str):
         return _Parser(name, type_).field()
+    if getattr(type_, "__module__", "").startswith("polars."):
+        import polars as pl
+
+        return schema_from_arrow(pl.Schema({name: type_})).fields[0]
+    if hasattr(type_, "__arrow_c_schema__"):
+        return replace(field_from_arrow(type_), name=name)
     try:
         if type_ is None or (isinstance(type_, type) and type_ in _PYTHON):
             raise SchemaError(f"not a type: {type_!r}; write {_PYTHON[type_]!r}", column=name)
@@ -208,12 +216,12 @@ class _Parser:
         type_ = DataType(f"+w:{self.size()}", (replace(element, name="element"),))
         return Field(element.name, type_, self.takes_null())
 
-    def size(self) -> int:
+    def size(self, needed: str = "lists of at least 1 item are needed") -> int:
         self.take("[")
         size = self.number()
         self.take("]")
         if size < 1:
-            self.fail("lists of at least 1 item are needed")
+            self.fail(needed)
         return size
 
     def type_of(self, word: str) -> DataType:
@@ -259,12 +267,7 @@ class _Parser:
         return DataType(f"+w:{size}", (element,))
 
     def fixed(self) -> DataType:
-        self.take("[")
-        width = self.number()
-        self.take("]")
-        if width < 1:
-            self.fail("a width of at least 1 byte is needed")
-        return DataType(f"w:{width}")
+        return DataType(f"w:{self.size('a width of at least 1 byte is needed')}")
 
     def timestamp(self) -> DataType:
         self.take("[")

@@ -91,7 +91,7 @@ LOOKED_AT = 8
 """Files, about, whose schemas are looked at before all are read."""
 
 
-@keywords()
+@keywords
 def index_dataset(
     source: Any,
     columns: Names | None = None,

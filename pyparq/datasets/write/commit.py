@@ -222,7 +222,7 @@ class Committer:
         )
 
 
-@keywords(path="source")
+@keywords
 def recover_dataset(source: Any, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> int:
     """Clean up after writes to the folder ``source`` (a path or URL) that crashed; returns how many there were.
 

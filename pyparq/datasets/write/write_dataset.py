@@ -47,7 +47,7 @@ _INSTEAD = {
 """Names that other libraries use for these options, and the advice to give."""
 
 
-@keywords(where="path")
+@keywords
 def write_dataset(
     data: Any,
     path: Any,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties
 
 
-@keywords()
+@keywords
 def delete(
     source: Any,
     filters: Filters | None = None,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.table import Table
-from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.pictures.tables import Cell, html_view, summed, viewable
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -97,35 +97,13 @@ class ChangeReport:
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
 
-    @property
-    def rows_deleted(self) -> int:
-        return sum(file.rows_deleted for file in self.files)
-
-    @property
-    def rows_updated(self) -> int:
-        return sum(file.rows_updated for file in self.files)
-
-    @property
-    def rows_added(self) -> int:
-        return sum(file.rows_added for file in self.files)
-
-    @property
-    def bytes_read(self) -> int:
-        """Bytes that were fetched to find and to decode rows, in the files that changed."""
-        return sum(file.bytes_read for file in self.files)
-
-    @property
-    def bytes_copied(self) -> int:
-        return sum(file.bytes_copied for file in self.files)
-
-    @property
-    def bytes_copied_in_store(self) -> int:
-        """Those of ``bytes_copied`` that stores copied themselves."""
-        return sum(file.bytes_copied_in_store for file in self.files)
-
-    @property
-    def bytes_written(self) -> int:
-        return sum(file.bytes_written for file in self.files)
+    rows_deleted = summed("rows_deleted")
+    rows_updated = summed("rows_updated")
+    rows_added = summed("rows_added")
+    bytes_read = summed("bytes_read", "Bytes that were fetched to find and to decode rows, in the files that changed.")
+    bytes_copied = summed("bytes_copied")
+    bytes_copied_in_store = summed("bytes_copied_in_store", "Those of ``bytes_copied`` that stores copied themselves.")
+    bytes_written = summed("bytes_written")
 
     def to_dict(self) -> dict[str, Any]:
         """The report as values that fit JSON."""

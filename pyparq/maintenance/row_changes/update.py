@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties
 
 
-@keywords()
+@keywords
 def update(
     source: Any,
     filters: Filters | None,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties, EncryptionProperties
 
 
-@keywords()
+@keywords
 def upsert(
     source: Any,
     data: Any,

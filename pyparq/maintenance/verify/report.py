@@ -9,7 +9,7 @@ from typing import Any
 
 from pyparq.errors import ChecksumError, ParquetError
 from pyparq.format.schema_node import Node
-from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.pictures.tables import Cell, aligned, html_view, viewable
 from pyparq.runtime.text import printable, visible
 from pyparq.write.shred import LeafData
 
@@ -359,18 +359,6 @@ _FINDINGS = (">row group", "column", ">page", ">row", "kind", "what is wrong")
 
 def _shown(value: Any) -> str:
     return "-" if value is None else str(value)
-
-
-def aligned(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table as lines of text."""
-    titles = [heading.lstrip(">") for heading in headings]
-    widths = [max([len(title), *(len(row[k]) for row in rows)]) for k, title in enumerate(titles)]
-    right = [heading.startswith(">") for heading in headings]
-    lines = []
-    for row in (titles, ["-" * width for width in widths], *rows):
-        cells = zip(row, widths, right, strict=True)
-        lines.append("  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in cells).rstrip())
-    return lines
 
 
 def _plain(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[Cell]]]:

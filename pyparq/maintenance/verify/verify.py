@@ -284,7 +284,7 @@ Progress = Callable[[int, int], Any]
 """Called with the bytes that are checked and the bytes of all files, as far as they are known."""
 
 
-@keywords()
+@keywords
 def verify(
     source: Any,
     columns: Names | None = None,

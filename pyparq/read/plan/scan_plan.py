@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any
 
 from pyparq.arrow.record_batch import batches_from_arrow
@@ -17,6 +18,7 @@ from pyparq.column_names import ColumnName
 from pyparq.errors import DataError, PlanError
 from pyparq.index.row_ranges import RowRanges
 from pyparq.options import ReadOptions
+from pyparq.pictures.tables import summed
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import FileState, OpenFile
 from pyparq.read.plan.page_reads import ColumnRead, Pages, pack_ranges, unpack_ranges
@@ -49,9 +51,7 @@ class RowGroupPlan:
     def reads(self) -> tuple[ColumnRead, ...]:
         return self.filter_reads + self.output_reads
 
-    @property
-    def num_bytes(self) -> int:
-        return sum(read.num_bytes for read in self.reads)
+    num_bytes = summed("num_bytes", of="reads")
 
     def __reduce__(self) -> tuple[Any, ...]:
         sets = [None if rows is None else pack_ranges(rows) for rows in (self.maybe, self.sure, self.within)]
@@ -119,35 +119,13 @@ class ScanPlan:
     header: PlanHeader
     row_groups: tuple[RowGroupPlan, ...]
 
-    @property
-    def source(self) -> str:
-        """Name of the file."""
-        return self.header.source
-
-    @property
-    def columns(self) -> list[ColumnName] | None:
-        return self.header.columns
-
-    @property
-    def filters(self) -> Any:
-        return self.header.filters
-
-    @property
-    def options(self) -> ReadOptions:
-        return self.header.options
-
-    @property
-    def limit(self) -> int | None:
-        return self.header.limit
-
-    @property
-    def made_for(self) -> FileState:
-        return self.header.made_for
-
-    @property
-    def num_bytes(self) -> int:
-        """Upper bound for the data page and dictionary bytes that a run reads."""
-        return sum(group.num_bytes for group in self.row_groups)
+    source = property(attrgetter("header.source"))
+    columns = property(attrgetter("header.columns"))
+    filters = property(attrgetter("header.filters"))
+    options = property(attrgetter("header.options"))
+    limit = property(attrgetter("header.limit"))
+    made_for = property(attrgetter("header.made_for"))
+    num_bytes = summed("num_bytes", "Most bytes of data pages and dictionaries that a run reads.", of="row_groups")
 
     def split(self, parts: int | None = None) -> list[ScanPlan]:
         """Split into at most ``parts`` plans of similar size in bytes, in row order; by default one per row group.
