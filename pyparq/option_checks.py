@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from pyparq.column_names import NOT_COMPUTED, as_list, is_name
 from pyparq.errors import OptionError, by_each, near, near_matches
-from pyparq.runtime.messages import called
+from pyparq.runtime.messages import called, warn_caller
 
 T = TypeVar("T")
 
@@ -194,6 +194,8 @@ OF_OTHERS = {
     "path": "source filename", "files": "source", "base_dir": "path",
 }  # fmt: skip
 """Names of arguments in other libraries, which are taken for ours."""
+_OLD = {"where", "path", "files"}
+"""Names that were ours. They are taken until 1.0, with a warning."""
 _SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True,
                 "row_filter": True, "has_nulls": True, "missing_columns": "insert", "times": "int64",
                 "object_encoding": "infer", "use_nullable_dtypes": False}  # fmt: skip
@@ -255,13 +257,16 @@ def keywords(function: F) -> F:
     @wraps(function)
     def call(*args: Any, **given: Any) -> Any:
         for name in given.keys() - known if given else ():
+            said = function.__qualname__.removesuffix(".__init__")
             new = next((new for new in OF_OTHERS.get(name, "").split() if new in known), None)
             if new and new not in given:
+                if name in _OLD:
+                    warn_caller(f"{said}(): {name}= is called {new}= now", DeprecationWarning)
                 given[new] = given.pop(name)
             elif not any_name and (name in _TUNE or _SAY_NOTHING.get(name, OF_OTHERS) == given[name]):
                 del given[name]
             elif not any_name:
-                said, hint = function.__qualname__.removesuffix(".__init__"), NOT_FOR_READING.get(name)
+                hint = NOT_FOR_READING.get(name)
                 if "." in said:  # a method, of the class that the user knows
                     said = f"{getattr(args[0], '__name__', type(args[0]).__name__)}.{function.__name__}"
                 meant = f"; {hint}" if hint else near_matches(name, sorted(known), "options")
@@ -283,3 +288,13 @@ def methods_told(cls: type[T]) -> type[T]:
         elif isinstance(method, classmethod):
             setattr(cls, name, classmethod(keywords(method.__func__)))
     return cls
+
+
+def old_name(old: str, new: str) -> Callable[..., Any]:
+    """A method under the name that it had until now. It is there until 1.0, and warns."""
+
+    def call(self: Any, *args: Any, **given: Any) -> Any:
+        warn_caller(f"{old}() is called {new}() now", DeprecationWarning)
+        return getattr(self, new)(*args, **given)
+
+    return call

@@ -264,16 +264,23 @@ def test_a_wrong_keyword_names_the_function_and_the_right_one(case: int) -> None
     assert isinstance(raised.value, TypeError)  # which Python raises for one
 
 
-def test_old_names_go_on() -> None:
-    pyparq.write_table({"a": [1]}, where="old.parquet")
-    pyparq.write_dataset({"a": [1]}, where="folder")
-    pyparq.ParquetWriter(where="w", schema={"a": "int64"}).abort()
-    pyparq.merge(files=["old.parquet"], target="merged.parquet")
-    pyparq.recover_dataset(path="folder")
-    assert pyparq.dataset("folder").lookup("a", [1], path=True).column_names == ["a", "filename"]
-    assert pyparq.read_table(path="old.parquet").to_pydict() == {"a": [1]}
-    for source in (pyparq.dataset(PATH), pyparq.dataset(PATH).scan(), pyparq.ParquetFile(PATH).scan()):
-        assert [batch.num_rows for batch in source.batches(2)] == [2, 1]
+def test_old_names_go_on_with_a_warning() -> None:
+    calls: list[tuple[Any, str]] = [
+        (lambda: pyparq.write_table({"a": [1]}, where="old.parquet"), "where= is called path= now"),
+        (lambda: pyparq.write_dataset({"a": [1]}, where="folder"), "where= is called path= now"),
+        (lambda: pyparq.ParquetWriter(where="w", schema={"a": "int64"}).abort(), "where= is called path= now"),
+        (lambda: pyparq.merge(files=[PATH], target="merged.parquet"), "files= is called source= now"),
+        (lambda: pyparq.recover_dataset(path="folder"), "path= is called source= now"),
+        (lambda: pyparq.dataset(PATH).lookup("id", [1], path=True).schema.field("filename"), "is called filename="),
+        (lambda: list(pyparq.dataset(PATH).batches()), r"batches\(\) is called iter_batches\(\) now"),
+        (lambda: list(pyparq.dataset(PATH).scan().batches(2)), r"batches\(\) is called iter_batches\(\) now"),
+        (lambda: list(pyparq.ParquetFile(PATH).scan().batches()), r"batches\(\) is called iter_batches\(\) now"),
+    ]
+    for call, told in calls:
+        with pytest.warns(DeprecationWarning, match=told) as warned:
+            call()
+        assert warned[0].filename == __file__  # where the user has to change it
+    assert pyparq.read_table("old.parquet").to_pydict() == {"a": [1]}
 
 
 def test_a_column_alone_is_a_text() -> None:
