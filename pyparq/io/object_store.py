@@ -294,7 +294,7 @@ class ObjectSystem:
 
         def seen() -> tuple[Any, ...]:
             with suppress(Exception):  # a key that may write need not be allowed to look
-                return tuple(self.store.head(key).get(name) for name in ("size", "e_tag"))
+                return tuple(self.writing.head(key).get(name) for name in ("size", "e_tag"))
             return (None,)
 
         before = seen()
@@ -305,7 +305,7 @@ class ObjectSystem:
                 raise
 
     def _check_version(self, key: str, only: Mapping[str, str], name: str) -> None:
-        meta = head_object(self.store, key)
+        meta = head_object(self.writing, key)
         if {part: meta[part] for part in ("e_tag", "version") if meta.get(part)} != only:
             raise ChangedFileError(CHANGED, file=name) from None
 
@@ -323,7 +323,7 @@ class ObjectSystem:
         writes are not told so.
         """
         self._used()
-        answer, found = get_object(self.store, self.key(path), {})
+        answer, found = get_object(self.writing, self.key(path), {})
         if found != before:
             return
         version = {name: answer.meta.get(name) for name in ("e_tag", "version") if answer.meta.get(name)}
@@ -343,7 +343,7 @@ class ObjectSystem:
         try:
             self.writing.copy(self.key(path), self.key(target))
         except Exception:
-            if self._opened is None or self.store.head(self.key(path))["size"] <= MOST_COPIED:
+            if self._opened is None or self.writing.head(self.key(path))["size"] <= MOST_COPIED:
                 raise
             self._opened.by_fsspec().cp_file(path, target)
 

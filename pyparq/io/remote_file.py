@@ -173,11 +173,6 @@ class RemoteFile:
         else:
             self._state(Stated(size, () if etag is None else (("e_tag", etag),), ()))
 
-    def state(self) -> tuple[Any, ...]:
-        """What the file system says of the file now, which changes when it is replaced."""
-        found, names = self.fs.info(self.path), ("size", "ETag", "etag", "LastModified")
-        return tuple(sorted((name, str(found[name])) for name in names if name in found))
-
     def check_now(self) -> None:
         """Ask whether the file is still the one that was read. Raises :class:`ChangedFileError` if it is not."""
         self._check_usable()
