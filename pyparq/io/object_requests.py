@@ -150,15 +150,6 @@ _NO_RANGES = re.compile("non-partial response|Content-Length Header missing|valu
 _ACTIONS = {"GET": "read", "HEAD": "read", "PUT": "write", "POST": "write", "DELETE": "remove"}
 
 
-class AnsweredError(OSError):
-    """With the status of the answer, as other libraries' errors have it."""
-
-    status = 0
-
-    def plain(self) -> OSError:
-        return OSError(self.errno, self.strerror, self.filename)
-
-
 @contextmanager
 def plainly(name: str) -> Iterator[None]:
     """Errors of obstore, as those of the file ``name``."""
@@ -195,8 +186,8 @@ def plain_error(error: Exception, name: str) -> Exception:
         return UnsupportedError(f"the store does not do this: {text}", file=name)
     if status is not None:
         said = explained(f"the server answers {status[1]} {said or status[2]}".rstrip())
-        answered = AnsweredError(errno.EIO, said, name)
-        answered.status = 500 if code in _PASSING else int(status[1])
+        answered = OSError(errno.EIO, said, name)
+        answered.status = 500 if code in _PASSING else int(status[1])  # type: ignore[attr-defined]  # as others have it
         return answered
     if "timed out" in text or "timeout" in text.replace("retry_timeout", "").lower():
         return TimeoutError(errno.ETIMEDOUT, "no answer in time", name)

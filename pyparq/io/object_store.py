@@ -193,10 +193,10 @@ class ObjectSystem:
             return False
         return True
 
-    def _listed(self, key: str) -> Iterator[Any]:
+    def _listed(self, key: str, by: Any = None) -> Iterator[Any]:
         self._used()
         try:
-            yield from list_objects(self.store, f"{key}/" if key else None, _PAGE)
+            yield from list_objects(by or self.store, f"{key}/" if key else None, _PAGE)
         except Exception as error:
             if type(error).__name__ != "InvalidPathError" or self._opened is None:
                 raise
@@ -359,7 +359,8 @@ class ObjectSystem:
     def rm(self, path: str, recursive: bool = False) -> None:
         """Remove an object, and with ``recursive`` all below it."""
         self._used()
-        keys = [str(meta["path"]) for meta in self._listed(self.key(path))] if recursive else [self.key(path)]
+        key = self.key(path)
+        keys = [str(meta["path"]) for meta in self._listed(key, self.writing)] if recursive else [key]
         for first in range(0, len(keys), _PAGE):
             self.writing.delete(keys[first : first + _PAGE])
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from pyparq.io.file_systems import (
 from pyparq.io.file_versions import Stated, Unchanged
 from pyparq.io.http import Version, head_on_s3, is_http, is_s3, last_bytes, ranges_of, tells_version
 from pyparq.io.kept_files import Identity, digest_of
-from pyparq.io.object_requests import AnsweredError, are_lost, get_object, head_object, note_use, plainly
+from pyparq.io.object_requests import are_lost, get_object, head_object, note_use, plainly
 from pyparq.io.retry import Retry
 from pyparq.io.url import plain_errors
 from pyparq.runtime import fork_safety
@@ -442,13 +442,8 @@ class RemoteFile:
         elif self._listed is not None:
             self._state(self._listed)
 
-    @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
-        try:
-            with plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None)):
-                yield
-        except AnsweredError as error:
-            raise error.plain() from None
+    def _plain_errors(self) -> AbstractContextManager[None]:
+        return plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None))
 
     def close(self) -> None:
         self._closed = True

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq.errors import OptionError, ParquetError
-from pyparq.io.url import cause_of, described
+from pyparq.io.url import cause_of, described, is_distrust
 from pyparq.option_checks import keywords
 from pyparq.runtime.messages import debug_logger
 from pyparq.runtime.threads import bound_requests, check_stopped, current_lane, most_requests, off_lane
@@ -109,13 +109,11 @@ def may_pass(error: BaseException) -> bool:
     cause, status = cause_of(error)
     if status is not None:
         return status in _PASSING
-    if isinstance(cause, _LASTING) or not isinstance(cause, Exception):
+    if isinstance(cause, _LASTING) or not isinstance(cause, Exception) or is_distrust(cause):
         return False
     if isinstance(cause, (ConnectionError, TimeoutError)):
         return True
     kinds = " ".join(kind.__name__ for kind in type(cause).__mro__)
-    if "Certificate" in kinds:
-        return False
     return any(part in kinds for part in ("Connect", "Payload", "Timeout", "IncompleteRead"))
 
 
