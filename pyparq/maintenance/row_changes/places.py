@@ -25,6 +25,7 @@ from pyparq.datasets.write.targets import companions
 from pyparq.datasets.write.write_dataset import add_rows, write_folder
 from pyparq.errors import OptionError, UnsupportedError, located
 from pyparq.format.types import Schema
+from pyparq.io.locations import path_on
 from pyparq.io.remote_file import RemoteFile
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.file_runs import Job, Removal, run
@@ -145,8 +146,11 @@ def has_room(files: DatasetFiles) -> bool:
     """Whether new rows have a place: in the one file, or in new files of the one folder."""
     if files.found.is_one_file or local_folder(files) is not None:
         return True
-    root = files.root.rstrip("/") + "/"
-    return is_url(root) and not is_pattern(root) and all(file.name.startswith(root) for file in files.found.files)
+    each, root = files.found.files, files.root.rstrip("/") + "/"
+    if not is_url(root) or is_pattern(root) or any(file.fs is None for file in each):
+        return False
+    # Some file systems have several protocols, and call the files by another one than the folder was given by.
+    return all(path_on(file.fs, file.where).startswith(path_on(file.fs, root).rstrip("/") + "/") for file in each)
 
 
 def local_folder(files: DatasetFiles) -> str | None:
