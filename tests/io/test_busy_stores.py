@@ -1,4 +1,5 @@
-"""A store that answers 503 for a moment, at any request of any operation: it ends as without that."""
+"""A store that answers 503 for a moment, at any request of any operation: it ends as without that. So it does where a
+bucket keeps versions, and where a store knows no conditions."""
 
 from __future__ import annotations
 
@@ -367,3 +368,18 @@ def test_one_request_is_answered_503_twice(s3: S3, road: str, how: str) -> None:
     expected = done(place, how, calm)
     for number in range(1, calm.count + 1):
         assert done(place, how, Busy(2, only=number)) == expected, number
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", OPERATIONS)
+def test_a_bucket_that_keeps_versions_and_a_store_without_conditions(s3: S3, road: str, how: str) -> None:
+    place = Place(s3)
+    expected = done(place, how, Busy(0))
+    s3.ignores_conditions = True
+    try:
+        assert done(place, how, Busy(0)) == expected
+    finally:
+        s3.ignores_conditions = False
+    for status in ("Enabled", "Suspended"):
+        s3.fs().call_s3("put_bucket_versioning", Bucket=BUCKET, VersioningConfiguration={"Status": status})
+        assert done(place, how, Busy(0)) == expected
