@@ -15,7 +15,6 @@ from pyparq.arrow.table import Table
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.files import DatasetFiles
-from pyparq.datasets.patterns import is_pattern
 from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import MatchingFiles
 from pyparq.datasets.write.commit import LocalTarget
@@ -147,7 +146,7 @@ def has_room(files: DatasetFiles) -> bool:
     if files.found.is_one_file or local_folder(files) is not None:
         return True
     each, root = files.found.files, files.root.rstrip("/") + "/"
-    if not is_url(root) or is_pattern(root) or any(file.fs is None for file in each):
+    if not is_url(root) or any(file.fs is None for file in each):
         return False
     # Some file systems have several protocols, and call the files by another one than the folder was given by.
     return all(path_on(file.fs, file.where).startswith(path_on(file.fs, root).rstrip("/") + "/") for file in each)
