@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from pyparq.errors import ChangedFileError, ParquetError, UnsupportedError
+from pyparq.errors import ChangedFileError, OptionError, ParquetError, UnsupportedError
 from pyparq.io.retry import free_request
 from pyparq.io.url import REFUSED, explained, forget_context, stated, without_secrets
 from pyparq.runtime import fork_safety
@@ -150,6 +150,10 @@ _NO_RANGES = re.compile("non-partial response|Content-Length Header missing|valu
 _ACTIONS = {"GET": "read", "HEAD": "read", "PUT": "write", "POST": "write", "DELETE": "remove"}
 
 
+class OddKeyError(OptionError):
+    """A key that obstore cannot name."""
+
+
 @contextmanager
 def plainly(name: str) -> Iterator[None]:
     """Errors of obstore, as those of the file ``name``."""
@@ -180,6 +184,8 @@ def plain_error(error: Exception, name: str) -> Exception:
         cls, number = _KINDS[kind]
         action = _ACTIONS.get(action, action) * (cls is PermissionError)
         return cls(number, explained(f"{os.strerror(number)}{': ' * bool(said)}{said}", action), name)
+    if kind == "InvalidPathError":
+        return OddKeyError(text, file=name)
     if kind == "PreconditionError":
         return ChangedFileError(CHANGED, file=name)
     if kind == "NotSupportedError" or _NO_RANGES.search(text):

@@ -24,7 +24,7 @@ from pyparq.io.file_versions import Stated, Unchanged
 from pyparq.io.http import Version, head_on_s3, is_http, is_s3, last_bytes, ranges_of, tells_version
 from pyparq.io.kept_files import Identity, digest_of
 from pyparq.io.object_requests import are_lost, get_object, head_object, note_use, plainly
-from pyparq.io.retry import Retry
+from pyparq.io.retry import Retry, tried
 from pyparq.io.url import plain_errors
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import (
@@ -276,7 +276,7 @@ class RemoteFile:
         if is_concurrent(self.fs):
             info, data = on_loop(self.fs.loop, _info_and_end, self.fs, self.path, length)
         elif loops(self.fs) and has_own_reads(self.fs):
-            ask = [lambda: self.fs.info(self.path), lambda: _result(lambda: self.fs.cat_file(self.path, start=-length))]
+            ask = [lambda: self.fs.info(self.path), lambda: tried(lambda: self.fs.cat_file(self.path, start=-length))]
             info, data = map_requests(off_lane, ask)
         else:
             return None
@@ -374,9 +374,9 @@ class RemoteFile:
             )
             return same
         if len(ranges) > 1 and loops(self.fs):
-            return map_requests(lambda part: _result(lambda: self._cat(part)), ranges, self.at_a_time or REQUESTS)
+            return map_requests(lambda part: tried(lambda: self._cat(part)), ranges, self.at_a_time or REQUESTS)
         if len(ranges) == 1 or shares_one_reader(self.fs):
-            return [_result(lambda part=part: self._cat(part)) for part in ranges]  # type: ignore[misc]
+            return [tried(lambda part=part: self._cat(part)) for part in ranges]  # type: ignore[misc]
         starts = [offset for offset, _ in ranges]
         ends = [offset + length for offset, length in ranges]
         bound = {"on_error": "return"} | self._bound
@@ -448,14 +448,6 @@ class RemoteFile:
     def close(self) -> None:
         self._closed = True
         self._whole = None
-
-
-def _result(ask: Callable[[], Any]) -> Any:
-    """What a request gives, or the exception that it ends in."""
-    try:
-        return ask()
-    except Exception as error:
-        return error
 
 
 async def _info_and_end(fs: Any, path: str, length: int) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq.errors import OptionError, ParquetError
-from pyparq.io.url import cause_of, described, is_distrust
+from pyparq.io.url import cause_of, described, explained
 from pyparq.option_checks import keywords
 from pyparq.runtime.messages import debug_logger
 from pyparq.runtime.threads import bound_requests, check_stopped, current_lane, most_requests, off_lane
@@ -52,7 +52,7 @@ class Retry:
 
     def once(self, ask: Callable[[], T]) -> T:
         """The result of ``ask``. Raises its last error."""
-        return self.each(lambda wanted: [_tried(ask)], [None])[0]  # type: ignore[no-any-return]
+        return self.each(lambda wanted: [tried(ask)], [None])[0]  # type: ignore[no-any-return]
 
     def each(
         self,
@@ -97,7 +97,8 @@ def _log(tries: int, count: int, pause: float, errors: Sequence[BaseException]) 
         logger.debug("%d requests are repeated in %.2f s, after try %d: %s", count, pause, tries, why)
 
 
-def _tried(ask: Callable[[], Any]) -> Any:
+def tried(ask: Callable[[], Any]) -> Any:
+    """The result of ``ask``, or the exception that it ends in."""
     try:
         return ask()
     except Exception as error:
@@ -109,7 +110,7 @@ def may_pass(error: BaseException) -> bool:
     cause, status = cause_of(error)
     if status is not None:
         return status in _PASSING
-    if isinstance(cause, _LASTING) or not isinstance(cause, Exception) or is_distrust(cause):
+    if isinstance(cause, _LASTING) or "server's certificate" in explained(str(cause)):
         return False
     if isinstance(cause, (ConnectionError, TimeoutError)):
         return True

@@ -277,13 +277,11 @@ REFUSED = frozenset({
     "InvalidToken", "RequestExpired", "SignatureDoesNotMatch", "TokenRefreshRequired", "UnrecognizedClientException",
 })  # fmt: skip
 """Codes of stores that mean that access is refused, whatever the HTTP status."""
-_DISTRUST = {
+_REASONS = {
     "(?is)certificate.{0,200}?expired": "the server's certificate has expired",
     "(?is)certificate.{0,200}?not.?valid.?for": "the server's certificate is for another name",
     "(?i)certificate.?verify|UnknownIssuer|invalid peer certificate": "the authority of the server's certificate is "
     "not known here: the variable SSL_CERT_FILE, for S3 also AWS_CA_BUNDLE, names the file with it",
-}
-_REASONS = _DISTRUST | {
     "PermanentRedirect|redirect without LOCATION|AuthorizationHeaderMalformed|IllegalLocation": "the bucket lies in "
     "another region: give region=",
     "RequestTimeTooSkewed": "the clock of this machine is off",
@@ -297,11 +295,6 @@ def explained(text: str, action: str = "") -> str:
     found = next((reason for words, reason in _REASONS.items() if re.search(words, text)), "")
     found = found or (f"not allowed: {action}" if action and re.search("(?i)denied|forbidden|403", text) else "")
     return f"{text} ({found})" if found else text
-
-
-def is_distrust(error: BaseException) -> bool:
-    """Whether the server's certificate was refused."""
-    return any(reason in str(error) or re.search(words, str(error)) for words, reason in _DISTRUST.items())
 
 
 def stated(text: str) -> tuple[str, str]:

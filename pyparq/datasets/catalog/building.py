@@ -47,8 +47,7 @@ def write_part(
     place: Place, kind: str, schema: Any, tables: Iterable[Any], most_rows: int,
     encodings: Mapping[str, Encoding] | None = None, page_rows: int = 20_000,
 ) -> Part:  # fmt: skip
-    """A new part with these rows, of which there are at most ``most_rows``. ``encodings``: of columns without a
-    dictionary."""
+    """A new part with these rows, at most ``most_rows``. ``encodings``: of columns without a dictionary."""
     name, given = new_name(kind), dict(encodings or {})
     sink = CheckingSink(place.sink(name), block_for(most_rows * 8))
     with ParquetWriter(
@@ -57,23 +56,17 @@ def write_part(
     ) as writer:  # fmt: skip
         for table in tables:
             writer.write(table)
-    rows = 0 if writer.metadata is None else writer.metadata.num_rows
-    return sink.part(name, rows, sink.position - _indexes_begin(writer, sink.position))
-
-
-def _indexes_begin(writer: ParquetWriter, end: int) -> int:
-    """Where the page indexes of a file begin, or its footer."""
     metadata = writer.metadata
-    chunks = [chunk for group in (metadata.row_groups if metadata is not None else ()) for chunk in group.columns]
+    assert metadata is not None
+    chunks = [chunk for group in metadata.row_groups for chunk in group.columns]
     places = [p for c in chunks for p in (c.column_index_offset, c.offset_index_offset) if p]
-    return min(places, default=max(end - (64 << 10), 0))
+    end = sink.position
+    return sink.part(name, metadata.num_rows, end - min(places, default=max(end - (64 << 10), 0)))
 
 
 ENCODINGS: dict[str, Encoding] = dict.fromkeys(("hash", "file", "row_group"), "DELTA_BINARY_PACKED")
 PAGE_ROWS = 8192
 """Rows of a page: 40 KB. A key reads one page."""
-
-
 PIECE_ROWS = 1 << 18
 """Entries that are written at a time."""
 
@@ -81,17 +74,11 @@ PIECE_ROWS = 1 << 18
 def ordered(columns: Columns) -> Columns:
     """In the order of a key table, each row once."""
     hashes, files, row_groups = columns
-    return _each_once(columns, np.lexsort((row_groups, files, hashes)))
-
-
-def _each_once(columns: Columns, order: Any, skip: int = 0) -> Columns:
-    """Rows in this order, in which the same ones are neighbours, each once. The first ``skip`` are only compared."""
-    taken = [column[order] for column in columns]
-    new = np.ones(len(taken[0]), bool)
-    new[1:] = np.any([np.diff(column) != 0 for column in taken], axis=0)
-    new[:skip] = False
-    hashes, files, row_groups = taken if new.all() else [column[new] for column in taken]
-    return hashes, files, row_groups
+    order = np.lexsort((row_groups, files, hashes))
+    hashes, files, row_groups = hashes[order], files[order], row_groups[order]
+    new = np.ones(len(hashes), bool)
+    new[1:] = (np.diff(hashes) != 0) | (np.diff(files) != 0) | (np.diff(row_groups) != 0)
+    return (hashes, files, row_groups) if new.all() else (hashes[new], files[new], row_groups[new])
 
 
 def asked_at_once(segments: Sequence[Segment]) -> int:
@@ -101,20 +88,19 @@ def asked_at_once(segments: Sequence[Segment]) -> int:
 
 
 def write_segment(place: Place, column: int, bits: int, pieces: Iterator[Columns], most_rows: int) -> Iterator[Segment]:
-    """A new segment with these rows, which come in order. None where there are none."""
-    first = next((piece for piece in pieces if len(piece[0])), None)
+    """A new segment with these rows, which come in order, in pieces that are not empty. None where there are none."""
+    first = next(pieces, None)
     if first is None:
         return
-    high = 0
+    ends = [int(first[0][0])]
 
     def tables() -> Iterator[dict[str, Any]]:
-        nonlocal high
         for piece in itertools.chain([first], pieces):
-            high = int(piece[0][-1]) if len(piece[0]) else high
+            ends.append(int(piece[0][-1]))
             yield dict(zip(SCHEMA.names, piece, strict=True))
 
     part = write_part(place, "keys", SCHEMA, tables(), most_rows, ENCODINGS, PAGE_ROWS)
-    yield Segment(part, column, bits, int(first[0][0]), high)
+    yield Segment(part, column, bits, ends[0], ends[-1])
 
 
 def merged(place: Place, column: int, tables: Sequence[KeyTable], live: Any, most: int, bits: int) -> Iterator[Segment]:
@@ -122,10 +108,13 @@ def merged(place: Place, column: int, tables: Sequence[KeyTable], live: Any, mos
     mask by the number of the file). Each new segment has a range of hashes of its own. ``bits``: those to store, if the
     segments have them."""
     bits = min(bits, *(table.segment.bits for table in tables))
-    count = -(-sum(table.part.rows for table in tables) // most)
-    ends = [(k << bits) // count for k in range(count + 1)]
-    for low, high in itertools.pairwise(ends):
-        yield from merged_range(place, column, tables, live, (low, high - 1, bits))
+    for low, end in _split(0, 1 << bits, -(-sum(table.part.rows for table in tables) // most)):
+        yield from merged_range(place, column, tables, live, (low, end - 1, bits))
+
+
+def _split(low: int, end: int, count: int) -> Iterable[tuple[int, int]]:
+    """A range of hashes as so many."""
+    return itertools.pairwise(low + (end - low) * k // count for k in range(count + 1))
 
 
 def merged_range(
@@ -134,17 +123,16 @@ def merged_range(
     """The rows of one range of hashes: from, to, and their bits."""
     low, high, bits = wanted
     rows = (sum(table.part.rows for table in tables) * (high + 1 - low)) >> bits
-    count = rows // PIECE_ROWS + 1
-    ends = [low + (high + 1 - low) * k // count for k in range(count + 1)]
 
-    def piece(low: int, high: int) -> Columns:
-        parts = [table.between(low, high - 1, bits) for table in tables]
-        columns = [np.concatenate([part[k] for part in parts]) for k in range(3)]
-        kept = live[columns[1]]
-        return ordered((columns[0][kept], columns[1][kept], columns[2][kept]))
+    def pieces() -> Iterator[Columns]:
+        for first, end in _split(low, high + 1, rows // PIECE_ROWS + 1):
+            parts = [table.between(first, end - 1, bits) for table in tables]
+            hashes, files, row_groups = (np.concatenate([part[k] for part in parts]) for k in range(3))
+            kept = live[files]
+            if kept.any():
+                yield ordered((hashes[kept], files[kept], row_groups[kept]))
 
-    pieces = (piece(*pair) for pair in itertools.pairwise(ends) if pair[0] < pair[1])
-    yield from write_segment(place, column, bits, pieces, rows)
+    yield from write_segment(place, column, bits, pieces(), rows)
 
 
 IN_MEMORY = 1 << 22
@@ -174,22 +162,21 @@ class Runs:
 
     def _flushed(self, bits: int) -> Iterator[Segment]:
         """What is in memory, as a segment."""
-        if self._count:
-            yield from write_segment(self._place, self._column, bits, self._taken(bits), self._count)
+        return write_segment(self._place, self._column, bits, self._taken(bits), self._count)
 
     def _taken(self, bits: int) -> Iterator[Columns]:
         """What is in memory, in order, a piece at a time."""
+        if not self._count:
+            return
         owners = np.array(self._owners, np.uint32)
-        owner = np.repeat(np.arange(len(owners), dtype=np.uint32), [len(part) for part in self._hashes])
+        owner = np.repeat(np.arange(len(owners), dtype=np.uint32), list(map(len, self._hashes)))
         hashes = np.concatenate(self._hashes)
         self._hashes, self._owners, self._count = [], [], 0
         hashes >>= np.uint64(64 - bits)
         order = np.argsort(hashes, kind="stable")  # quick, as the parts are in order
-        for at in range(0, len(order), PIECE_ROWS):
-            skip = min(at, 1)
-            rows = order[at - skip : at + PIECE_ROWS]
+        for rows in np.split(order, range(PIECE_ROWS, len(order), PIECE_ROWS)):
             of_rows = owners[owner[rows]]
-            yield _each_once((hashes[rows], of_rows[:, 0], of_rows[:, 1]), slice(None), skip)
+            yield ordered((hashes[rows], of_rows[:, 0], of_rows[:, 1]))
 
     def written(self) -> list[Segment]:
         """All entries as segments with whole hashes."""

@@ -145,11 +145,11 @@ def has_room(files: DatasetFiles) -> bool:
     """Whether new rows have a place: in the one file, or in new files of the one folder."""
     if files.found.is_one_file or local_folder(files) is not None:
         return True
-    each, root = files.found.files, files.root.rstrip("/") + "/"
-    if not is_url(root) or any(file.fs is None for file in each):
+    if not is_url(files.root) or any(file.fs is None for file in files.found.files):
         return False
-    # Some file systems have several protocols, and call the files by another one than the folder was given by.
-    return all(path_on(file.fs, file.where).startswith(path_on(file.fs, root).rstrip("/") + "/") for file in each)
+    # By path: some file systems have several protocols, and name files by another one than the folder was given by.
+    in_folder = ((path_on(file.fs, file.where), path_on(file.fs, files.root)) for file in files.found.files)
+    return all(path.startswith(root.rstrip("/") + "/") for path, root in in_folder)
 
 
 def local_folder(files: DatasetFiles) -> str | None:
