@@ -75,7 +75,7 @@ def main() -> None:
                         print(f"| {name} | {files:,} | failed: {done.stderr.strip().splitlines()[-1]} |", flush=True)
                         continue
                     seconds, used, grown = json.loads(done.stdout)
-                    counts = f"{told['requests'] - 2:,} | {told['lists']:,} | {told['trips'] - 1:,}"
+                    counts = f"{told['requests'] - 1:,} | {told['lists']:,} | {told['trips'] - 1:,}"
                     print(f"| {name} | {files:,} | {seconds:.2f} | {used:.2f} | {counts} | {grown:.0f} |", flush=True)
 
 
