@@ -280,8 +280,7 @@ class Changes(Folders):
     def __init__(self, fs: Any, storage_options: Mapping[str, Any] | None = None) -> None:
         super().__init__(fs)
         self._options = storage_options or getattr(fs, "storage_options", None)
-        if is_store(fs):
-            self._retry = self._retry.at_most(1)
+        self._of_changes = self._retry.at_most(1) if is_store(fs) else self._retry
 
     def put(self, path: str, data: bytes, name: str) -> None:
         """A small file with these bytes."""
@@ -384,7 +383,7 @@ class Changes(Folders):
         """The result of ``make``. ``in_folder``: where it fails because the folder is not there yet, that is made."""
         try:
             with plain_errors(name, path, self._options):
-                return self._retry.once(make)
+                return self._of_changes.once(make)
         except FileNotFoundError:
             if not in_folder or lists_at_once(self._fs):  # a store has no folders, and the bucket is not ours to make
                 raise

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from pyparq.errors import ChangedFileError, ParquetError, UnsupportedError
+from pyparq.errors import ChangedFileError, OptionError, ParquetError, UnsupportedError
 from pyparq.io.retry import free_request
 from pyparq.io.url import REFUSED, explained, forget_context, stated, without_secrets
 from pyparq.runtime import fork_safety
@@ -150,13 +150,8 @@ _NO_RANGES = re.compile("non-partial response|Content-Length Header missing|valu
 _ACTIONS = {"GET": "read", "HEAD": "read", "PUT": "write", "POST": "write", "DELETE": "remove"}
 
 
-class AnsweredError(OSError):
-    """With the status of the answer, as other libraries' errors have it."""
-
-    status = 0
-
-    def plain(self) -> OSError:
-        return OSError(self.errno, self.strerror, self.filename)
+class OddKeyError(OptionError):
+    """A key that obstore cannot name."""
 
 
 @contextmanager
@@ -189,14 +184,16 @@ def plain_error(error: Exception, name: str) -> Exception:
         cls, number = _KINDS[kind]
         action = _ACTIONS.get(action, action) * (cls is PermissionError)
         return cls(number, explained(f"{os.strerror(number)}{': ' * bool(said)}{said}", action), name)
+    if kind == "InvalidPathError":
+        return OddKeyError(text, file=name)
     if kind == "PreconditionError":
         return ChangedFileError(CHANGED, file=name)
     if kind == "NotSupportedError" or _NO_RANGES.search(text):
         return UnsupportedError(f"the store does not do this: {text}", file=name)
     if status is not None:
         said = explained(f"the server answers {status[1]} {said or status[2]}".rstrip())
-        answered = AnsweredError(errno.EIO, said, name)
-        answered.status = 500 if code in _PASSING else int(status[1])
+        answered = OSError(errno.EIO, said, name)
+        answered.status = 500 if code in _PASSING else int(status[1])  # type: ignore[attr-defined]  # as others have it
         return answered
     if "timed out" in text or "timeout" in text.replace("retry_timeout", "").lower():
         return TimeoutError(errno.ETIMEDOUT, "no answer in time", name)

@@ -19,6 +19,7 @@ from pyparq.errors import ChangedFileError, OptionError
 from pyparq.io.object_requests import (
     CHANGED,
     NOT_IN_A_FORK,
+    OddKeyError,
     are_lost,
     get_object,
     head_object,
@@ -49,7 +50,7 @@ def _by_store(method: Callable[Concatenate[ObjectSystem, str, P], T]) -> Callabl
             try:
                 with plainly(self.name(path)):
                     return interruptibly(lambda: method(self, path, *args, **options))
-            except _OddKeyError:
+            except OddKeyError:  # in a listing
                 self._lists_odd = True
         found: T = getattr(self.behind_fsspec(), method.__name__)(path, *args, **options)
         return found
@@ -73,10 +74,6 @@ MOST_PUT = 5_000 << 20
 """Bytes that one request puts, at most: Azure's limit, which is a little below that of S3."""
 MOST_COPIED = 5 << 30
 """Bytes that S3 copies in one request, at most."""
-
-
-class _OddKeyError(OptionError):
-    """A listing has a key that obstore cannot name."""
 
 
 class ObjectSystem:
@@ -193,26 +190,16 @@ class ObjectSystem:
             return False
         return True
 
-    def _listed(self, key: str) -> Iterator[Any]:
+    def _listed(self, key: str, by: Any = None) -> Iterator[Any]:
         self._used()
-        try:
-            yield from list_objects(self.store, f"{key}/" if key else None, _PAGE)
-        except Exception as error:
-            if type(error).__name__ != "InvalidPathError" or self._opened is None:
-                raise
-            raise _OddKeyError(str(error)) from None
+        yield from list_objects(by or self.store, f"{key}/" if key else None, _PAGE)
 
     @_by_store
     def ls(self, path: str, detail: bool = True) -> list[dict[str, Any]]:
         """What lies in one folder."""
         self._used()
         key = self.key(path)
-        try:
-            found = list_folder(self.store, f"{key}/" if key else None)
-        except Exception as error:
-            if type(error).__name__ != "InvalidPathError" or self._opened is None:
-                raise
-            raise _OddKeyError(str(error)) from None
+        found = list_folder(self.store, f"{key}/" if key else None)
         folders = [{"name": self._path(str(at)), "size": 0, "type": "directory"} for at in found["common_prefixes"]]
         objects = [self._described(meta) for meta in found["objects"] if str(meta["path"]) != key]
         if key and not folders and not found["objects"]:
@@ -294,7 +281,7 @@ class ObjectSystem:
 
         def seen() -> tuple[Any, ...]:
             with suppress(Exception):  # a key that may write need not be allowed to look
-                return tuple(self.store.head(key).get(name) for name in ("size", "e_tag"))
+                return tuple(self.writing.head(key).get(name) for name in ("size", "e_tag"))
             return (None,)
 
         before = seen()
@@ -305,7 +292,7 @@ class ObjectSystem:
                 raise
 
     def _check_version(self, key: str, only: Mapping[str, str], name: str) -> None:
-        meta = head_object(self.store, key)
+        meta = head_object(self.writing, key)
         if {part: meta[part] for part in ("e_tag", "version") if meta.get(part)} != only:
             raise ChangedFileError(CHANGED, file=name) from None
 
@@ -323,7 +310,7 @@ class ObjectSystem:
         writes are not told so.
         """
         self._used()
-        answer, found = get_object(self.store, self.key(path), {})
+        answer, found = get_object(self.writing, self.key(path), {})
         if found != before:
             return
         version = {name: answer.meta.get(name) for name in ("e_tag", "version") if answer.meta.get(name)}
@@ -343,7 +330,7 @@ class ObjectSystem:
         try:
             self.writing.copy(self.key(path), self.key(target))
         except Exception:
-            if self._opened is None or self.store.head(self.key(path))["size"] <= MOST_COPIED:
+            if self._opened is None or self.writing.head(self.key(path))["size"] <= MOST_COPIED:
                 raise
             self._opened.by_fsspec().cp_file(path, target)
 
@@ -359,7 +346,7 @@ class ObjectSystem:
     def rm(self, path: str, recursive: bool = False) -> None:
         """Remove an object, and with ``recursive`` all below it."""
         self._used()
-        keys = [str(meta["path"]) for meta in self._listed(self.key(path))] if recursive else [self.key(path)]
+        keys = [str(m["path"]) for m in self._listed(self.key(path), self.writing)] if recursive else [self.key(path)]
         for first in range(0, len(keys), _PAGE):
             self.writing.delete(keys[first : first + _PAGE])
 

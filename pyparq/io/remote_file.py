@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any, TypeVar
 
@@ -23,8 +23,8 @@ from pyparq.io.file_systems import (
 from pyparq.io.file_versions import Stated, Unchanged
 from pyparq.io.http import Version, head_on_s3, is_http, is_s3, last_bytes, ranges_of, tells_version
 from pyparq.io.kept_files import Identity, digest_of
-from pyparq.io.object_requests import AnsweredError, are_lost, get_object, head_object, note_use, plainly
-from pyparq.io.retry import Retry, result_of
+from pyparq.io.object_requests import are_lost, get_object, head_object, note_use, plainly
+from pyparq.io.retry import Retry, tried
 from pyparq.io.url import plain_errors
 from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import (
@@ -173,11 +173,6 @@ class RemoteFile:
         else:
             self._state(Stated(size, () if etag is None else (("e_tag", etag),), ()))
 
-    def state(self) -> tuple[Any, ...]:
-        """What the file system says of the file now, which changes when it is replaced."""
-        found, names = self.fs.info(self.path), ("size", "ETag", "etag", "LastModified")
-        return tuple(sorted((name, str(found[name])) for name in names if name in found))
-
     def check_now(self) -> None:
         """Ask whether the file is still the one that was read. Raises :class:`ChangedFileError` if it is not."""
         self._check_usable()
@@ -281,10 +276,7 @@ class RemoteFile:
         if is_concurrent(self.fs):
             info, data = on_loop(self.fs.loop, _info_and_end, self.fs, self.path, length)
         elif loops(self.fs) and has_own_reads(self.fs):
-            ask = [
-                lambda: self.fs.info(self.path),
-                lambda: result_of(lambda: self.fs.cat_file(self.path, start=-length)),
-            ]
+            ask = [lambda: self.fs.info(self.path), lambda: tried(lambda: self.fs.cat_file(self.path, start=-length))]
             info, data = map_requests(off_lane, ask)
         else:
             return None
@@ -382,9 +374,9 @@ class RemoteFile:
             )
             return same
         if len(ranges) > 1 and loops(self.fs):
-            return map_requests(lambda part: result_of(lambda: self._cat(part)), ranges, self.at_a_time or REQUESTS)
+            return map_requests(lambda part: tried(lambda: self._cat(part)), ranges, self.at_a_time or REQUESTS)
         if len(ranges) == 1 or shares_one_reader(self.fs):
-            return [result_of(lambda part=part: self._cat(part)) for part in ranges]  # type: ignore[misc]
+            return [tried(lambda part=part: self._cat(part)) for part in ranges]  # type: ignore[misc]
         starts = [offset for offset, _ in ranges]
         ends = [offset + length for offset, length in ranges]
         bound = {"on_error": "return"} | self._bound
@@ -450,13 +442,8 @@ class RemoteFile:
         elif self._listed is not None:
             self._state(self._listed)
 
-    @contextmanager
-    def _plain_errors(self) -> Iterator[None]:
-        try:
-            with plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None)):
-                yield
-        except AnsweredError as error:
-            raise error.plain() from None
+    def _plain_errors(self) -> AbstractContextManager[None]:
+        return plain_errors(self.name, self.path, getattr(self.fs, "storage_options", None))
 
     def close(self) -> None:
         self._closed = True

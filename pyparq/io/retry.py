@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyparq.errors import OptionError, ParquetError
-from pyparq.io.url import cause_of, described
+from pyparq.io.url import cause_of, described, explained
 from pyparq.option_checks import keywords
 from pyparq.runtime.messages import debug_logger
 from pyparq.runtime.threads import bound_requests, check_stopped, current_lane, most_requests, off_lane
@@ -52,7 +52,7 @@ class Retry:
 
     def once(self, ask: Callable[[], T]) -> T:
         """The result of ``ask``. Raises its last error."""
-        return self.each(lambda wanted: [result_of(ask)], [None])[0]  # type: ignore[no-any-return]
+        return self.each(lambda wanted: [tried(ask)], [None])[0]  # type: ignore[no-any-return]
 
     def each(
         self,
@@ -97,8 +97,8 @@ def _log(tries: int, count: int, pause: float, errors: Sequence[BaseException]) 
         logger.debug("%d requests are repeated in %.2f s, after try %d: %s", count, pause, tries, why)
 
 
-def result_of(ask: Callable[[], Any]) -> Any:
-    """What a request gives, or the exception that it ends in."""
+def tried(ask: Callable[[], Any]) -> Any:
+    """The result of ``ask``, or the exception that it ends in."""
     try:
         return ask()
     except Exception as error:
@@ -110,13 +110,11 @@ def may_pass(error: BaseException) -> bool:
     cause, status = cause_of(error)
     if status is not None:
         return status in _PASSING
-    if isinstance(cause, _LASTING) or not isinstance(cause, Exception):
+    if isinstance(cause, _LASTING) or "server's certificate" in explained(str(cause)):
         return False
     if isinstance(cause, (ConnectionError, TimeoutError)):
         return True
     kinds = " ".join(kind.__name__ for kind in type(cause).__mro__)
-    if "Certificate" in kinds:
-        return False
     return any(part in kinds for part in ("Connect", "Payload", "Timeout", "IncompleteRead"))
 
 

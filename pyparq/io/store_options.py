@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq.errors import OptionError
+from pyparq.io.url import is_chain
 
 Given = Mapping[str, Any]
 
@@ -116,7 +117,7 @@ def for_fsspec(url: str, given: Given) -> dict[str, Any]:
     """
     protocol = url.partition("://")[0]
     spellings = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS, "az": _AZURE, "abfs": _AZURE, "abfss": _AZURE}
-    if not given or "::" in url or protocol not in spellings:
+    if not given or is_chain(url) or protocol not in spellings:
         return dict(given)
     names, found = spellings[protocol], dict[str, Any]()
     for name, value in given.items():

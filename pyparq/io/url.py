@@ -278,12 +278,14 @@ REFUSED = frozenset({
 })  # fmt: skip
 """Codes of stores that mean that access is refused, whatever the HTTP status."""
 _REASONS = {
+    "(?is)certificate.{0,200}?expired": "the server's certificate has expired",
+    "(?is)certificate.{0,200}?not.?valid.?for": "the server's certificate is for another name",
+    "(?i)certificate.?verify|UnknownIssuer|invalid peer certificate": "the authority of the server's certificate is "
+    "not known here: the variable SSL_CERT_FILE, for S3 also AWS_CA_BUNDLE, names the file with it",
     "PermanentRedirect|redirect without LOCATION|AuthorizationHeaderMalformed|IllegalLocation": "the bucket lies in "
     "another region: give region=",
     "RequestTimeTooSkewed": "the clock of this machine is off",
     "ExpiredToken|RequestExpired|has expired": "the link or the key is no longer valid: get a new one",
-    "(?i)certificate.?verify|UnknownIssuer|invalid peer certificate": "the authority of the server's certificate is "
-    "not known here: the variable SSL_CERT_FILE, for S3 also AWS_CA_BUNDLE, names the file with it",
 }
 """What words of stores and libraries mean."""
 
@@ -317,9 +319,9 @@ def _message(error: BaseException) -> str:
 
 
 def _number(error: BaseException) -> int | None:
-    """The system's error number. That of a host name that is not found is dropped."""
+    """The system's error number. That of a host name that is not found, and of OpenSSL, is dropped."""
     number = getattr(error, "errno", None)
-    return number if isinstance(number, int) and number > 0 else None
+    return number if isinstance(number, int) and number > 0 and "[SSL:" not in str(error) else None
 
 
 def cause_of(error: BaseException) -> tuple[BaseException, int | None]:

@@ -6,10 +6,13 @@ import json
 import os
 import random
 import shutil
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pa_dataset
 import pyarrow.parquet as pq
@@ -241,6 +244,48 @@ def test_many_updates_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         same_as_without(tmp_path, question)
     names = {part.name for part in parts(tmp_path)}
     assert len(names) <= 2 * (3 + 8), "old parts are removed"
+
+
+@pytest.mark.parametrize("in_memory", [1 << 22, 300])
+def test_keys_are_written_a_piece_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int) -> None:
+    """Sorted in memory, or in runs that are merged."""
+    for k in range(20):
+        keys = [(k * 100 + j) * 7919 % 1009 for j in range(100)]  # most are in several files
+        pyparq.write_table({"id": keys, "x": range(100)}, tmp_path / f"{k:02}.parquet", row_group_size=30)
+    whole = index_dataset(tmp_path, "id", rebuild=True)
+    monkeypatch.setattr(runs, "PIECE_ROWS", 70)
+    monkeypatch.setattr(runs, "IN_MEMORY", in_memory)
+    pieces = index_dataset(tmp_path, "id", rebuild=True)
+    assert (pieces.entries, pieces.files) == (whole.entries, 20)
+    for key in (0, 5, 500, 1008, 1009):
+        expected = pyparq.dataset(tmp_path, catalog="off").lookup("id", key).to_pydict()
+        assert pyparq.dataset(tmp_path, catalog="trust").lookup("id", key).to_pydict() == expected
+
+
+BUILD = """
+import sys
+import pyparq
+
+def memory(name):
+    return next(int(line.split()[1]) >> 10 for line in open("/proc/self/status") if line.startswith(name))
+
+pyparq.index_dataset  # it is loaded
+before = memory("VmRSS")
+open("/proc/self/clear_refs", "w").write("5")
+pyparq.index_dataset(sys.argv[1], "id")
+print(memory("VmHWM") - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.path.exists("/proc/self/clear_refs"), reason="needs Linux")
+@pytest.mark.parametrize(("millions", "most"), [(4, 170), (10, 260)])
+def test_the_memory_of_many_keys(tmp_path: Path, millions: int, most: int) -> None:
+    draw = np.random.default_rng(1)
+    for k in range(10 * millions):
+        pyparq.write_table({"id": draw.integers(0, 1 << 62, 100_000)}, tmp_path / f"{k:03}.parquet")
+    done = subprocess.run([sys.executable, "-c", BUILD, str(tmp_path)], capture_output=True, check=True, text=True)
+    assert int(done.stdout) <= most
 
 
 def test_the_catalog_is_no_data(small: Path) -> None:

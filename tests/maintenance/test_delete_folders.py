@@ -504,3 +504,15 @@ def test_no_trace_is_left(tmp_path: Path, options: dict[str, Any]) -> None:
                 hits += int(found.check(names).sum())
     assert (asked > 0) == ("bloom_filters" in options)
     assert hits <= asked * 0.03, "a filter made anew answers as if the values had never been there"
+
+
+@pytest.mark.parametrize("name", ["lake", "./lake", "other/../lake", "a//lake"])
+def test_a_catalog_of_a_folder_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    pyparq.write_dataset({"id": [1, 2], "p": [0, 1]}, name, partition_cols=["p"])
+    pyparq.index_dataset(name, ["id"])
+    report = pyparq.delete(name, pyparq.col("id") == 2)
+    assert (report.rows_deleted, len(report.notes)) == (1, 1)
+    assert not (tmp_path / name / "_pyparq_catalog").exists()
+    assert pyparq.read_table(name)["id"].to_pylist() == [1]

@@ -9,12 +9,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 import pyparq
 from pyparq import DataError, OptionError, UnsupportedError
@@ -321,3 +323,31 @@ def test_random_tables_as_polars_joins_them(tmp_path: Path, first: int, count: i
         assert found.select(wanted.columns).sort("a", "b", "c", "p", "v").equals(wanted), case
         assert report.rows_updated + report.rows_deleted == old.height - kept.height, case
         assert report.rows_updated + report.rows_added == new.height, case
+
+
+class TwoNames(MemoryFileSystem):
+    """Two protocols lead to it, as ``az`` and ``abfs`` do to that of Azure. It calls its files by the first."""
+
+    protocol = ("first", "second")
+    store: dict[str, Any] = {}  # noqa: RUF012  # as in the base class
+    pseudo_dirs: list[str] = [""]  # noqa: RUF012
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        found: str = super()._strip_protocol(path.removeprefix("first://").removeprefix("second://"))
+        return found
+
+
+def test_a_folder_whose_files_have_another_protocol() -> None:
+    for protocol in TwoNames.protocol:
+        fsspec.register_implementation(protocol, TwoNames, clobber=True)
+    pyparq.write_dataset({"id": [1, 2], "g": [0, 1]}, "second://lake", partition_cols=["g"])
+    assert pyparq.dataset("second://lake").files[0].startswith("first://")
+    report = pyparq.upsert("second://lake", {"id": [2, 3], "g": [1, 7]}, "id")
+    assert (report.rows_updated, report.rows_added) == (1, 1)
+    assert by_id(pyparq.dataset("second://lake").read()) == [
+        {"id": 1, "g": 0}, {"id": 2, "g": 1}, {"id": 3, "g": 7},
+    ]  # fmt: skip
+    two = ["second://lake/g=0/", "second://lake/g=1/"]
+    with pytest.raises(UnsupportedError, match="have no place"):
+        pyparq.upsert(two, {"id": [9], "g": [1]}, "id")

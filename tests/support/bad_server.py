@@ -9,6 +9,7 @@ import gzip
 import http.server
 import re
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
@@ -192,13 +193,15 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def serve(data: bytes, **how: Any) -> Iterator[BadServer]:
-    """Run one on localhost."""
+def serve(data: bytes, tls: ssl.SSLContext | None = None, **how: Any) -> Iterator[BadServer]:
+    """Run one on localhost. ``tls``: with its certificate, by HTTPS."""
     serves = BadServer(data, **how)
     handler = type("Handler", (_Handler,), {"serves": serves})
     running = _Server(("127.0.0.1", 0), handler)
     running.daemon_threads = True
-    serves.url = f"http://127.0.0.1:{running.server_port}"
+    if tls is not None:
+        running.socket = tls.wrap_socket(running.socket, server_side=True)
+    serves.url = f"http{'s' * (tls is not None)}://127.0.0.1:{running.server_port}"
     thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

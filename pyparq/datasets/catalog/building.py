@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,7 +28,7 @@ from pyparq.datasets.catalog.file_table import (
     path_of,
     state_of,
 )
-from pyparq.datasets.catalog.key_table import SCHEMA, Columns, KeyTable, UInt64Array, bits_for, cut
+from pyparq.datasets.catalog.key_table import SCHEMA, Columns, KeyTable, UInt64Array, bits_for
 from pyparq.datasets.catalog.layout import CheckingSink, Part, Place, Segment, block_for, new_name
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.footers import open_listed
@@ -44,33 +44,31 @@ from pyparq.write.file import ParquetWriter
 
 
 def write_part(
-    place: Place, kind: str, schema: Any, tables: Sequence[Any], encodings: Mapping[str, Encoding] | None = None,
-    page_rows: int = 20_000,
+    place: Place, kind: str, schema: Any, tables: Iterable[Any], most_rows: int,
+    encodings: Mapping[str, Encoding] | None = None, page_rows: int = 20_000,
 ) -> Part:  # fmt: skip
-    """A new part with these rows. ``encodings``: of columns without a dictionary."""
+    """A new part with these rows, at most ``most_rows``. ``encodings``: of columns without a dictionary."""
     name, given = new_name(kind), dict(encodings or {})
-    rows = sum(t.num_rows if hasattr(t, "num_rows") else len(next(iter(t.values()), ())) for t in tables)
-    sink = CheckingSink(place.sink(name), block_for(rows * 8))
+    sink = CheckingSink(place.sink(name), block_for(most_rows * 8))
     with ParquetWriter(
         sink, schema, compression="zstd", max_rows_per_page=page_rows, column_encoding=given or None,
         use_dictionary=not given, write_page_checksum=True,
     ) as writer:  # fmt: skip
         for table in tables:
             writer.write(table)
-    return sink.part(name, rows, sink.position - _indexes_begin(writer, sink.position))
-
-
-def _indexes_begin(writer: ParquetWriter, end: int) -> int:
-    """Where the page indexes of a file begin, or its footer."""
     metadata = writer.metadata
-    chunks = [chunk for group in (metadata.row_groups if metadata is not None else ()) for chunk in group.columns]
+    assert metadata is not None
+    chunks = [chunk for group in metadata.row_groups for chunk in group.columns]
     places = [p for c in chunks for p in (c.column_index_offset, c.offset_index_offset) if p]
-    return min(places, default=max(end - (64 << 10), 0))
+    end = sink.position
+    return sink.part(name, metadata.num_rows, end - min(places, default=max(end - (64 << 10), 0)))
 
 
 ENCODINGS: dict[str, Encoding] = dict.fromkeys(("hash", "file", "row_group"), "DELTA_BINARY_PACKED")
 PAGE_ROWS = 8192
 """Rows of a page: 40 KB. A key reads one page."""
+PIECE_ROWS = 1 << 18
+"""Entries that are written at a time."""
 
 
 def ordered(columns: Columns) -> Columns:
@@ -89,11 +87,20 @@ def asked_at_once(segments: Sequence[Segment]) -> int:
     return max((sum(low <= at <= high for low, high in ranges) for at, _ in ranges), default=0)
 
 
-def write_segment(place: Place, column: int, bits: int, columns: Columns) -> Segment:
-    """A new segment with these rows, which are in order. There must be some."""
-    table = dict(zip(("hash", "file", "row_group"), columns, strict=True))
-    part = write_part(place, "keys", SCHEMA, [table], ENCODINGS, PAGE_ROWS)
-    return Segment(part, column, bits, int(columns[0][0]), int(columns[0][-1]))
+def write_segment(place: Place, column: int, bits: int, pieces: Iterator[Columns], most_rows: int) -> Iterator[Segment]:
+    """A new segment with these rows, which come in order, in pieces that are not empty. None where there are none."""
+    first = next(pieces, None)
+    if first is None:
+        return
+    ends = [int(first[0][0])]
+
+    def tables() -> Iterator[dict[str, Any]]:
+        for piece in itertools.chain([first], pieces):
+            ends.append(int(piece[0][-1]))
+            yield dict(zip(SCHEMA.names, piece, strict=True))
+
+    part = write_part(place, "keys", SCHEMA, tables(), most_rows, ENCODINGS, PAGE_ROWS)
+    yield Segment(part, column, bits, ends[0], ends[-1])
 
 
 def merged(place: Place, column: int, tables: Sequence[KeyTable], live: Any, most: int, bits: int) -> Iterator[Segment]:
@@ -101,26 +108,35 @@ def merged(place: Place, column: int, tables: Sequence[KeyTable], live: Any, mos
     mask by the number of the file). Each new segment has a range of hashes of its own. ``bits``: those to store, if the
     segments have them."""
     bits = min(bits, *(table.segment.bits for table in tables))
-    count = -(-sum(table.part.rows for table in tables) // most)
-    ends = [(k << bits) // count for k in range(count + 1)]
-    for low, high in itertools.pairwise(ends):
-        yield from merged_range(place, column, tables, live, (low, high - 1, bits))
+    for low, end in _split(0, 1 << bits, -(-sum(table.part.rows for table in tables) // most)):
+        yield from merged_range(place, column, tables, live, (low, end - 1, bits))
+
+
+def _split(low: int, end: int, count: int) -> Iterable[tuple[int, int]]:
+    """A range of hashes as so many."""
+    return itertools.pairwise(low + (end - low) * k // count for k in range(count + 1))
 
 
 def merged_range(
     place: Place, column: int, tables: Sequence[KeyTable], live: Any, wanted: tuple[int, int, int]
 ) -> Iterator[Segment]:
     """The rows of one range of hashes: from, to, and their bits."""
-    parts = [table.between(*wanted) for table in tables]
-    columns = [np.concatenate([part[k] for part in parts]) for k in range(3)]
-    kept = live[columns[1]]
-    rows = ordered((columns[0][kept], columns[1][kept], columns[2][kept]))
-    if len(rows[0]):
-        yield write_segment(place, column, wanted[2], rows)
+    low, high, bits = wanted
+    rows = (sum(table.part.rows for table in tables) * (high + 1 - low)) >> bits
+
+    def pieces() -> Iterator[Columns]:
+        for first, end in _split(low, high + 1, rows // PIECE_ROWS + 1):
+            parts = [table.between(first, end - 1, bits) for table in tables]
+            hashes, files, row_groups = (np.concatenate([part[k] for part in parts]) for k in range(3))
+            kept = live[files]
+            if kept.any():
+                yield ordered((hashes[kept], files[kept], row_groups[kept]))
+
+    yield from write_segment(place, column, bits, pieces(), rows)
 
 
-IN_MEMORY = 8_000_000
-"""Entries that are sorted in memory: 400 MB while they are."""
+IN_MEMORY = 1 << 22
+"""Entries that are sorted in memory: 100 MB while they are."""
 SEGMENT_ROWS = 32_000_000
 """Entries of a segment: 160 MB."""
 
@@ -131,24 +147,36 @@ class Runs:
     def __init__(self, place: Place, column: int) -> None:
         self._place = place
         self._column = column
-        self._parts: list[Columns] = []
+        self._hashes: list[UInt64Array] = []
+        self._owners: list[tuple[int, int]] = []
         self._count = 0
         self._written: list[Segment] = []
 
     def add(self, number: int, row_group: int, hashes: Any) -> None:
-        """The hashes of one row group of a file."""
-        same = np.full(len(hashes), 0, np.uint32)
-        self._parts.append((hashes, same + np.uint32(number), same + np.uint32(row_group)))
+        """The hashes of one row group of a file, in order."""
+        self._hashes.append(hashes)
+        self._owners.append((number, row_group))
         self._count += len(hashes)
         if self._count >= IN_MEMORY:
             self._written += self._flushed(64)
 
     def _flushed(self, bits: int) -> Iterator[Segment]:
         """What is in memory, as a segment."""
-        parts, count, self._parts, self._count = self._parts, self._count, [], 0
-        if count:
-            hashes, files, groups = (np.concatenate([part[k] for part in parts]) for k in range(3))
-            yield write_segment(self._place, self._column, bits, ordered((cut(hashes, 64, bits), files, groups)))
+        return write_segment(self._place, self._column, bits, self._taken(bits), self._count)
+
+    def _taken(self, bits: int) -> Iterator[Columns]:
+        """What is in memory, in order, a piece at a time."""
+        if not self._count:
+            return
+        owners = np.array(self._owners, np.uint32)
+        owner = np.repeat(np.arange(len(owners), dtype=np.uint32), list(map(len, self._hashes)))
+        hashes = np.concatenate(self._hashes)
+        self._hashes, self._owners, self._count = [], [], 0
+        hashes >>= np.uint64(64 - bits)
+        order = np.argsort(hashes, kind="stable")  # quick, as the parts are in order
+        for rows in np.split(order, range(PIECE_ROWS, len(order), PIECE_ROWS)):
+            of_rows = owners[owner[rows]]
+            yield ordered((hashes[rows], of_rows[:, 0], of_rows[:, 1]))
 
     def written(self) -> list[Segment]:
         """All entries as segments with whole hashes."""

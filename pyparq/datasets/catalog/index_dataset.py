@@ -281,7 +281,8 @@ class Build:
 
     def _file_part(self, places: Any) -> Part:
         new = {name: [file[name] for file in self._files] for name in SCHEMA.names}
-        return write_part(self.place, "files", SCHEMA, [self._table.columns(places), new])
+        rows = len(places) + len(self._files)
+        return write_part(self.place, "files", SCHEMA, [self._table.columns(places), new], rows)
 
     def _bounds_part(self, live: Any) -> Part | None:
         old = None if self.before is None else self.before.bounds
@@ -291,9 +292,10 @@ class Build:
         tables = [self._statistics.columns(keys)]
         if old is not None:
             tables.insert(0, old.columns(keys, np.flatnonzero(live[old.units[0]])))
-        if sum(len(table["file"]) for table in tables) * len(keys) > MOST_VALUES:
+        rows = sum(len(table["file"]) for table in tables)
+        if rows * len(keys) > MOST_VALUES:
             return None
-        return write_part(self.place, "bounds", schema_for(keys), tables)
+        return write_part(self.place, "bounds", schema_for(keys), tables, rows)
 
     def _report(self, head: Head, removed: int, changed: bool) -> CatalogReport:
         return CatalogReport(

@@ -61,7 +61,8 @@ def _places(found: SourceFiles, file: DataFile) -> Iterator[Place]:
     """Where a catalog of this file may lie: in the dataset's folder, and in those above the file as far as the listing
     and names of partitions lead."""
     if found.catalog is not None:
-        yield Place(found.catalog.where, found.storage_options, found.catalog.fs)
+        own = local_file(found.catalog.where)
+        yield Place(os.path.abspath(own) if own else found.catalog.where, found.storage_options, found.catalog.fs)
     path = local_file(file.where)
     if path is not None:
         for folder in _above(os.path.dirname(os.path.abspath(path)), os.sep, len(file.folders)):

@@ -15,7 +15,6 @@ from pyparq.arrow.table import Table
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.files import DatasetFiles
-from pyparq.datasets.patterns import is_pattern
 from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import MatchingFiles
 from pyparq.datasets.write.commit import LocalTarget
@@ -25,6 +24,7 @@ from pyparq.datasets.write.targets import companions
 from pyparq.datasets.write.write_dataset import add_rows, write_folder
 from pyparq.errors import OptionError, UnsupportedError, located
 from pyparq.format.types import Schema
+from pyparq.io.locations import path_on
 from pyparq.io.remote_file import RemoteFile
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.file_runs import Job, Removal, run
@@ -145,8 +145,11 @@ def has_room(files: DatasetFiles) -> bool:
     """Whether new rows have a place: in the one file, or in new files of the one folder."""
     if files.found.is_one_file or local_folder(files) is not None:
         return True
-    root = files.root.rstrip("/") + "/"
-    return is_url(root) and not is_pattern(root) and all(file.name.startswith(root) for file in files.found.files)
+    if not is_url(files.root) or any(file.fs is None for file in files.found.files):
+        return False
+    # By path: some file systems have several protocols, and name files by another one than the folder was given by.
+    in_folder = ((path_on(file.fs, file.where), path_on(file.fs, files.root)) for file in files.found.files)
+    return all(path.startswith(root.rstrip("/") + "/") for path, root in in_folder)
 
 
 def local_folder(files: DatasetFiles) -> str | None:
