@@ -31,7 +31,6 @@ RegexStates::RegexStates(std::shared_ptr<const RegexProgram> program)
     group_symbols();
     only_at_start_ = begins_at_start();
     begin_anew();
-    expect(false);
 }
 
 // Of UTF-8, the first byte of a character tells its group, where all that begin so are of one; those behind it are passed over.
@@ -44,9 +43,9 @@ void RegexStates::expect(bool valid) {
         group_of_byte_[b] = static_cast<uint16_t>(open_group());
         if (program_->of_bytes || b < RegexProgram::kAscii) {
             group_of_byte_[b] = group_of_symbol_[b];
-        } else if (valid && asks_valid() && b < 0xc0) {
+        } else if (valid && b < 0xc0) {
             group_of_byte_[b] = static_cast<uint16_t>(passed_group());
-        } else if (valid && asks_valid() && b < 0xf8) {
+        } else if (valid && b < 0xf8) {
             const uint32_t bits = b < 0xe0 ? 6 : b < 0xf0 ? 12
                                                           : 18,
                            low = (b & (b < 0xe0 ? 0x1fu : b < 0xf0 ? 0x0fu

@@ -16,9 +16,6 @@ enum class Answer : uint8_t { No,
 class RegexStates {
   public:
     explicit RegexStates(std::shared_ptr<const RegexProgram> program);
-    // Whether all texts from now on are UTF-8, as far as that matters.
-    void expect(bool valid);
-    bool asks_valid() const { return !program_->of_bytes && !program_->only_ascii; }
     // A text, of which [p, end) is left, and the number of its row.
     struct Text {
         const uint8_t *p, *end;
@@ -27,9 +24,9 @@ class RegexStates {
     };
     // Whether it matches anywhere in the texts that `next` gives (false: there are no more). `put` takes the answers: Unknown where
     // characters decide that the program does not know. Where each byte is a look into the table, several texts are looked at in
-    // turn, so that none waits for what is looked up for another.
-    template <class Next, class Put>
-    void search_all(const Next& next, const Put& put);
+    // turn, so that none waits for what is looked up for another. `are_valid`: whether all that there are are UTF-8.
+    template <class Next, class Put, class AreValid>
+    void search_all(const Next& next, const Put& put, const AreValid& are_valid);
 
   private:
     struct Key {
@@ -52,6 +49,7 @@ class RegexStates {
     uint32_t group_of(const uint8_t*& p, const uint8_t* end) const;
     Around remembered(Around before) const;
     bool begins_at_start();
+    void expect(bool valid);
     void fill_home();
     const uint8_t* behind_home(const uint8_t* p, const uint8_t* end) const;
     bool is_decided(const Text& text) const { return program_->asks_inside && text.p == text.end; }
@@ -88,8 +86,8 @@ class RegexStates {
     uint32_t round_ = 0;
 };
 
-template <class Next, class Put>
-void RegexStates::search_all(const Next& next, const Put& put) {
+template <class Next, class Put, class AreValid>
+void RegexStates::search_all(const Next& next, const Put& put, const AreValid& are_valid) {
     constexpr size_t kSeen = 64;  // texts that tell whether most bytes are passed over
     Text texts[kInTurn];
     Answer answer = Answer::No;
@@ -102,8 +100,10 @@ void RegexStates::search_all(const Next& next, const Put& put) {
         }
         return false;
     };
+    expect(false);
     while ((seen < kSeen || at_home_ > 2 * elsewhere_) && take(texts[0])) put(texts[0].row, finish(texts[0])), ++seen;
     while (count < kInTurn && take(texts[count])) ++count;
+    if (count == kInTurn && !program_->of_bytes && !program_->only_ascii) expect(are_valid());
     while (count == kInTurn) {
         step_in_turn(texts);
         in_turn_ = texts;

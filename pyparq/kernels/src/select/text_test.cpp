@@ -4,6 +4,8 @@
 #include "base/utf8.hpp"
 #include "values/checks.hpp"
 
+#include <functional>
+
 namespace pyparq {
 namespace {
 
@@ -66,6 +68,7 @@ struct TextTest::Run {
     uint64_t* out;
     RegexStates* states = nullptr;
     std::vector<uint8_t> folded{};  // a value in lower case
+    std::function<bool()> are_valid{};
     std::vector<size_t> open{};     // rows that Python decides
 
     void set(size_t row, bool passes) const {
@@ -183,7 +186,7 @@ void TextTest::test_some(Run& run, const O* offsets, const uint8_t* base, const 
             text = {base + offsets[row], base + offsets[row + 1], row};
             return true;
         };
-        return run.states->search_all(next_text, [&](size_t row, Answer found) { run.put(row, found); });
+        return run.states->search_all(next_text, [&](size_t row, Answer found) { run.put(row, found); }, run.are_valid);
     }
     for (size_t row; next(row);) {
         const uint8_t *p = base + offsets[row], *end = base + offsets[row + 1];
@@ -277,7 +280,7 @@ nb::object TextTest::test(const Offsets& offsets, const RawIn& data, const Withi
         NoGil nogil(n * 8);
         offsets.visit([&](const auto* o) {
             check_offsets(o, offsets.size, data.size);
-            if (states != nullptr) states->expect(states->asks_valid() && are_valid(o, n, data.data));
+            run.are_valid = [&data, o, n] { return are_valid(o, n, data.data); };
             for (size_t first = 0; first < n;) {
                 first = run.end_of(first, n, false, folds_);
                 const size_t last = run.end_of(first, n, true, folds_);
