@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.arrow.layouts import normalize
 from pyparq.errors import FilterError
 from pyparq.filters import exact_numbers
 from pyparq.filters.exact_numbers import Exact, as_double, integers, part_of, year_of
@@ -198,16 +199,14 @@ class Operation(BoundValue):
 
     def of_rows(self, columns: Mapping[int, Column]) -> Vector:
         left, right = (operand.of_rows(columns) for operand in self.operands)
-        valid = _both(left.valid, right.valid)
-        if not self.floats:
-            if self.op not in DIVISIONS:
-                return Vector(_ARITHMETIC[self.op].exact(left.data, right.data), valid)
-            found, exists = DIVISIONS[self.op](left.data, right.data)
-            return Vector(found, valid if exists.all() else _both(valid, exists))
-        a, b = (exact_numbers.as_floats(v.data) if isinstance(v.data, Exact) else v.data for v in (left, right))
+        valid, join = _both(left.valid, right.valid), _ARITHMETIC[self.op]
+        a, b = left.data, right.data
+        if self.floats:
+            a, b = (exact_numbers.as_floats(x) if isinstance(x, Exact) else x for x in (a, b))
+        if self.op in DIVISIONS:
+            valid = _both(valid, np.asarray((b if self.floats else b.num) != 0, bool))
         with np.errstate(all="ignore"):
-            found = _ARITHMETIC[self.op].plain(a, b)
-        return Vector(np.asarray(found), _both(valid, b != 0) if self.op in DIVISIONS else valid)
+            return Vector(np.asarray(join.plain(a, b)) if self.floats else join.exact(a, b), valid)
 
     def steps(self, columns: Mapping[int, Column]) -> list[tuple[Any, ...]]:
         return [*super().steps(columns), (self.op, self.floats)]
@@ -348,15 +347,11 @@ _ARITHMETIC = {
     ),
     "-": _Operator(operator.sub, exact_numbers.subtract, _difference),
     "*": _Operator(operator.mul, exact_numbers.multiply, _product),
-    "/": _Operator(operator.truediv, lambda a, b: exact_numbers.divide(a, b)[0], _quotient),
-    "%": _Operator(np.mod, lambda a, b: DIVISIONS["%"](a, b)[0], _modulus),
-    "rem": _Operator(np.fmod, lambda a, b: DIVISIONS["rem"](a, b)[0], _remainder),
+    "/": _Operator(operator.truediv, exact_numbers.divide, _quotient),
+    "%": _Operator(np.mod, partial(exact_numbers.remainder, floor=True), _modulus),
+    "rem": _Operator(np.fmod, partial(exact_numbers.remainder, floor=False), _remainder),
 }
-DIVISIONS: dict[str, Callable[[Exact, Exact], tuple[Exact, Flags]]] = {
-    "/": exact_numbers.divide,
-    "%": partial(exact_numbers.remainder, floor=True),
-    "rem": partial(exact_numbers.remainder, floor=False),
-}
+DIVISIONS = ("/", "%", "rem")
 """Operators that have no answer for a divisor of zero."""
 
 
@@ -531,9 +526,6 @@ class Missing(Computed):
         return f"{self.value!r} is null"
 
 
-can_pass = Computed.can_pass
-
-
 # ---- patterns of text
 
 
@@ -587,7 +579,9 @@ def _both(a: Flags | None, b: Flags | None) -> Flags | None:
 def _values_of(column: Column, leaf: Leaf) -> Vector:
     """The values of a column that is decoded as the leaf's type."""
     if column.type.dictionary is not None and column.dictionary is not None:
-        return _looked_up(column, _values_of(column.dictionary, leaf))
+        if leaf.family in (TEXT, BINARY, UUID):
+            return _looked_up(column, _values_of(column.dictionary, leaf))
+        column = normalize(column, leaf.node.dotted)
     valid = column.valid_mask()
     if column.type.is_binary_like:
         return Vector(Texts(column.offsets(), column.buffers[1]), valid)
@@ -604,20 +598,16 @@ def _values_of(column: Column, leaf: Leaf) -> Vector:
 
 
 def _looked_up(column: Column, entries: Vector) -> Vector:
-    """The value of each row, from the values of the dictionary's entries."""
-    valid, data = column.valid_mask(), entries.data
-    codes = np.ascontiguousarray(column.values())
+    """The text of each row, from those of the dictionary's entries."""
+    valid, codes = column.valid_mask(), np.ascontiguousarray(column.values())
     codes = codes if valid is None else np.where(valid, codes, 0)
     if not column.dictionary:  # nothing but nulls
-        codes, valid = np.zeros(column.length, np.int64), np.zeros(column.length, bool)
-        if isinstance(data, Texts):
-            return Vector(Texts(np.zeros(2, np.int64), b"", codes), valid)
-        return Vector(Exact(codes, data.den) if isinstance(data, Exact) else codes.astype(np.float64), valid)
+        return Vector(
+            Texts(np.zeros(2, np.int64), b"", np.zeros(column.length, np.int64)), np.zeros(column.length, bool)
+        )
     if entries.valid is not None:
         valid = _both(valid, entries.valid[codes])
-    if isinstance(data, Texts):
-        return Vector(Texts(data.offsets, data.data, data.by_row(np.arange(len(column.dictionary)))[codes]), valid)
-    return Vector(Exact(data.num[codes], data.den) if isinstance(data, Exact) else data[codes], valid)
+    return Vector(Texts(entries.data.offsets, entries.data.data, codes), valid)
 
 
 def _stored_numbers(column: Column) -> tuple[Any, ...]:

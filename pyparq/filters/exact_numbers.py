@@ -46,20 +46,25 @@ def multiply(a: Exact, b: Exact) -> Exact:
     return Exact(integers(a.num * b.num), integers(a.den * b.den))
 
 
-def divide(a: Exact, b: Exact) -> tuple[Exact, Flags]:
-    """The quotient, and where it exists."""
-    exists = np.asarray(b.num != 0, bool)
-    divisor = np.where(exists, b.num, 1)
-    sign = np.where(np.asarray(divisor < 0, bool), integers(-1), integers(1))
-    return Exact(integers(a.num * b.den * sign), integers(a.den * divisor * sign)), exists
+def divide(a: Exact, b: Exact) -> Exact:
+    """A divisor of zero is taken as 1, as there is no answer for it."""
+    divisor = _divisor(b)
+    sign = _sign(divisor)
+    return Exact(integers(a.num * b.den * sign), integers(a.den * divisor * sign))
 
 
-def remainder(a: Exact, b: Exact, *, floor: bool) -> tuple[Exact, Flags]:
-    """What a division leaves whose quotient is rounded down (``floor``), or towards zero; and where it exists."""
-    exists = np.asarray(b.num != 0, bool)
-    left, right, den = _aligned(a, Exact(np.where(exists, b.num, integers(1)), b.den))
-    sign = np.where(np.asarray(left < 0, bool), integers(-1), integers(1))
-    return Exact(integers(left % right if floor else sign * (abs(left) % abs(right))), den), exists
+def remainder(a: Exact, b: Exact, *, floor: bool) -> Exact:
+    """What a division leaves whose quotient is rounded down (``floor``), or towards zero."""
+    left, right, den = _aligned(a, Exact(_divisor(b), b.den))
+    return Exact(integers(left % right if floor else _sign(left) * (abs(left) % abs(right))), den)
+
+
+def _divisor(b: Exact) -> Ints:
+    return np.where(np.asarray(b.num != 0, bool), b.num, integers(1))
+
+
+def _sign(numbers: Ints) -> Ints:
+    return np.where(np.asarray(numbers < 0, bool), integers(-1), integers(1))
 
 
 def order(a: Exact, b: Exact) -> tuple[Flags, Flags]:

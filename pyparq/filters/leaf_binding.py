@@ -68,11 +68,10 @@ def among(node: Node, values: tuple[Any, ...] | ValueArray | ByteArray, negate: 
 
 def _among(node: Node, values: tuple[Any, ...] | ValueArray | ByteArray, negate: bool) -> Predicate:
     leaf = node.type
-    many = None if isinstance(values, tuple) else values.among(leaf)
+    many: Any = None if isinstance(values, tuple) else values.among(leaf)
     if many is not None and not isinstance(values, tuple):
         found, has_nan = many
-        if isinstance(found, np.ndarray) and len(found) < MANY:
-            found = tuple(found.tolist())
+        found = tuple(found.tolist()) if isinstance(found, np.ndarray) and len(found) < MANY else found
         return FALSE if negate and values.has_null else _of_literals(node, found, has_nan, negate)
     known = [v for v in values if not is_null_literal(v)]
     places = [locate(leaf, v, node.dotted) for v in known]  # checked even where a null decides: it may be a mistake

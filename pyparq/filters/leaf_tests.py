@@ -22,7 +22,6 @@ from pyparq import kernels
 from pyparq.errors import FilterError
 from pyparq.filters.compare import bytes_set, match_column, match_stored
 from pyparq.filters.literal import format_literal
-from pyparq.filters.value_array import ByteArray
 from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import FLOAT_KINDS, bound_dtype, domain
 from pyparq.format.schema_node import Node
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 BoolArray = npt.NDArray[np.bool_]
 Literals: TypeAlias = Any
-"""A tuple of Python values, many numbers as one array, or many byte strings as a :class:`ByteArray`."""
+"""A tuple of Python values, many numbers as one array, or many byte strings as buffers."""
 
 AT_LEAST = "number >="
 """As ``>=``, but NaN does not pass. Only indexes are asked about it."""
@@ -424,10 +423,10 @@ class _Comparison(Test):
 
     def _places(self, values: npt.NDArray[Any], side: Any) -> Int64Array:
         """Where values would stand among the literals."""
-        if not isinstance(self.literals, ByteArray):
+        if values.dtype != object:
             return np.searchsorted(self.literal_array(), values, side)
         find = bisect_left if side == "left" else bisect_right
-        return np.array([find(self.literals, value) for value in values], np.int64)
+        return np.array([find(self.literals, value) for value in values.tolist()], np.int64)
 
     def found_at_bounds(self, bounds: Bounds) -> BoolArray:
         found = np.zeros(len(bounds), bool)
@@ -597,16 +596,6 @@ def may_intersect(test: Test, statistics: Sequence[Any]) -> BoolArray:
     """What GeospatialStatistics prove of a test of boxes."""
     assert isinstance(test, _BoxTest)
     return test.may_intersect(statistics)
-
-
-evaluate_bounds = Test.verdict
-evaluate_dictionary = Test.may_be_among
-probe_hashes = Test.hashes
-
-
-def found_at_bounds(test: Test, bounds: Bounds) -> BoolArray:
-    """See :meth:`Test.found_at_bounds`."""
-    return test.found_at_bounds(bounds)
 
 
 def domain_array(leaf: LeafType, literals: Iterable[Any]) -> npt.NDArray[Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -268,41 +267,31 @@ def _of_objects(values: Iterable[Any]) -> ValueArray | ByteArray | None:
     kinds = set(map(type, values))
     has_null = type(None) in kinds
     kinds.discard(type(None))
-    kind = kinds.pop() if len(kinds) == 1 else None
+    kind: Any = kinds.pop() if len(kinds) == 1 else None
     if kind not in (int, float, *_RAW):
         return None
     known = [v for v in values if v is not None] if has_null else list(values)
-    if kind in _RAW:
-        with suppress(UnicodeEncodeError):
-            return ByteArray.of(list(map(_RAW[kind], known)), kind, has_null)
-        return None
     try:
-        numbers = np.array(known, np.float64 if kind is float else np.int64)
-    except OverflowError:
+        if kind in _RAW:
+            return ByteArray.of(list(map(_RAW[kind], known)), kind, has_null)
+        return ValueArray(np.array(known, np.float64 if kind is float else np.int64), has_null)
+    except (OverflowError, UnicodeEncodeError):
         return None
-    return ValueArray(numbers, has_null)
 
 
 def _of_arrow(values: Any) -> ValueArray | ByteArray | None:
     schema, arrays = arrays_from_arrow(values)
     type_ = field_from_nanoarrow(schema).type
-    if type_.format in ("u", "U", "vu", "z", "Z", "vz") and type_.dictionary is None:
-        column = concat([normalize(column_from_nanoarrow(array, type_), "keys") for array in arrays])
-        valid = column.valid_mask()
-        rows = np.arange(column.length) if valid is None else np.flatnonzero(valid)
-        parts = kernels.take_binary(column.offsets(), column.buffers[1], rows)
-        kind = str if type_.kind == "string" else bytes
-        return ByteArray(*kernels.distinct_binary(*parts), kind, len(rows) < column.length)
-    if type_.kind not in ("int", "uint", "float") or type_.dictionary is not None:
+    if type_.kind not in ("int", "uint", "float", "string", "binary") or type_.dictionary is not None:
         return None
-    parts, has_null = [np.empty(0, type_.numpy_dtype)], False
-    for array in arrays:
-        column = column_from_nanoarrow(array, type_)
-        valid, numbers = column.valid_mask(), column.values()
-        if valid is not None and not valid.all():
-            has_null, numbers = True, numbers[valid]
-        parts.append(numbers)
-    return ValueArray(np.concatenate(parts), has_null)
+    column = concat([normalize(column_from_nanoarrow(array, type_), "keys") for array in arrays])
+    valid = column.valid_mask()
+    rows = np.arange(column.length) if valid is None else np.flatnonzero(valid)
+    has_null = len(rows) < column.length
+    if not column.type.is_binary_like:
+        return ValueArray(column.values()[rows], has_null)
+    known = kernels.distinct_binary(*kernels.take_binary(column.offsets(), column.buffers[1], rows))
+    return ByteArray(*known, str if type_.kind == "string" else bytes, has_null)
 
 
 def _fitting(numbers: Numbers, kind: str, bits: int) -> tuple[Numbers, bool]:
