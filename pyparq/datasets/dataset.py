@@ -23,7 +23,7 @@ from pyparq.datasets.reader import FileScan, Run
 from pyparq.datasets.scan import DatasetScan, file_scans_of
 from pyparq.errors import OptionError
 from pyparq.filters.expression import Expression, IsIn, Path
-from pyparq.filters.value_array import ValueArray, is_null_literal
+from pyparq.filters.value_array import is_null_literal
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system
@@ -337,7 +337,7 @@ def key_filter(column: Path, keys: Any) -> Expression:
     many = getattr(keys, "shape", None) != () and (hasattr(keys, "__iter__") or hasattr(keys, "to_pylist"))
     one = isinstance(keys, (str, bytes, bytearray, memoryview)) or hasattr(keys, "as_py") or not many
     known = IsIn(column, (keys,) if one else keys).values
-    if isinstance(known, ValueArray):
+    if not isinstance(known, tuple):
         return IsIn(column, known.without_null())
     return IsIn(column, tuple(key for key in known if not is_null_literal(key)))
 

@@ -30,7 +30,7 @@ from pyparq.datasets.footers import AT_A_TIME, Footers, StoredFooter
 from pyparq.datasets.tables import units_left
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, CorruptFileError
-from pyparq.filters.leaf_tests import Test, evaluate_bounds, probe_hashes
+from pyparq.filters.leaf_tests import Test
 from pyparq.filters.predicate import Constant
 from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers, stored_path
 from pyparq.format.lazy_footer import LazyFileMetaData
@@ -313,7 +313,7 @@ class Pruning:
             for j, node in enumerate(self._nodes)
         }
         for test in self._tests:
-            self._maybe[test] = evaluate_bounds(test, bounds[test.node]).some
+            self._maybe[test] = test.verdict(bounds[test.node]).some
         self._report("statistics", len(self._nodes) * len(before), before)
 
     def by_bloom_filters(self) -> None:
@@ -334,7 +334,7 @@ class Pruning:
         if not has_filter.any():
             return 0
         asked = np.flatnonzero(self.left() & self._maybe[test] & has_filter & self.usual[files])
-        hashes = probe_hashes(test) if len(asked) else None
+        hashes = test.hashes() if len(asked) else None
         if hashes is None:
             return 0
         flat = np.array(sorted({h for alternatives in hashes for h in alternatives}), np.uint64)

@@ -15,7 +15,7 @@ from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.file_columns import Matching
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import ChangedFileError, CorruptFileError, ParquetError
-from pyparq.filters.leaf_tests import Test, domain_dtype, evaluate_bounds
+from pyparq.filters.leaf_tests import Test, domain_dtype
 from pyparq.filters.literal import locate
 from pyparq.filters.predicate import And, Constant, Or, Predicate
 from pyparq.format.schema_node import Node
@@ -195,7 +195,7 @@ class FileBounds:
 
         def of_test(test: Test) -> Mask | None:
             bounds = self._of(test.node)
-            return None if bounds is None else evaluate_bounds(test, bounds).some
+            return None if bounds is None else test.verdict(bounds).some
 
         return units_left(predicate, of_test, len(self._table.num_rows))
 

@@ -19,10 +19,10 @@ from pyparq.filters.expression import AllOf, ColumnRef, Compare, Contains, Expre
 from pyparq.filters.given import parse_filters
 from pyparq.filters.leaf_binding import among, box_test, compare_literal, item_of, items_leaf, nan_test, prefix_test
 from pyparq.filters.leaf_tests import Test
-from pyparq.filters.literal import BYTES_KINDS, locate
+from pyparq.filters.literal import locate
 from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, conjunction, disjunction, null_test
 from pyparq.filters.shown import Shown, as_shown
-from pyparq.filters.value_array import ValueArray, is_null_literal
+from pyparq.filters.value_array import BYTES_KINDS, ValueArray, is_null_literal
 from pyparq.filters.variants import AtItems, ItemPlace, VariantPath, bind_null_test, bind_values, variant_path
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node

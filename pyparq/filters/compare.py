@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.filters.value_array import ByteArray
 from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import stored_dtype
 from pyparq.format.types import LeafType
@@ -104,8 +105,8 @@ def _match_binary(
 
 
 def bytes_set(literals: Sequence[bytes]) -> BytesSet:
-    lengths = np.fromiter(map(len, literals), np.int64, len(literals))
-    return BytesSet(np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), b"".join(literals))
+    known = literals if isinstance(literals, ByteArray) else ByteArray.of(literals, bytes, False)
+    return BytesSet(known.offsets, known.data)
 
 
 def _match_fixed(

@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.arrow.layouts import normalize
 from pyparq.errors import FilterError
 from pyparq.filters import exact_numbers
-from pyparq.filters.exact_numbers import Exact, as_double, part_of, whole, year_of
+from pyparq.filters.exact_numbers import Exact, as_double, integers, part_of, year_of
 from pyparq.filters.expression import OPERATORS
 from pyparq.filters.leaf_tests import Bound, Columns, Levels, looked_up
 from pyparq.format.schema_node import Node
@@ -99,6 +100,10 @@ class BoundValue:
     def of_rows(self, columns: Mapping[int, Column]) -> Vector:
         raise NotImplementedError
 
+    def steps(self, columns: Mapping[int, Column]) -> list[tuple[Any, ...]]:
+        """How the kernel computes a number: see ``kernels.compare_computed``."""
+        return [step for operand in self.operands for step in operand.steps(columns)]
+
     def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
         """The values of part ``k``."""
         return UNKNOWN
@@ -125,6 +130,12 @@ class Leaf(BoundValue):
 
     def of_rows(self, columns: Mapping[int, Column]) -> Vector:
         return _values_of(columns[self.node.column], self)
+
+    def steps(self, columns: Mapping[int, Column]) -> list[tuple[Any, ...]]:
+        column = columns[self.node.column]
+        entries = column.dictionary if column.type.dictionary is not None else None
+        numbers, codes = (column, None) if entries is None else (entries, _stored_numbers(column))
+        return [("column", self.den, self.floats, _stored_numbers(numbers), codes)]
 
     def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
         own = bounds[self.node]
@@ -163,6 +174,10 @@ class Fixed(BoundValue):
             return Vector(Texts(np.array([0, len(value)]), value), None)
         return Vector(np.array(value) if isinstance(value, float) else exact_numbers.exact(value), None)
 
+    def steps(self, columns: Mapping[int, Column]) -> list[tuple[Any, ...]]:
+        value: Any = self.value
+        return [("literal", value, 1) if self.floats else ("literal", value.numerator, value.denominator)]
+
     def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
         return Interval(self.value, self.value) if self.value == self.value else UNKNOWN
 
@@ -184,16 +199,17 @@ class Operation(BoundValue):
 
     def of_rows(self, columns: Mapping[int, Column]) -> Vector:
         left, right = (operand.of_rows(columns) for operand in self.operands)
-        valid = _both(left.valid, right.valid)
-        if not self.floats:
-            if self.op not in DIVISIONS:
-                return Vector(_ARITHMETIC[self.op].exact(left.data, right.data), valid)
-            found, exists = DIVISIONS[self.op](left.data, right.data)
-            return Vector(found, valid if exists.all() else _both(valid, exists))
-        a, b = (exact_numbers.as_floats(v.data) if isinstance(v.data, Exact) else v.data for v in (left, right))
+        valid, join = _both(left.valid, right.valid), _ARITHMETIC[self.op]
+        a, b = left.data, right.data
+        if self.floats:
+            a, b = (exact_numbers.as_floats(x) if isinstance(x, Exact) else x for x in (a, b))
+        if self.op in DIVISIONS:
+            valid = _both(valid, np.asarray((b if self.floats else b.num) != 0, bool))
         with np.errstate(all="ignore"):
-            found = _ARITHMETIC[self.op].plain(a, b)
-        return Vector(np.asarray(found), _both(valid, b != 0) if self.op in DIVISIONS else valid)
+            return Vector(np.asarray(join.plain(a, b)) if self.floats else join.exact(a, b), valid)
+
+    def steps(self, columns: Mapping[int, Column]) -> list[tuple[Any, ...]]:
+        return [*super().steps(columns), (self.op, self.floats)]
 
     def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
         ends = [operand.interval(bounds, k) for operand in self.operands]
@@ -231,15 +247,26 @@ class Function(BoundValue):
         self.name, self.operands, self.family, self.floats = name, (operand,), family, False
 
     def of_rows(self, columns: Mapping[int, Column]) -> Vector:
-        (operand,) = self.operands
-        data, valid = operand.of_rows(columns)
-        if not isinstance(data, Texts):
-            return Vector(Exact(part_of(self.name, data), whole(1)), valid)
         if self.name == "length":
-            is_text = operand.family != BINARY
-            lengths = kernels.count_characters(data.offsets, data.data) if is_text else np.diff(data.offsets)
-            return Vector(Exact(data.by_row(lengths.astype(np.int64, copy=False)), whole(1)), valid)
+            lengths, valid = self._lengths(columns)
+            return Vector(Exact(integers(lengths), integers(1)), valid)
+        data, valid = self.operands[0].of_rows(columns)
+        if not isinstance(data, Texts):
+            return Vector(Exact(integers(part_of(self.name, data)), integers(1)), valid)
         return Vector(Texts(*kernels.change_case(data.offsets, data.data, self.name == "upper"), data.codes), valid)
+
+    def steps(self, columns: Mapping[int, Column]) -> list[tuple[Any, ...]]:
+        if self.name != "length":
+            return [*super().steps(columns), ("part", self.name)]
+        lengths, valid = self._lengths(columns)
+        count = next(iter(columns.values())).length
+        bits = None if valid is None else np.packbits(valid, bitorder="little")
+        return [("column", 1, False, (np.ascontiguousarray(np.broadcast_to(lengths, count)), count, bits, 0), None)]
+
+    def _lengths(self, columns: Mapping[int, Column]) -> tuple[npt.NDArray[Any], Flags | None]:
+        (texts, valid), of_bytes = self.operands[0].of_rows(columns), self.operands[0].family == BINARY
+        lengths = np.diff(texts.offsets) if of_bytes else kernels.count_characters(texts.offsets, texts.data)
+        return texts.by_row(lengths), valid
 
     def interval(self, bounds: Mapping[Node, Bounds], k: int) -> Interval:
         (of,) = self.operands
@@ -320,15 +347,11 @@ _ARITHMETIC = {
     ),
     "-": _Operator(operator.sub, exact_numbers.subtract, _difference),
     "*": _Operator(operator.mul, exact_numbers.multiply, _product),
-    "/": _Operator(operator.truediv, lambda a, b: exact_numbers.divide(a, b)[0], _quotient),
-    "%": _Operator(np.mod, lambda a, b: DIVISIONS["%"](a, b)[0], _modulus),
-    "rem": _Operator(np.fmod, lambda a, b: DIVISIONS["rem"](a, b)[0], _remainder),
+    "/": _Operator(operator.truediv, exact_numbers.divide, _quotient),
+    "%": _Operator(np.mod, partial(exact_numbers.remainder, floor=True), _modulus),
+    "rem": _Operator(np.fmod, partial(exact_numbers.remainder, floor=False), _remainder),
 }
-DIVISIONS: dict[str, Callable[[Exact, Exact], tuple[Exact, Flags]]] = {
-    "/": exact_numbers.divide,
-    "%": partial(exact_numbers.remainder, floor=True),
-    "rem": partial(exact_numbers.remainder, floor=False),
-}
+DIVISIONS = ("/", "%", "rem")
 """Operators that have no answer for a divisor of zero."""
 
 
@@ -374,13 +397,6 @@ class Computed(Bound):
         return looked_up(columns[number], lambda entries: self._of_values({number: entries}), within)
 
     def _of_values(self, columns: Mapping[int, Column], within: Words | None = None) -> RowMask:
-        count = columns[self.nodes[0].column].length
-        found, valid = self._tested(columns, within)
-        found = ~found if self.negated else found
-        return RowMask.of_bools(np.ascontiguousarray(np.broadcast_to(found if valid is None else found & valid, count)))
-
-    def _tested(self, columns: Mapping[int, Column], within: Words | None) -> tuple[Flags, Flags | None]:
-        """Where it is true, and where it is known (``None``: everywhere)."""
         raise NotImplementedError
 
     def can_pass(self, bounds: Mapping[Node, Bounds]) -> Flags:
@@ -416,12 +432,8 @@ class Comparison(Computed):
     def has_bounds(self) -> bool:
         return bool(self.nodes)
 
-    def _tested(self, columns: Mapping[int, Column], within: Words | None) -> tuple[Flags, Flags | None]:
-        left, right = self.left.of_rows(columns), self.right.of_rows(columns)
-        less, same = _order(left.data, right.data)
-        passed = {"==": same, "<": less, "<=": less | same}
-        op = self.op if self.op in passed else OPERATORS[self.op].negated
-        return passed[op] if op == self.op else ~passed[op], _both(left.valid, right.valid)
+    def _of_values(self, columns: Mapping[int, Column], within: Words | None = None) -> RowMask:
+        return _compared(self.left, self.op, self.right, columns, within)
 
     def _narrow(self, some: Flags, bounds: Mapping[Node, Bounds]) -> None:
         for k in np.flatnonzero(some).tolist():
@@ -441,6 +453,25 @@ def _possible(op: str, left: Interval, right: Interval) -> bool:
     if left.low is None or right.high is None:
         return True
     return bool(left.low < right.high if op == "<" else left.low <= right.high)
+
+
+def _compared(left: BoundValue, op: str, right: BoundValue, columns: Columns, within: Words | None) -> RowMask:
+    """The rows where ``left op right`` is true: by the kernel, where it compares such values."""
+    if left.family not in (TEXT, BINARY, UUID):
+        count = next(iter(columns.values())).length
+        words = kernels.compare_computed([*left.steps(columns), *right.steps(columns)], op, count, within)
+        if words is not None:
+            return RowMask.of_words(words, count)
+    a, b = left.of_rows(columns), right.of_rows(columns)
+    less, same = _order(a.data, b.data)
+    passed = {"==": same, "<": less, "<=": less | same, "!=": ~same, ">=": ~less, ">": ~(less | same)}
+    return _known(passed[op], _both(a.valid, b.valid), columns)
+
+
+def _known(found: Flags, valid: Flags | None, columns: Columns) -> RowMask:
+    """The rows that are found. No null is."""
+    count = next(iter(columns.values())).length
+    return RowMask.of_bools(np.ascontiguousarray(np.broadcast_to(found if valid is None else found & valid, count)))
 
 
 def _order(a: Any, b: Any) -> tuple[Flags, Flags]:
@@ -466,11 +497,12 @@ class Match(Computed):
         super().__init__((value,), negated)
         self.value, self.kind, self.pattern, self.escape = value, kind, pattern, escape
 
-    def _tested(self, columns: Mapping[int, Column], within: Words | None) -> tuple[Flags, Flags | None]:
+    def _of_values(self, columns: Mapping[int, Column], within: Words | None = None) -> RowMask:
         texts, valid = self.value.of_rows(columns)
         test = text_test(self.kind, self.pattern, self.escape, self.value.family != BINARY)
         words = test.test(texts.offsets, texts.data, within if texts.codes is None else None)
-        return texts.by_row(RowMask.of_words(words, len(texts.offsets) - 1).bools()), valid
+        found = texts.by_row(RowMask.of_words(words, len(texts.offsets) - 1).bools())
+        return _known(~found if self.negated else found, valid, columns)
 
     def _text(self) -> str:
         return f"{self.value!r} {self.kind.replace('_', ' ')} {self.pattern!r}"
@@ -486,15 +518,12 @@ class Missing(Computed):
         super().__init__((value,), negated)
         self.value = value
 
-    def _tested(self, columns: Mapping[int, Column], within: Words | None) -> tuple[Flags, Flags | None]:
-        valid = self.value.of_rows(columns).valid
-        return np.array(False) if valid is None else ~valid, None
+    def _of_values(self, columns: Mapping[int, Column], within: Words | None = None) -> RowMask:
+        valid = _compared(self.value, "==", self.value, columns, None)  # null is not equal to null
+        return valid if self.negated else ~valid
 
     def _text(self) -> str:
         return f"{self.value!r} is null"
-
-
-can_pass = Computed.can_pass
 
 
 # ---- patterns of text
@@ -550,58 +579,41 @@ def _both(a: Flags | None, b: Flags | None) -> Flags | None:
 def _values_of(column: Column, leaf: Leaf) -> Vector:
     """The values of a column that is decoded as the leaf's type."""
     if column.type.dictionary is not None and column.dictionary is not None:
-        return _looked_up(column, _values_of(column.dictionary, leaf))
+        if leaf.family in (TEXT, BINARY, UUID):
+            return _looked_up(column, _values_of(column.dictionary, leaf))
+        column = normalize(column, leaf.node.dotted)
     valid = column.valid_mask()
     if column.type.is_binary_like:
         return Vector(Texts(column.offsets(), column.buffers[1]), valid)
     if column.type.kind == "fixed":
         rows = np.ascontiguousarray(column.values())
         return Vector(Texts(np.arange(len(rows) + 1) * rows.shape[1], rows.reshape(-1)), valid)
-    numbers = _numbers(column)
+    values = column.values()
     if leaf.floats:
-        return Vector(numbers.astype(np.float64), valid)
-    if valid is not None:  # what stands in null slots must not look like a large number
-        numbers = np.where(valid, numbers, 0)
-    return Vector(Exact(numbers, whole(leaf.den)), valid)
+        return Vector(values.astype(np.float64), valid)
+    if values.ndim == 2:  # little-endian numbers of several bytes
+        values = np.array([int.from_bytes(row, "little", signed=True) for row in values], object)
+    numbers = integers(values)
+    return Vector(Exact(numbers if valid is None else np.where(valid, numbers, 0), integers(leaf.den)), valid)
 
 
 def _looked_up(column: Column, entries: Vector) -> Vector:
-    """The value of each row, from the values of the dictionary's entries."""
-    valid, data = column.valid_mask(), entries.data
-    codes = np.ascontiguousarray(column.values())
+    """The text of each row, from those of the dictionary's entries."""
+    valid, codes = column.valid_mask(), np.ascontiguousarray(column.values())
     codes = codes if valid is None else np.where(valid, codes, 0)
     if not column.dictionary:  # nothing but nulls
-        codes, valid = np.zeros(column.length, np.int64), np.zeros(column.length, bool)
-        if isinstance(data, Texts):
-            return Vector(Texts(np.zeros(2, np.int64), b"", codes), valid)
-        return Vector(Exact(codes, data.den) if isinstance(data, Exact) else codes.astype(np.float64), valid)
+        return Vector(
+            Texts(np.zeros(2, np.int64), b"", np.zeros(column.length, np.int64)), np.zeros(column.length, bool)
+        )
     if entries.valid is not None:
         valid = _both(valid, entries.valid[codes])
-    if isinstance(data, Texts):
-        return Vector(Texts(data.offsets, data.data, data.by_row(np.arange(len(column.dictionary)))[codes]), valid)
-    return Vector(Exact(data.num[codes], data.den) if isinstance(data, Exact) else data[codes], valid)
+    return Vector(Texts(entries.data.offsets, entries.data.data, codes), valid)
 
 
-def _numbers(column: Column) -> npt.NDArray[Any]:
+def _stored_numbers(column: Column) -> tuple[Any, ...]:
+    """The values of a column, or its codes, as ``kernels.compare_computed`` takes them."""
     values = column.values()
-    if column.type.kind == "decimal":
-        return _limbs(values)
-    if values.dtype == np.uint64 and len(values) and int(values.max()) >= 1 << 63:
-        return values.astype(object)
-    return values.astype(np.int64) if values.dtype.kind in "iub" else values
-
-
-def _limbs(values: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-    """Little-endian two's complement numbers of any width, as int64 where they fit."""
-    count, width = values.shape
-    flat = np.ascontiguousarray(values).reshape(-1)
-    if width <= 8:
-        return flat.view(f"<i{width}").astype(np.int64)
-    words = flat.view("<i8").reshape(count, width // 8)
-    low = words[:, 0]
-    if (words[:, 1:] == (low >> 63)[:, None]).all():
-        return low.astype(np.int64)
-    found = np.empty(count, object)
-    raw = flat.tobytes()
-    found[:] = [int.from_bytes(raw[k : k + width], "little", signed=True) for k in range(0, count * width, width)]
-    return found
+    if column.type.kind == "decimal" and values.ndim == 2:
+        values = values.reshape(-1).view(f"<i{min(values.shape[1], 8)}")
+    bits = column.validity if column.null_count else None
+    return np.require(values, requirements=("C", "A")), column.length, bits, column.offset

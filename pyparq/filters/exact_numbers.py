@@ -1,5 +1,5 @@
-"""Exact arithmetic on arrays of numbers, and parts of dates. Integers that may not fit 64 bits become
-Python's, so nothing ever wraps."""
+"""Exact arithmetic on arrays of Python's integers, which never wrap, and parts of dates: for numbers that the kernel
+does not compute (``kernels.compare_computed``), and for values that are stored."""
 
 from __future__ import annotations
 
@@ -12,13 +12,8 @@ import numpy.typing as npt
 
 from pyparq import kernels
 
-Ints = npt.NDArray[Any]
-"""int64, or Python's integers as objects."""
+Ints = npt.NDArray[np.object_]
 Flags = npt.NDArray[np.bool_]
-
-_LIMIT = 1 << 63
-_WHOLE = 1 << 53
-"""Up to this, every integer is a double."""
 
 
 class Exact(NamedTuple):
@@ -28,76 +23,68 @@ class Exact(NamedTuple):
     den: Ints
 
 
-def whole(value: int) -> Ints:
-    """One integer as a 0-d array."""
-    return np.array(value, np.int64 if -_LIMIT <= value < _LIMIT else object)
+def integers(values: Any) -> Ints:
+    """Python's integers: an array, or one as a 0-d array."""
+    return np.asarray(values, object)
 
 
 def exact(value: Fraction | int) -> Exact:
-    return Exact(whole(int(value.numerator)), whole(int(value.denominator)))
+    return Exact(integers(int(value.numerator)), integers(int(value.denominator)))
 
 
 def add(a: Exact, b: Exact) -> Exact:
-    if _same(a.den, b.den):
-        return Exact(plus(a.num, b.num), a.den)
-    return Exact(plus(times(a.num, b.den), times(b.num, a.den)), times(a.den, b.den))
+    left, right, den = _aligned(a, b)
+    return Exact(integers(left + right), den)
 
 
 def subtract(a: Exact, b: Exact) -> Exact:
-    return add(a, Exact(times(b.num, whole(-1)), b.den))
+    left, right, den = _aligned(a, b)
+    return Exact(integers(left - right), den)
 
 
 def multiply(a: Exact, b: Exact) -> Exact:
-    return Exact(times(a.num, b.num), times(a.den, b.den))
+    return Exact(integers(a.num * b.num), integers(a.den * b.den))
 
 
-def divide(a: Exact, b: Exact) -> tuple[Exact, Flags]:
-    """The quotient, and where it exists."""
-    exists = np.asarray(b.num != 0, bool)
-    divisor = _array(np.where(exists, b.num, 1))
-    sign = np.where(np.asarray(divisor < 0, bool), -1, 1)
-    return Exact(times(times(a.num, b.den), sign), times(a.den, times(divisor, sign))), exists
+def divide(a: Exact, b: Exact) -> Exact:
+    """A divisor of zero is taken as 1, as there is no answer for it."""
+    divisor = _divisor(b)
+    sign = _sign(divisor)
+    return Exact(integers(a.num * b.den * sign), integers(a.den * divisor * sign))
 
 
-def remainder(a: Exact, b: Exact, *, floor: bool) -> tuple[Exact, Flags]:
-    """What a division leaves whose quotient is rounded down (``floor``), or towards zero; and where it exists."""
-    exists = np.asarray(b.num != 0, bool)
-    left, right, den = a.num, _array(np.where(exists, b.num, 1)), a.den
-    if not _same(a.den, b.den):
-        left, right, den = times(left, b.den), times(right, a.den), times(a.den, b.den)
-    if max(size(left), size(right)) >= _LIMIT or object in (left.dtype, right.dtype):
-        left, right = _objects(left), _objects(right)
-    found = left % right if floor else np.where(np.asarray(left < 0, bool), -1, 1) * (abs(left) % abs(right))
-    return Exact(_array(found), den), exists
+def remainder(a: Exact, b: Exact, *, floor: bool) -> Exact:
+    """What a division leaves whose quotient is rounded down (``floor``), or towards zero."""
+    left, right, den = _aligned(a, Exact(_divisor(b), b.den))
+    return Exact(integers(left % right if floor else _sign(left) * (abs(left) % abs(right))), den)
+
+
+def _divisor(b: Exact) -> Ints:
+    return np.where(np.asarray(b.num != 0, bool), b.num, integers(1))
+
+
+def _sign(numbers: Ints) -> Ints:
+    return np.where(np.asarray(numbers < 0, bool), integers(-1), integers(1))
 
 
 def order(a: Exact, b: Exact) -> tuple[Flags, Flags]:
     """Where ``a < b``, and where they are equal."""
-    left, right = a.num, b.num
-    if not _same(a.den, b.den):
-        left, right = times(a.num, b.den), times(b.num, a.den)
+    left, right, _ = _aligned(a, b)
     return np.asarray(left < right, bool), np.asarray(left == right, bool)
 
 
 def order_with_floats(a: Exact, b: npt.NDArray[np.float64]) -> tuple[Flags, Flags]:
     """As :func:`order`, for doubles on the right: compared without rounding. NaN lies above every number."""
     nan = np.isnan(b)
-    if _same(a.den, whole(1)) and size(a.num) <= _WHOLE:
-        left: Any = a.num.astype(np.float64)
-        right: Any = b
-    else:
-        left, right = np.broadcast_arrays(_fractions(a), b.astype(object))
+    left = a.num if _same(a.den, integers(1)) else _FRACTIONS(a.num, a.den)
+    right = b.astype(object)
     with np.errstate(invalid="ignore"):
         return np.asarray(left < right, bool) | nan, np.asarray(left == right, bool) & ~nan
 
 
 def as_floats(a: Exact) -> npt.NDArray[np.float64]:
     """The nearest doubles."""
-    if _same(a.den, whole(1)) and a.num.dtype != object:
-        return np.asarray(a.num.astype(np.float64))
-    if size(a.num) <= _WHOLE and size(a.den) <= _WHOLE:
-        return np.asarray(a.num.astype(np.float64) / a.den.astype(np.float64))
-    return np.asarray(_QUOTIENTS(_objects(a.num), _objects(a.den)), np.float64)
+    return np.asarray(_QUOTIENTS(a.num, a.den), np.float64)
 
 
 def as_double(value: Fraction | float) -> float:
@@ -115,42 +102,18 @@ def _quotient(numerator: int, denominator: int) -> float:
 _QUOTIENTS = np.frompyfunc(_quotient, 2, 1)
 
 
-def plus(a: Ints, b: Ints) -> Ints:
-    if size(a) + size(b) < _LIMIT:
-        return np.asarray(a.astype(np.int64) + b.astype(np.int64))
-    return np.asarray(_objects(a) + _objects(b), object)
+_FRACTIONS = np.frompyfunc(Fraction, 2, 1)
 
 
-def times(a: Ints, b: Ints) -> Ints:
-    if max(size(a), 1) * max(size(b), 1) < _LIMIT:
-        return np.asarray(a.astype(np.int64) * b.astype(np.int64))
-    return np.asarray(_objects(a) * _objects(b), object)
-
-
-def size(a: Ints) -> int:
-    """The largest absolute value."""
-    return max(abs(int(a.min())), abs(int(a.max()))) if a.size else 0
+def _aligned(a: Exact, b: Exact) -> tuple[Any, Any, Ints]:
+    """The numerators over one denominator."""
+    if _same(a.den, b.den):
+        return a.num, b.num, a.den
+    return a.num * b.den, b.num * a.den, integers(a.den * b.den)
 
 
 def _same(a: Ints, b: Ints) -> bool:
-    return a.ndim == b.ndim == 0 and int(a) == int(b)
-
-
-def _objects(a: Ints) -> Any:
-    return a.astype(object)
-
-
-def _array(a: Any) -> Ints:
-    return np.asarray(a)
-
-
-def _fractions(a: Exact) -> Any:
-    if _same(a.den, whole(1)):
-        return _objects(a.num)
-    nums, dens = np.broadcast_arrays(_objects(a.num), _objects(a.den))
-    made = np.empty(nums.shape, object)
-    made.reshape(-1)[:] = [Fraction(int(n), int(d)) for n, d in zip(nums.reshape(-1), dens.reshape(-1), strict=True)]
-    return made
+    return a.ndim == b.ndim == 0 and a.item() == b.item()
 
 
 # ---- parts of points in time and times of day, which come as exact numbers of days
@@ -158,7 +121,7 @@ def _fractions(a: Exact) -> Any:
 
 def part_of(name: str, moments: Exact) -> npt.NDArray[Any]:
     """``year``, ``month`` and so on, in UTC, as int64."""
-    return kernels.part_of_dates(np.atleast_1d(moments.num.astype(np.int64)), int(moments.den), name)
+    return kernels.part_of_dates(np.atleast_1d(moments.num.astype(np.int64)), moments.den.item(), name)
 
 
 def year_of(ticks: int, per_day: int) -> int:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from pyparq.column_names import NOT_COMPUTED
 from pyparq.errors import FilterError, OtherNames, by_each
-from pyparq.filters.value_array import ValueArray, is_null_literal, list_of_values
+from pyparq.filters.value_array import ByteArray, ValueArray, is_null_literal, list_of_values
 from pyparq.option_checks import is_number, keywords, methods_told
 from pyparq.runtime.text import printable
 
@@ -603,7 +603,7 @@ def _checked(value: Value, other: Value) -> Any:
 
 
 class IsIn(ValueTest):
-    """The value is one of ``values``: a tuple, or a :class:`ValueArray` for many numbers."""
+    """The value is one of ``values``: a tuple, or buffers of many numbers, texts or bytes."""
 
     __slots__ = ("values",)
 
@@ -611,7 +611,7 @@ class IsIn(ValueTest):
         super().__init__(value)
         if isinstance(values, (str, bytes, Expression)) or not hasattr(values, "__iter__"):
             raise FilterError(f"isin() takes a collection of values, not {values!r}", column=self._name)
-        self.values: tuple[Any, ...] | ValueArray = list_of_values(values)
+        self.values: tuple[Any, ...] | ValueArray | ByteArray = list_of_values(values)
 
     def with_literals(self, change: Callable[[Any], Any]) -> ValueTest:
         return self if self.path is None else IsIn(self.value, [change(value) for value in self.values])

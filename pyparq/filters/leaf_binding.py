@@ -4,23 +4,20 @@ test: ``x == 3.5`` on integers is false, and ``x < 2**40`` on an int32 is ``x is
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 
 from pyparq.errors import FilterError, located
 from pyparq.filters.expression import Path
 from pyparq.filters.leaf_tests import VALUE_OPS, Literals, Test
-from pyparq.filters.literal import BYTES_KINDS, FLOAT_TYPES, Place, describe, locate
+from pyparq.filters.literal import FLOAT_TYPES, Place, describe, locate
 from pyparq.filters.predicate import FALSE, TRUE, Predicate, conjunction, disjunction, interval, null_test, rewritten
-from pyparq.filters.value_array import MANY, ValueArray, is_null_literal
+from pyparq.filters.value_array import BYTES_KINDS, MANY, ByteArray, ValueArray, is_null_literal
 from pyparq.format.hybrid_calendar import stored_above, stored_up_to, stored_values
 from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.types import LeafType
 
 
 def compare_literal(node: Node, op: str, value: Any) -> Predicate:
@@ -63,22 +60,19 @@ def _compare_nan(node: Node, op: str) -> Predicate:
     return Test(node, "is_nan" if op in ("==", ">=") else "is_not_nan")
 
 
-def among(node: Node, values: tuple[Any, ...] | ValueArray, negate: bool) -> Predicate:
+def among(node: Node, values: tuple[Any, ...] | ValueArray | ByteArray, negate: bool) -> Predicate:
     """The value is one of ``values``, or none of them."""
     found = _among(node, values, negate)
     return in_calendar(found) if node.type.hybrid else found
 
 
-def _among(node: Node, values: tuple[Any, ...] | ValueArray, negate: bool) -> Predicate:
+def _among(node: Node, values: tuple[Any, ...] | ValueArray | ByteArray, negate: bool) -> Predicate:
     leaf = node.type
-    many = values.among(leaf) if isinstance(values, ValueArray) else None
-    if many is not None and isinstance(values, ValueArray):
-        numbers, has_nan = many
-        found = numbers if len(numbers) >= MANY else tuple(numbers.tolist())
+    many: Any = None if isinstance(values, tuple) else values.among(leaf)
+    if many is not None and not isinstance(values, tuple):
+        found, has_nan = many
+        found = tuple(found.tolist()) if isinstance(found, np.ndarray) and len(found) < MANY else found
         return FALSE if negate and values.has_null else _of_literals(node, found, has_nan, negate)
-    raw = _many_bytes(leaf, values)
-    if raw is not None:
-        return _of_literals(node, raw, False, negate)
     known = [v for v in values if not is_null_literal(v)]
     places = [locate(leaf, v, node.dotted) for v in known]  # checked even where a null decides: it may be a mistake
     if negate and len(known) < len(values):
@@ -93,17 +87,6 @@ def _among(node: Node, values: tuple[Any, ...] | ValueArray, negate: bool) -> Pr
         return FALSE
     literals = tuple(sorted({v for v in exact if v == v}))
     return _of_literals(node, literals, any(v != v for v in exact), negate)
-
-
-def _many_bytes(leaf: LeafType, values: Any) -> tuple[bytes, ...] | None:
-    """Many texts, byte strings or UUIDs that all can be values: sorted and distinct. ``None`` for anything else."""
-    kinds = set(map(type, values)) if len(values) >= MANY and leaf.kind in (*BYTES_KINDS, "uuid") else set()
-    raw = set(values) if kinds == {bytes} else {v.bytes for v in values} if kinds == {UUID} else set()
-    if kinds == {str} and not leaf.length:
-        with suppress(UnicodeEncodeError):
-            raw = set(map(str.encode, values))
-    fits = leaf.kind == "uuid" or kinds != {UUID}
-    return tuple(sorted(raw)) if raw and fits and (not leaf.length or set(map(len, raw)) == {leaf.length}) else None
 
 
 def _of_literals(node: Node, literals: Literals, has_nan: bool, negate: bool) -> Predicate:

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 BoolArray = npt.NDArray[np.bool_]
 Literals: TypeAlias = Any
-"""A tuple of Python values, or many numbers as one array."""
+"""A tuple of Python values, many numbers as one array, or many byte strings as buffers."""
 
 AT_LEAST = "number >="
 """As ``>=``, but NaN does not pass. Only indexes are asked about it."""
@@ -411,15 +412,21 @@ class _Comparison(Test):
 
     def _among(self, low: npt.NDArray[Any], high: npt.NDArray[Any]) -> tuple[BoolArray, BoolArray]:
         """Whether a literal lies within the bounds, and whether the literals cover the bounds."""
-        literals = self.literal_array()
-        first = np.searchsorted(literals, low, "left")
-        count = np.searchsorted(literals, high, "right") - first
+        first = self._places(low, "left")
+        count = self._places(high, "right") - first
         every = (count > 0) & (low == high)
         if isinstance(self.literals[0], (int, np.integer)):  # there are only finitely many integers between two bounds
             unsigned = low.dtype == np.dtype(np.int64)  # the difference of two int64 may need 64 bits
             span = high.view(np.uint64) - low.view(np.uint64) if unsigned else high - low
             every |= (count > 0) & (span == (count - 1).astype(span.dtype))
         return count > 0, every
+
+    def _places(self, values: npt.NDArray[Any], side: Any) -> Int64Array:
+        """Where values would stand among the literals."""
+        if values.dtype != object:
+            return np.searchsorted(self.literal_array(), values, side)
+        find = bisect_left if side == "left" else bisect_right
+        return np.array([find(self.literals, value) for value in values.tolist()], np.int64)
 
     def found_at_bounds(self, bounds: Bounds) -> BoolArray:
         found = np.zeros(len(bounds), bool)
@@ -589,16 +596,6 @@ def may_intersect(test: Test, statistics: Sequence[Any]) -> BoolArray:
     """What GeospatialStatistics prove of a test of boxes."""
     assert isinstance(test, _BoxTest)
     return test.may_intersect(statistics)
-
-
-evaluate_bounds = Test.verdict
-evaluate_dictionary = Test.may_be_among
-probe_hashes = Test.hashes
-
-
-def found_at_bounds(test: Test, bounds: Bounds) -> BoolArray:
-    """See :meth:`Test.found_at_bounds`."""
-    return test.found_at_bounds(bounds)
 
 
 def domain_array(leaf: LeafType, literals: Iterable[Any]) -> npt.NDArray[Any]:

@@ -26,7 +26,7 @@ import numpy as np
 
 from pyparq.errors import FilterError, SchemaError
 from pyparq.filters.times import DAY_NS, UNIT_NS, date_ns, duration_ns, shown_clock, time_ns, timestamp_ns
-from pyparq.filters.value_array import plain
+from pyparq.filters.value_array import BYTES_KINDS, plain
 from pyparq.format.hybrid_calendar import meant
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
@@ -174,9 +174,6 @@ def _rational(numerator: int, denominator: int, leaf: LeafType) -> Place:
     quotient, rest = divmod(numerator, denominator)
     return _in_range(quotient, quotient + (rest != 0), leaf)
 
-
-BYTES_KINDS = ("string", "enum", "json", "bson", "binary", "fixed")
-"""Kinds of leaves whose literals are bytes; text is its UTF-8."""
 
 _HUGE = 10**400
 """More than every finite value of every leaf. Literals with more digits need not be converted exactly."""

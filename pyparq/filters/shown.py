@@ -18,9 +18,9 @@ from pyparq.arrow.schema.extensions import BOOL8, EXTENSION_NAME
 from pyparq.errors import FilterError
 from pyparq.filters import expression
 from pyparq.filters.expression import OPERATORS, AnyOf, Compare, Contains, Expression, IsIn, Known, ValueTest, joined
-from pyparq.filters.literal import BYTES_KINDS, FLOAT_TYPES, Interpreted, describe, interpreted, locate
+from pyparq.filters.literal import FLOAT_TYPES, Interpreted, describe, interpreted, locate
 from pyparq.filters.times import UNIT_NS, duration_ns, timestamp_ns
-from pyparq.filters.value_array import ValueArray, is_null_literal, plain
+from pyparq.filters.value_array import BYTES_KINDS, ValueArray, is_null_literal, plain
 from pyparq.format.int96 import IS_INT96
 from pyparq.format.schema_node import Node
 from pyparq.format.shown_types import values_of

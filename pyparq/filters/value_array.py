@@ -6,19 +6,27 @@ one Python object per literal would take longer than the search.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq import kernels
+from pyparq.arrow.column_operations import concat
 from pyparq.arrow.exchange import arrays_from_arrow, column_from_nanoarrow, field_from_nanoarrow
+from pyparq.arrow.layouts import normalize
 from pyparq.filters.times import UNIT_NS, Instant
 from pyparq.format.types import DataType, LeafType
 from pyparq.runtime.text import printable
 
 MANY = 256
 """Fewer values than this may as well be Python objects."""
+
+BYTES_KINDS = ("string", "enum", "json", "bson", "binary", "fixed")
+"""Kinds of leaves whose literals are bytes; text is its UTF-8."""
 
 Numbers = npt.NDArray[Any]
 
@@ -110,10 +118,10 @@ def _exact(kind: str, unit: str, aware: bool, ticks: int) -> Any:
 # ---- collections
 
 
-def list_of_values(values: Any) -> tuple[Any, ...] | ValueArray:
-    """The values of a collection: Python's, or one array of many numbers. The scalars of pyarrow and numpy are slower,
-    and masked ones are no longer None."""
-    many = values if isinstance(values, ValueArray) else _many_numbers(values)
+def list_of_values(values: Any) -> tuple[Any, ...] | ValueArray | ByteArray:
+    """The values of a collection: Python's, or buffers of many numbers, texts or bytes. The scalars of pyarrow and
+    numpy are slower, and masked ones are no longer None."""
+    many = values if isinstance(values, (ValueArray, ByteArray)) else _many_values(values)
     if many is not None:
         return many
     name = str(getattr(values, "type", getattr(values, "dtype", "")))
@@ -196,9 +204,45 @@ class ValueArray:
         return self._found[key]
 
 
-def _many_numbers(values: Any) -> ValueArray | None:
+class ByteArray(Sequence[Any]):
+    """Many texts, byte strings or UUIDs, sorted and each once, and possibly a null. It behaves like a tuple of them."""
+
+    __slots__ = ("data", "has_null", "kind", "offsets")
+
+    def __init__(self, offsets: Numbers, data: Numbers, kind: type = bytes, has_null: bool = False) -> None:
+        self.offsets, self.data, self.kind, self.has_null = offsets, data, kind, has_null
+
+    @classmethod
+    def of(cls, values: Sequence[bytes], kind: type, has_null: bool) -> ByteArray:
+        ends = np.cumsum(np.fromiter(map(len, values), np.int64, len(values)))
+        return cls(*kernels.distinct_binary(np.concatenate(([0], ends)), b"".join(values)), kind, has_null)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1 + self.has_null
+
+    def __getitem__(self, k: Any) -> Any:
+        if isinstance(k, slice):
+            return tuple(self[i] for i in range(len(self))[k])
+        k = range(len(self))[k]
+        if k == len(self.offsets) - 1:
+            return None
+        raw = self.data[self.offsets[k] : self.offsets[k + 1]].tobytes()
+        return raw if self.kind is bytes else raw.decode() if self.kind is str else UUID(bytes=raw)
+
+    def without_null(self) -> ByteArray:
+        return ByteArray(self.offsets, self.data, self.kind)
+
+    def among(self, leaf: LeafType) -> tuple[ByteArray, bool] | None:
+        """The bytes of all values. ``None`` where one of them cannot be a value of the leaf."""
+        fits = leaf.kind in {str: BYTES_KINDS, bytes: (*BYTES_KINDS, "uuid"), UUID: ("uuid",)}[self.kind]
+        if leaf.length:
+            fits = fits and self.kind is not str and set(np.diff(self.offsets).tolist()) == {leaf.length}
+        return (ByteArray(self.offsets, self.data), False) if fits else None
+
+
+def _many_values(values: Any) -> ValueArray | ByteArray | None:
     """The values of a numpy array, a pandas Series over one, an Arrow array or column, or a list or set of Python
-    numbers of one type, if they are many numbers. ``None`` for anything else."""
+    values of one type, if they are many numbers, texts or bytes. ``None`` for anything else."""
     try:
         if len(values) < MANY:
             return None
@@ -217,34 +261,37 @@ def _many_numbers(values: Any) -> ValueArray | None:
     return _of_arrow(values) if arrow else None
 
 
-def _of_objects(values: Iterable[Any]) -> ValueArray | None:
-    """Python integers or floats, and None. Other objects are refused: True is not 1, and a Decimal is no float."""
+def _of_objects(values: Iterable[Any]) -> ValueArray | ByteArray | None:
+    """Python's integers, floats, texts, bytes or UUIDs, and None. Other objects are refused: True is not 1, and a
+    Decimal is no float."""
     kinds = set(map(type, values))
     has_null = type(None) in kinds
     kinds.discard(type(None))
-    if kinds not in ({int}, {float}):
+    kind: Any = kinds.pop() if len(kinds) == 1 else None
+    if kind not in (int, float, *_RAW):
         return None
     known = [v for v in values if v is not None] if has_null else list(values)
     try:
-        numbers = np.array(known, np.float64 if kinds == {float} else np.int64)
-    except OverflowError:
+        if kind in _RAW:
+            return ByteArray.of(list(map(_RAW[kind], known)), kind, has_null)
+        return ValueArray(np.array(known, np.float64 if kind is float else np.int64), has_null)
+    except (OverflowError, UnicodeEncodeError):
         return None
-    return ValueArray(numbers, has_null)
 
 
-def _of_arrow(values: Any) -> ValueArray | None:
+def _of_arrow(values: Any) -> ValueArray | ByteArray | None:
     schema, arrays = arrays_from_arrow(values)
     type_ = field_from_nanoarrow(schema).type
-    if type_.kind not in ("int", "uint", "float") or type_.dictionary is not None:
+    if type_.kind not in ("int", "uint", "float", "string", "binary") or type_.dictionary is not None:
         return None
-    parts, has_null = [np.empty(0, type_.numpy_dtype)], False
-    for array in arrays:
-        column = column_from_nanoarrow(array, type_)
-        valid, numbers = column.valid_mask(), column.values()
-        if valid is not None and not valid.all():
-            has_null, numbers = True, numbers[valid]
-        parts.append(numbers)
-    return ValueArray(np.concatenate(parts), has_null)
+    column = concat([normalize(column_from_nanoarrow(array, type_), "keys") for array in arrays])
+    valid = column.valid_mask()
+    rows = np.arange(column.length) if valid is None else np.flatnonzero(valid)
+    has_null = len(rows) < column.length
+    if not column.type.is_binary_like:
+        return ValueArray(column.values()[rows], has_null)
+    known = kernels.distinct_binary(*kernels.take_binary(column.offsets(), column.buffers[1], rows))
+    return ByteArray(*known, str if type_.kind == "string" else bytes, has_null)
 
 
 def _fitting(numbers: Numbers, kind: str, bits: int) -> tuple[Numbers, bool]:
@@ -279,6 +326,9 @@ def _integers(numbers: Numbers, kind: str, bits: int) -> Numbers:
     if own.max > high:
         numbers = numbers[numbers <= high]
     return numbers.astype(wide)
+
+
+_RAW: dict[Any, Any] = {str: str.encode, bytes: bytes, UUID: operator.attrgetter("bytes")}
 
 
 def _distinct(numbers: Numbers) -> Numbers:

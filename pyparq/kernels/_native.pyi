@@ -1169,6 +1169,24 @@ def change_case(offsets: Buffer, data: Buffer, upper: bool) -> tuple[NDArray[np.
     The texts in lower or upper case, as Python's str has it: offsets and bytes.
     """
 
+def compare_computed(
+    steps: list[tuple[Any, ...]], op: str, count: int, within: Buffer | None = None
+) -> NDArray[np.uint64] | None:
+    """
+    Two computed numbers of each row against each other: == != < <= > >=. NaN equals itself and is above every
+    number, and no null passes. None where numbers need more than 128 bits, and for a few that would have to be rounded.
+
+    The steps make the first number and then the second, operands before what is made of them. Each is one of
+
+    - `("column", den, floats, numbers, codes)`: doubles, or whole numbers of 1 / den. Numbers and codes are
+      `(values, length, validity, offset)`, with the bit of the first value in the validity (None: there are no nulls).
+      Codes (None: there are none) choose among the numbers;
+    - `("literal", number, den)`: a float, or a whole number of 1 / den;
+    - `("part", name)`: of points in time, as part_of_dates has it;
+    - `(op, floats)`: + - * / %, and rem, whose result has the sign of the dividend. Where floats is true, in doubles. A
+      division by zero is null.
+    """
+
 def part_of_dates(ticks: Buffer, per_day: int, name: str) -> NDArray[np.int64]:
     """
     The year, quarter, month, day, hour, minute or second of points in time: ticks (int64) since 1970, of which a day
@@ -1302,6 +1320,11 @@ def gather_binary_bytes(dict_offsets: Buffer, dict_data: Buffer, indices: Buffer
 def take_binary(offsets: Buffer, data: Buffer, rows: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """
     The values at int64 `rows` (0 <= row < n, any order) as fresh offsets and data.
+    """
+
+def distinct_binary(offsets: Buffer, data: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """
+    The values in unsigned lexicographic order, each once, as fresh offsets and data.
     """
 
 def divide_fixed(values: Buffer, width: int, groups: Buffer, counts: Buffer) -> list[NDArray[np.uint8]]:

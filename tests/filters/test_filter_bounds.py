@@ -19,10 +19,6 @@ from pyparq.filters.expression import Expression, col
 from pyparq.filters.leaf_tests import (
     Test,
     domain_array,
-    evaluate_bounds,
-    evaluate_dictionary,
-    found_at_bounds,
-    probe_hashes,
 )
 from pyparq.filters.predicate import And, Or
 from pyparq.format.leaf_values import BinaryValues, Values
@@ -90,17 +86,17 @@ def test_verdicts_are_sound(data: st.DataObject) -> None:
     predicate = bind(expression, oracle.tree_of([spec]))
     bounds = bounds_of(spec, pages, data.draw(st.one_of(st.none(), st.randoms())))
     for test in predicate.tests():
-        verdict = evaluate_bounds(test, bounds)
+        verdict = test.verdict(bounds)
         assert verdict.some.dtype == bool
         assert len(verdict.some) == len(pages)
         assert len(verdict.all) == len(pages)
     if isinstance(predicate, And | Or):
-        parts = [evaluate_bounds(t, bounds) for t in predicate.tests()]
+        parts = [t.verdict(bounds) for t in predicate.tests()]
         join = np.logical_and if isinstance(predicate, And) else np.logical_or
         some = join.reduce([p.some for p in parts])
         every = join.reduce([p.all for p in parts])
     elif isinstance(predicate, Test):
-        some, every = evaluate_bounds(predicate, bounds)
+        some, every = predicate.verdict(bounds)
     else:
         return
     for k, page in enumerate(pages):
@@ -116,7 +112,7 @@ def test_where_a_bound_passes_some_value_does(data: st.DataObject) -> None:
     test = single(expression, spec)
     if test is None:
         return
-    for found, page in zip(found_at_bounds(test, bounds_of(spec, pages)), pages, strict=True):
+    for found, page in zip(test.found_at_bounds(bounds_of(spec, pages)), pages, strict=True):
         truth = [passes(expression, spec, v) for v in page]
         assert not found or any(truth), (expression, page)
         if test.op in ("<", "<=", ">", ">=") and not isinstance(spec.pool[0], bytes):
@@ -160,7 +156,7 @@ def test_verdicts_are_sharp_on_exact_bounds(data: st.DataObject) -> None:
     if test is None:
         return
     page = data.draw(st.lists(st.sampled_from([*spec.pool, None]), min_size=1, max_size=3))
-    some, every = evaluate_bounds(test, bounds_of(spec, [page]))
+    some, every = test.verdict(bounds_of(spec, [page]))
     numbers = [v for v in page if v is not None and v == v]
     possible = [v for v in page if v is None or v != v]
     if numbers:
@@ -185,11 +181,11 @@ def test_unknown_nan_counts_keep_pages_that_a_nan_would_pass() -> None:
     above, below = single(col("double") > 9, spec), single(col("double") <= 9, spec)
     assert above is not None
     assert below is not None
-    assert [x.tolist() for x in evaluate_bounds(above, bounds)] == [[False], [False]]
-    assert [x.tolist() for x in evaluate_bounds(below, bounds)] == [[True], [True]]
+    assert [x.tolist() for x in above.verdict(bounds)] == [[False], [False]]
+    assert [x.tolist() for x in below.verdict(bounds)] == [[True], [True]]
     bounds.nan_counts[:] = -1
-    assert [x.tolist() for x in evaluate_bounds(above, bounds)] == [[True], [False]]
-    assert [x.tolist() for x in evaluate_bounds(below, bounds)] == [[True], [False]]
+    assert [x.tolist() for x in above.verdict(bounds)] == [[True], [False]]
+    assert [x.tolist() for x in below.verdict(bounds)] == [[True], [False]]
 
 
 def test_required_columns_have_no_nulls_whatever_the_counts_say() -> None:
@@ -199,14 +195,14 @@ def test_required_columns_have_no_nulls_whatever_the_counts_say() -> None:
     bounds = bounds_of(spec, [[1, 5]])
     bounds.null_counts[:] = -1
     bounds.all_null[:] = True
-    assert [x.tolist() for x in evaluate_bounds(test, bounds)] == [[True], [True]]
+    assert [x.tolist() for x in test.verdict(bounds)] == [[True], [True]]
 
 
 def test_full_range_of_int64_does_not_overflow() -> None:
     spec = BY_NAME["int64"]
     test = single(col("int64").isin([0, 1, 2]), spec)
     assert test is not None
-    verdict = evaluate_bounds(test, bounds_of(spec, [[-(2**63), 2**63 - 1], [0, 2], [0, 1], [1, 3]]))
+    verdict = test.verdict(bounds_of(spec, [[-(2**63), 2**63 - 1], [0, 2], [0, 1], [1, 3]]))
     assert verdict.some.tolist() == [True] * 4
     assert verdict.all.tolist() == [False, True, True, False]
 
@@ -247,7 +243,7 @@ def test_dictionary(spec: Spec) -> None:
         mask = test.entries(values, spec.leaf)
         assert mask is not None
         assert mask.bools().tolist() == wanted, expression
-        assert evaluate_dictionary(test, values, spec.leaf) == any(wanted)
+        assert test.may_be_among(values, spec.leaf) == any(wanted)
     assert tried > 3
 
 
@@ -257,12 +253,12 @@ def test_dictionary_proves_nothing_about_nulls_and_int96() -> None:
     is_null, valid = single(col("int32").is_null(), spec), single(col("int32").is_not_null(), spec)
     assert is_null is not None
     assert valid is not None
-    assert evaluate_dictionary(is_null, none, spec.leaf)
-    assert not evaluate_dictionary(valid, none, spec.leaf)
+    assert is_null.may_be_among(none, spec.leaf)
+    assert not valid.may_be_among(none, spec.leaf)
     int96 = Spec("t", LeafType(Physical.INT96, "int96"), BY_NAME["ts_ns_False"].arrow, [0])
     test = single(col("t") == "2024-01-01", int96)
     assert test is not None
-    assert evaluate_dictionary(test, np.zeros((1, 12), np.uint8), int96.leaf)
+    assert test.may_be_among(np.zeros((1, 12), np.uint8), int96.leaf)
 
 
 # ---- Bloom filters
@@ -276,23 +272,23 @@ def test_bloom_hashes_find_every_value(spec: Spec) -> None:
     literals = [*spec.literals, *values]
     if spec.leaf.kind in ("bool",) or spec.name == "dec_binary":
         test = Test(oracle.tree_of([spec]).leaves[0], "==", (spec.pool[0],))
-        assert probe_hashes(test) is None
+        assert test.hashes() is None
         return
     bloom = BloomFilter.empty(1024)
     bloom.insert_hashes(hash_values(physical_values(spec, half), spec.leaf))
     node = oracle.tree_of([spec]).leaves[0]
     for value in values:
-        probes = probe_hashes(Test(node, "==", (value,)))
+        probes = Test(node, "==", (value,)).hashes()
         assert probes is not None
         found = [any(bloom.check_hash(h) for h in hashes) for hashes in probes]
         assert found == [value in half]
-    everything = probe_hashes(Test(node, "in", tuple(sorted(set(values)))))
+    everything = Test(node, "in", tuple(sorted(set(values)))).hashes()
     assert everything is not None
     assert sum(any(bloom.check_hash(h) for h in hashes) for hashes in everything) == len(set(half))
     assert rest or len(values) < 3
     for expression in (col(spec.name) != literals[0], col(spec.name) < literals[0], col(spec.name).is_null()):
         test_ = single(expression, spec)
-        assert test_ is None or probe_hashes(test_) is None
+        assert test_ is None or test_.hashes() is None
 
 
 def test_bloom_zero_has_two_hashes() -> None:
@@ -300,9 +296,9 @@ def test_bloom_zero_has_two_hashes() -> None:
     for zero in (0.0, -0.0, 0):
         test = single(col("double") == zero, spec)
         assert test is not None
-        probes = probe_hashes(test)
+        probes = test.hashes()
         assert probes is not None
         assert len(set(probes[0])) == 2
     nan = single(col("double") == NAN, spec)
     assert nan is not None
-    assert probe_hashes(nan) is None
+    assert nan.hashes() is None

@@ -221,3 +221,30 @@ def test_large_row_groups_side_by_side() -> None:
         for threads in (True, False):
             found = pa.table(pyparq.read_table(sink.getvalue(), filters=filters, use_threads=threads))
             assert found.equals(table.filter(pa.array(rows)))
+
+
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "binary", "large_binary", "binary_view"])
+@pytest.mark.parametrize("with_null", [False, True])
+def test_many_keys_of_arrow_are_those_of_a_list(kind: str, with_null: bool) -> None:
+    """Texts and bytes of every layout, in chunks and slices, twice and in no order."""
+    text = "string" in kind
+    names: list[Any] = [f"größe {k}" if text else f"größe {k}".encode() for k in range(600)]
+    keys: list[Any] = names[500:100:-1] + names[90:200] + ["", "größe"] * text + [None] * with_null
+    type_ = getattr(pa, kind)()
+    given = pa.chunked_array([pa.array(keys[:7], type_), pa.array(["x" if text else b"x", *keys[7:]], type_)[1:]])
+    sink = io.BytesIO()
+    pyparq.write_table(pa.table({"n": range(602), "name": pa.array([*names, None, None])}), sink, row_group_size=100)
+    for where in (lambda keys: pyparq.col("name").isin(keys), lambda keys: ~pyparq.col("name").isin(keys)):
+        found = pyparq.read_table(sink, ["n"], where(given)).to_pydict()
+        assert found == pyparq.read_table(sink, ["n"], where(keys)).to_pydict()
+        again = pickle.loads(pickle.dumps(where(given)))
+        assert found == pyparq.read_table(sink, ["n"], again).to_pydict()
+    wanted = [n for n, name in enumerate(names) if name in set(keys)]
+    assert pyparq.read_table(sink, ["n"], pyparq.col("name").isin(given)).to_pydict()["n"] == wanted
+
+
+def test_many_keys_that_cannot_be_values_are_refused() -> None:
+    sink = io.BytesIO()
+    pyparq.write_table(pa.table({"n": [1]}), sink)
+    with pytest.raises(pyparq.FilterError):
+        pyparq.read_table(sink, filters=pyparq.col("n").isin(pa.array([f"{k}" for k in range(300)])))

@@ -1,13 +1,14 @@
-"""Row masks and tests of values, beside the same in numpy and Python."""
+"""Row masks, tests of values and comparisons of computed numbers, beside the same in numpy and Python."""
 
 from __future__ import annotations
 
 import operator
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from fuzz_input import Stream, check, own, split
+from fuzz_input import Stream, check, number, own, refused, split
 
 from pyparq import kernels
 
@@ -196,3 +197,74 @@ def _fixed(head: bytes, stream: Stream, mask: Any) -> None:
     check(room[:size].tobytes() == b"".join(texts[c] for c in codes.tolist()), "other texts are gathered")
     picked, data = kernels.take_binary(offsets, joined, codes.astype(np.int64))
     check(picked.tolist() == places.tolist() and data.tobytes() == room[:size].tobytes(), "other texts are taken")
+
+
+def computed(data: Any) -> None:
+    """Steps over columns of numbers: what is computed is what Python computes, and what makes no sense is refused."""
+    head, stored = split(data)
+    stream = Stream(bytes(stored))
+    count, made, rows = number(head, 0) % 1100, list[Any](), list[Any]()
+    for _ in range(1 + stream.next() % 6):
+        kind = stream.next() % 8
+        needed = max(kind - 4, 0) if head[3] % 16 else 0
+        _step(stream, kind if len(rows) >= min(needed, 2) else 0, count, made, rows)
+    for _ in range(abs(len(rows) - 2) if head[3] % 16 else 0):
+        _step(stream, 0 if len(rows) < 2 else 6, count, made, rows)
+    op = tuple(_OPS)[head[2] % len(_OPS)]
+    with refused:
+        found = kernels.compare_computed(made, op, count)
+        if found is None or None in rows:
+            return
+        wanted = [x is not None and y is not None and _OPS[op](x, y) for x, y in zip(*rows, strict=True)]
+        _same(found, np.array(wanted, bool), f"another answer to {made!r:.300}")
+
+
+def _step(stream: Stream, kind: int, count: int, made: list[Any], rows: list[Any]) -> None:
+    """``rows``: for each value that is there so far, the values of its rows. ``None``: nothing is expected."""
+    if kind < 4:
+        made.append(_column(stream, count, rows))
+    elif kind == 4:
+        value = int.from_bytes(stream.bytes(1 + stream.next() % 17), "little", signed=True)
+        made.append(("literal", value, 1 + stream.next() % 3))
+        rows.append([Fraction(value, made[-1][2])] * count)
+    elif kind == 5:
+        made.append(("part", ("year", "quarter", "month", "day", "hour", "minute", "second", "")[stream.next() % 8]))
+        rows[-1:] = [None]
+    else:
+        op = ("+", "-", "*", "/", "%", "rem", "**")[stream.next() % 7]
+        made.append((op, False))
+        right, left = (rows.pop() if rows else None for _ in range(2))
+        rows.append(None if left is None or right is None or op == "**" else list(map(_joined(op), left, right)))
+
+
+def _column(stream: Stream, count: int, rows: list[Any]) -> Any:
+    """Few different numbers. Sizes and codes may be wrong, and then nothing is expected."""
+    dtype = np.dtype(_NUMBERS[stream.next() % 8])
+    few = np.frombuffer(stream.bytes(8 * dtype.itemsize), dtype)
+    choice = np.array([stream.next() % 8 for _ in range(24)], np.int64)
+    picks = np.resize(choice, count)
+    den, way = 1 + stream.next() % 5, stream.next()
+    valid = np.resize(choice != 7, count) if way & 1 else np.ones(count, bool)
+    bits = own(np.packbits(valid, bitorder="little").tobytes()) if way & 1 else None
+    known = [Fraction(int(few[k]), den) if ok else None for k, ok in zip(picks.tolist(), valid.tolist(), strict=True)]
+    if way & 2:
+        rows.append(known)
+        codes = (own(picks.astype(np.int32).tobytes()).view(np.int32), count, bits, 0)
+        return "column", den, False, (own(few.tobytes()).view(dtype), 8, None, 0), codes
+    short = way >> 2 & 63 == 9
+    rows.append(None if short else known)
+    numbers = own(few[picks][: count - short].tobytes()).view(dtype)
+    return "column", den, False, (numbers, count, bits, 0), None
+
+
+def _joined(op: str) -> Any:
+    def joined(a: Any, b: Any) -> Any:
+        if a is None or b is None or (op in ("/", "%", "rem") and b == 0):
+            return None
+        if op == "rem":
+            return a - b * int(a / b)
+        return {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "%": operator.mod}[op](
+            a, b
+        )
+
+    return joined

@@ -199,6 +199,7 @@ def _whole_files() -> Iterator[tuple[str, bytes]]:
         yield "encoders", bytes([k]) + rng.randbytes(HEAD - 1) + rng.randbytes(rng.randrange(300))
         yield "geometry_columns", rng.randbytes(HEAD) + rng.randbytes(rng.randrange(300))
         yield "select", bytes([k]) + rng.randbytes(HEAD - 1) + rng.randbytes(rng.randrange(600))
+        yield "computed", rng.randbytes(HEAD) + rng.randbytes(rng.randrange(400))
         yield "modules", rng.randbytes(HEAD) + rng.randbytes(rng.randrange(60))
 
 

@@ -56,6 +56,7 @@ TARGETS = {
     "sealed": Target(fuzz_sealed.sealed, "pages", 4096),
     "modules": Target(fuzz_sealed.modules),
     "select": Target(fuzz_select.select),
+    "computed": Target(fuzz_select.computed),
     "arrow_schema": Target(fuzz_arrow.schema, longest=1024),
     "arrow_import": Target(fuzz_arrow.imported),
     "variant": Target(fuzz_variants.unshredded),

@@ -211,3 +211,27 @@ def test_what_does_not_fit_together_is_refused() -> None:
         kernels.part_of_dates(np.array([1]), 1, "century")
     with pytest.raises(ZeroDivisionError):
         TextTest("matches", r"(.)\1", True, lambda value: 1 // 0).test(*buffers([b"aa"]))
+
+
+@pytest.mark.parametrize("pattern", ["a[ab]{13}c", "(?i)b[ab]{12}A$", r"\b[^é]{2}a[ab]{11}é", "^[ab]+$", "c", "[0-9]x"])
+def test_more_states_than_are_kept(pattern: str) -> None:
+    """States are forgotten while several texts are looked at, and texts in which nothing begins are passed over."""
+    draw = random.Random(pattern)
+    values = ["".join(draw.choices("aab" if k % 3 else "abcé. 1x", k=draw.choice([0, 3, 40, 300]))) for k in range(400)]
+    values += ["-" * draw.randrange(200) + draw.choice(["c", "7x", "é", ""]) for _ in range(400)]
+    rows = [value.encode() for value in values]
+    assert passing(text_test("matches", pattern, "", True), rows) == [re.search(pattern, v) is not None for v in values]
+    of_bytes = pattern.encode()
+    assert passing(text_test("matches", pattern, "", False), rows) == [re.search(of_bytes, v) is not None for v in rows]
+
+
+@pytest.mark.parametrize("pattern", [r"\s", r"\S", r"^\s$", r"[^\s]", r"a\sb", r"[\sé]x?$"])
+def test_spaces_of_every_kind(pattern: str) -> None:
+    """Python's own spaces, which all of Unicode has, are known: nobody is asked."""
+
+    def fails(value: Any) -> object:
+        raise AssertionError(value)
+
+    values = [chr(c) for c in range(0x3100) if not 0xD800 <= c < 0xE000] + [f"a{chr(c)}b" for c in range(0x3100)]
+    found = passing(TextTest("matches", pattern, True, fails), [value.encode() for value in values])
+    assert found == [re.search(pattern, value) is not None for value in values]

@@ -23,7 +23,7 @@ from pyparq.datasets.tables import units_left
 from pyparq.errors import ParquetError
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression, Known
-from pyparq.filters.leaf_tests import Test, evaluate_bounds, probe_hashes
+from pyparq.filters.leaf_tests import Test
 from pyparq.filters.predicate import And, Constant, Or, Predicate
 
 Units: TypeAlias = UInt64Array | None
@@ -39,7 +39,7 @@ def by_keys(catalog: Catalog, kind: Kind, predicate: Predicate) -> Units:
 
     def of_test(test: Test) -> Units:
         column = kind.key_columns.get(test.node.column)
-        hashes = None if column is None else probe_hashes(test)
+        hashes = None if column is None else test.hashes()
         if column is None or hashes is None:
             return None
         flat = np.array(sorted({h for alternatives in hashes for h in alternatives}), np.uint64)
@@ -69,7 +69,7 @@ def by_bounds(table: BoundsTable, kind: Kind, predicate: Predicate, files: Int64
     of_file, groups = table.units
     rows = np.flatnonzero(np.isin(of_file, files))
     bounds = {test.node: table.bounds(test.node, rows) for test in tests}
-    some = {test: evaluate_bounds(test, bounds[test.node]).some for test in tests}
+    some = {test: test.verdict(bounds[test.node]).some for test in tests}
     left = rows[units_left(predicate, some.get, len(rows))]
     return units_of(of_file[left], groups[left])
 

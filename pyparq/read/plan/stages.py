@@ -10,17 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.filters.computed import Computed, can_pass
-from pyparq.filters.leaf_tests import (
-    VALUE_OPS,
-    Test,
-    evaluate_bounds,
-    evaluate_dictionary,
-    found_at_bounds,
-    is_box_test,
-    may_intersect,
-    probe_hashes,
-)
+from pyparq.filters.computed import Computed
+from pyparq.filters.leaf_tests import VALUE_OPS, Test, is_box_test, may_intersect
 from pyparq.format.chunk_numbers import ALL_DICTIONARY
 from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node
@@ -65,7 +56,7 @@ def ask_statistics(rows: Candidates) -> int:
         if test.node not in known:
             known[test.node] = _chunk_bounds(rows, test.node)
         bounds = known[test.node]
-        some, every = evaluate_bounds(test, bounds)
+        some, every = test.verdict(bounds)
         if is_box_test(test):
             chunks = [rows.file.chunk(k, test.node) for k in rows.row_groups]
             some &= may_intersect(test, [chunk.meta.geospatial_statistics for chunk in chunks])
@@ -74,7 +65,7 @@ def ask_statistics(rows: Candidates) -> int:
         for node in computed.nodes:
             if node not in known:
                 known[node] = _chunk_bounds(rows, node)
-        rows.answers[computed].some = can_pass(computed, known)
+        rows.answers[computed].some = computed.can_pass(known)
     rows.select()
     return len(known) * len(rows.row_groups)
 
@@ -116,7 +107,7 @@ class BloomStage:
         hashes_of: dict[Test, list[list[int]] | None] = {}
         for test, selection, chunk in self._rows.open_questions(self._have_filters):
             if test not in hashes_of:
-                hashes_of[test] = probe_hashes(test)
+                hashes_of[test] = test.hashes()
             hashes = hashes_of[test]
             if hashes is not None:
                 asked.append((test, selection, Probe(chunk, hashes)))
@@ -146,7 +137,7 @@ class BloomStage:
             places = self._filters_to_ask(test)
             if places and rows.table.encrypted[:, rows.place_of(test.node)].any():
                 return False
-            hashes = probe_hashes(test) if places else None
+            hashes = test.hashes() if places else None
             if hashes is None:
                 continue
             numbers = rows.numbers(test.node)
@@ -213,7 +204,7 @@ class DictionaryStage:
             return None
         mask: Mask = (self._rows.numbers(test.node).flags & ALL_DICTIONARY) != 0
         bounds = self._rows.bounds.get(test.node)
-        return mask if bounds is None or not mask.any() else mask & ~found_at_bounds(test, bounds)
+        return mask if bounds is None or not mask.any() else mask & ~test.found_at_bounds(bounds)
 
     def run(self, before_index: bool) -> None:
         """Ask the dictionaries. ``before_index``: those that are cheaper than the page index; otherwise the others."""
@@ -228,7 +219,7 @@ class DictionaryStage:
         self._read_dictionaries([(selection, chunk) for _, selection, chunk in asked])
         for test, selection, chunk in asked:
             values = selection.dictionaries.get(chunk.node.column)
-            if values is not None and not evaluate_dictionary(test, values, test.leaf):
+            if values is not None and not test.may_be_among(values, test.leaf):
                 self._rows.drop(test, selection)
 
     def _filter_pages(self, selections: Sequence[Selection]) -> list[Range]:
@@ -298,7 +289,7 @@ def ask_page_indexes(rows: Candidates) -> None:
         if index is not None:
             bounds, locations = index
             selection.locations[chunk.node.column] = locations
-            some, every = evaluate_bounds(test, bounds)
+            some, every = test.verdict(bounds)
             rows.answers[test].narrow(selection, locations.first_rows, some, every)
             rows.changed.add(selection.place)
     for value_test, selection, own in computed:
@@ -317,7 +308,7 @@ def _narrow_computed(
     for node, (of_pages, locations) in zip(test.nodes, indexes, strict=True):
         bounds[node] = of_pages.at(np.searchsorted(locations.first_rows, starts, "right") - 1)
         selection.locations[node.column] = locations
-    some = can_pass(test, bounds)
+    some = test.can_pass(bounds)
     if not some.all():
         rows.answers[test].narrow(selection, starts, some, np.zeros(len(some), np.bool_))
         rows.changed.add(selection.place)

@@ -126,6 +126,21 @@ stands beside all rows of the other side.)");
     m.def("change_case", &change_case, "offsets"_a, "data"_a, "upper"_a,
           nb::sig("def change_case(offsets: Buffer, data: Buffer, upper: bool) -> tuple[NDArray[np.int64], NDArray[np.uint8]]"),
           "The texts in lower or upper case, as Python's str has it: offsets and bytes.");
+    m.def("compare_computed", &compare_computed, "steps"_a, "op"_a, "count"_a, "within"_a.none() = nb::none(),
+          nb::sig("def compare_computed(steps: list[tuple[Any, ...]], op: str, count: int, within: Buffer | None = None)"
+                  " -> NDArray[np.uint64] | None"),
+          R"(Two computed numbers of each row against each other: == != < <= > >=. NaN equals itself and is above every
+number, and no null passes. None where numbers need more than 128 bits, and for a few that would have to be rounded.
+
+The steps make the first number and then the second, operands before what is made of them. Each is one of
+
+- `("column", den, floats, numbers, codes)`: doubles, or whole numbers of 1 / den. Numbers and codes are
+  `(values, length, validity, offset)`, with the bit of the first value in the validity (None: there are no nulls).
+  Codes (None: there are none) choose among the numbers;
+- `("literal", number, den)`: a float, or a whole number of 1 / den;
+- `("part", name)`: of points in time, as part_of_dates has it;
+- `(op, floats)`: + - * / %, and rem, whose result has the sign of the dividend. Where floats is true, in doubles. A
+  division by zero is null.)");
     m.def("part_of_dates", &part_of_dates, "ticks"_a, "per_day"_a, "name"_a,
           nb::sig("def part_of_dates(ticks: Buffer, per_day: int, name: str) -> NDArray[np.int64]"),
           R"(The year, quarter, month, day, hour, minute or second of points in time: ticks (int64) since 1970, of which a day

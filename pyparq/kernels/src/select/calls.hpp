@@ -42,6 +42,7 @@ nb::object compare_texts(const Offsets& offsets, const RawIn& data, const Array<
                          const Array<int64_t, false, true>& other_codes);
 nb::object count_characters(const Offsets& offsets, const RawIn& data);
 nb::object change_case(const Offsets& offsets, const RawIn& data, bool upper);
+nb::object compare_computed(const nb::list& steps, const std::string& name, int64_t count_, const Within& within);
 nb::object part_of_dates(const In<int64_t>& ticks, int64_t per_day, const std::string& name);
 
 }  // namespace pyparq

@@ -89,7 +89,43 @@ void fill(size_t n, const Within& within, uint64_t* out, const Test& test) {
     fill(n, within.data, out, test);
 }
 
-// The same for tests that cost more than a few cycles: where few of 64 are wanted, only these are looked at.
+// f(i) for each row, and the bits that any of them returned. f comes by value: what lies in memory might change with a row.
+template <class F>
+[[gnu::always_inline]] inline uint64_t bits_of_rows(size_t n, F f) {
+    uint64_t bits = 0;
+    for (size_t i = 0; i < n; ++i) bits |= f(i);
+    return bits;
+}
+
+template <class F>
+[[gnu::always_inline]] inline void do_rows(size_t n, F f) {
+    for (size_t i = 0; i < n; ++i) f(i);
+}
+
+#if PYPARQ_AVX2
+template <class F>
+PYPARQ_TARGET_AVX2 uint64_t bits_of_rows_avx2(size_t n, F f) { return bits_of_rows(n, f); }
+template <class F>
+PYPARQ_TARGET_AVX2 void do_rows_avx2(size_t n, F f) { do_rows(n, f); }
+#endif
+
+template <class F>
+uint64_t any_bits(size_t n, F f) {
+#if PYPARQ_AVX2
+    if (have_avx2()) return bits_of_rows_avx2(n, f);
+#endif
+    return bits_of_rows(n, f);
+}
+
+template <class F>
+void each_row(size_t n, F f) {
+#if PYPARQ_AVX2
+    if (have_avx2()) return do_rows_avx2(n, f);
+#endif
+    do_rows(n, f);
+}
+
+// As fill, for tests that cost more than a few cycles: where few of 64 are wanted, only these are looked at.
 template <class Test>
 void fill_one_by_one(size_t n, const Within& within, uint64_t* out, const Test& test) {
     const size_t count = words_for(n);

@@ -23,7 +23,7 @@ int commonness(uint8_t b) {
 
 }  // namespace
 
-Needle::Needle(std::string bytes) : bytes_(std::move(bytes)) {
+Needle::Needle(std::string bytes, bool folds) : bytes_(std::move(bytes)), folds_(folds) {
     const size_t n = bytes_.size();
     if (n > std::numeric_limits<uint32_t>::max()) fail("a pattern of " + str(n) + " bytes is too long");
     for (size_t i = 1; i < n; ++i)
@@ -31,7 +31,7 @@ Needle::Needle(std::string bytes) : bytes_(std::move(bytes)) {
     second_ = first_ == 0 && n > 1 ? 1 : 0;
     for (size_t i = 1; i < n; ++i)
         if (i != first_ && commonness(data()[i]) < commonness(data()[second_])) second_ = i;
-    if (n < 2) return;
+    if (n == 0) return;
     borders_.assign(n + 1, 0);
     uint32_t k = 0;
     for (size_t i = 1; i < n; ++i) {
@@ -45,8 +45,8 @@ bool Needle::stands_at(const uint8_t* p, Cursor& cursor) const {
     const uint8_t* const x = data();
     const size_t n = size();
     size_t i = 0;
-    while (i + 8 <= n && load<uint64_t>(p + i) == load<uint64_t>(x + i)) i += 8;
-    while (i < n && p[i] == x[i]) ++i;
+    while (!folds_ && i + 8 <= n && load<uint64_t>(p + i) == load<uint64_t>(x + i)) i += 8;
+    while (i < n && seen(p[i]) == x[i]) ++i;
     if (i == n) return true;
     cursor.wasted += i + 1;
     return false;
@@ -59,20 +59,26 @@ bool Needle::is_slow(const uint8_t* p, const Cursor& cursor) const {
 #if PYPARQ_AVX2
 namespace {
 
-PYPARQ_TARGET_AVX2 uint32_t both_equal(const uint8_t* p, const uint8_t* q, __m256i a, __m256i b) {
-    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    const __m256i y = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(q));
+// Two bytes, and the bits of each in which it may differ.
+struct Pair {
+    __m256i a, b, not_of_a, not_of_b;
+};
+
+PYPARQ_TARGET_AVX2 uint32_t both_equal(const uint8_t* p, const uint8_t* q, const Pair& pair) {
+    const __m256i x = _mm256_or_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)), pair.not_of_a);
+    const __m256i y = _mm256_or_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(q)), pair.not_of_b);
     return static_cast<uint32_t>(
-        _mm256_movemask_epi8(_mm256_and_si256(_mm256_cmpeq_epi8(x, a), _mm256_cmpeq_epi8(y, b))));
+        _mm256_movemask_epi8(_mm256_and_si256(_mm256_cmpeq_epi8(x, pair.a), _mm256_cmpeq_epi8(y, pair.b))));
 }
 
 }  // namespace
 
 // `p` moves on to where it ends: less than a block before the last place, or a place from which it is slow.
 PYPARQ_TARGET_AVX2 const uint8_t* Needle::find_in_blocks(const uint8_t*& p, const uint8_t* last, Cursor& cursor) const {
-    const __m256i a = _mm256_set1_epi8(bytes_[first_]), b = _mm256_set1_epi8(bytes_[second_]);
+    const Pair pair{_mm256_set1_epi8(bytes_[first_]), _mm256_set1_epi8(bytes_[second_]),
+                    _mm256_set1_epi8(static_cast<char>(differs(first_))), _mm256_set1_epi8(static_cast<char>(differs(second_)))};
     for (; last - p >= 31; p += 32) {
-        for (uint32_t found = both_equal(p + first_, p + second_, a, b); found != 0; found &= found - 1) {
+        for (uint32_t found = both_equal(p + first_, p + second_, pair); found != 0; found &= found - 1) {
             const uint8_t* const at = p + std::countr_zero(found);
             if (stands_at(at, cursor)) return at;
         }
@@ -90,8 +96,8 @@ const uint8_t* Needle::find_linearly(const uint8_t* p, const uint8_t* end) const
     const size_t n = size();
     size_t k = 0;
     for (; p < end; ++p) {
-        while (k > 0 && *p != x[k]) k = borders_[k];
-        if (*p == x[k]) ++k;
+        while (k > 0 && seen(*p) != x[k]) k = borders_[k];
+        if (seen(*p) == x[k]) ++k;
         if (k == n) return p + 1 - n;
     }
     return nullptr;
@@ -101,7 +107,7 @@ const uint8_t* Needle::find(const uint8_t* p, const uint8_t* end) const {
     const size_t n = size();
     if (static_cast<size_t>(end - p) < n) return nullptr;
     if (n == 0) return p;
-    if (n == 1) return static_cast<const uint8_t*>(std::memchr(p, bytes_[0], static_cast<size_t>(end - p)));
+    if (n == 1 && differs(0) == 0) return static_cast<const uint8_t*>(std::memchr(p, bytes_[0], static_cast<size_t>(end - p)));
     const uint8_t* const last = end - n;
     Cursor cursor{p};
 #if PYPARQ_AVX2
@@ -117,7 +123,7 @@ const uint8_t* Needle::find(const uint8_t* p, const uint8_t* end) const {
 #endif
     const auto a = static_cast<uint8_t>(bytes_[first_]), b = static_cast<uint8_t>(bytes_[second_]);
     for (; p <= last && !is_slow(p, cursor); ++p)
-        if (p[first_] == a && p[second_] == b && stands_at(p, cursor)) return p;
+        if (seen(p[first_]) == a && seen(p[second_]) == b && stands_at(p, cursor)) return p;
     return p <= last ? find_linearly(p, end) : nullptr;
 }
 

@@ -23,8 +23,8 @@ bool is_word(uint32_t c) {
 }
 // Python: str.isspace() also knows the separators of files, groups, records and units; bytes do not.
 bool is_space(uint32_t c, bool unicode) { return c == ' ' || (c >= 9 && c <= 13) || (unicode && c >= 28 && c <= 31); }
-
-uint32_t lowered(uint32_t c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; }
+// Its spaces above 127.
+constexpr std::pair<uint32_t, uint32_t> kWideSpaces[] = {{0x85, 0x85}, {0xa0, 0xa0}, {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}};
 
 // Characters above 127 that equal letters below where case is ignored.
 constexpr std::pair<uint32_t, uint32_t> kFoldedToAscii[] = {{0x130, 'i'}, {0x131, 'i'}, {0x17f, 's'}, {0x212a, 'k'}};
@@ -74,6 +74,8 @@ struct Builder {
                 add_edges(c, c);
             } else if (name == "RANGE") {
                 add_edges(nb::cast<uint32_t>(av[0]), nb::cast<uint32_t>(av[1]));
+            } else if (name == "CATEGORY" && name_of(av).ends_with("SPACE")) {
+                for (const auto& [low, high] : kWideSpaces) add_edges(low, high);
             } else if (name == "IN") {
                 gather_edges(av, depth + 1);
             } else if (name == "BRANCH") {
@@ -106,16 +108,22 @@ struct Builder {
     void add_category(Symbols& set, const std::string& name, int flags) {
         const bool unicode = !of_bytes && (flags & kAsciiOnly) == 0;
         const bool negated = name.find("NOT_") != std::string::npos;
-        unknown_beyond(flags);
+        const bool spaces = name.ends_with("SPACE");
+        if (!spaces) unknown_beyond(flags);
         const auto within = [&](uint32_t c) {
             if (name.ends_with("DIGIT")) return c >= '0' && c <= '9';
-            if (name.ends_with("SPACE")) return is_space(c, unicode);
+            if (spaces) return is_space(c, unicode);
             if (name.ends_with("WORD")) return is_word(c);
             throw RegexProgram::Unsupported();
         };
         for (uint32_t c = 0; c < RegexProgram::kAscii; ++c)
             if (within(c) != negated) set.set(c);
-        for (size_t s = RegexProgram::kAscii; negated && s < program.num_symbols; ++s) set.set(s);
+        Symbols wide;
+        if (spaces && unicode)
+            for (const auto& [low, high] : kWideSpaces) add_range(wide, low, high);
+        for (size_t s = top(); s < program.num_symbols; ++s)
+            if (wide.test(s) != negated) set.set(s);
+        for (size_t s = RegexProgram::kAscii; of_bytes && negated && s < top(); ++s) set.set(s);
     }
 
     // Adds what equals a member where case is ignored.

@@ -4,6 +4,8 @@
 #include "base/utf8.hpp"
 #include "values/checks.hpp"
 
+#include <functional>
+
 namespace pyparq {
 namespace {
 
@@ -18,10 +20,7 @@ std::string bytes_of(const nb::handle& value) {
 }
 
 void fold_ascii(uint8_t* out, const uint8_t* p, size_t n) {
-    for (size_t i = 0; i < n; ++i) {
-        const uint8_t is_capital = static_cast<uint8_t>(static_cast<uint8_t>(p[i] - 'A') < 26);
-        out[i] = static_cast<uint8_t>(p[i] | is_capital << 5);
-    }
+    for (size_t i = 0; i < n; ++i) out[i] = folded(p[i]);
 }
 
 // The length of a character above 127 that equals an ASCII letter where case is ignored, and the letter.
@@ -32,23 +31,34 @@ std::pair<size_t, char> folds_to_ascii(const uint8_t* p, size_t left) {
     return {0, ' '};
 }
 
-// The value with those letters in their place, and in lower case. Empty if it has none.
-bool fold_special(const uint8_t* p, size_t n, std::string& out) {
-    out.clear();
-    size_t from = 0;
-    for (size_t i = 0; i < n; ++i) {
-        if (i + 8 <= n && (load<uint64_t>(p + i) & 0x8080808080808080ull) == 0) i += 8;
-        if (i == n || p[i] < 0xc4) continue;
-        const auto [size, letter] = folds_to_ascii(p + i, n - i);
-        if (size == 0) continue;
-        out.append(reinterpret_cast<const char*>(p + from), i - from).push_back(letter);
-        from = i + size;
-        i = from - 1;
+// Whether there are such. What is behind the end is not looked at, so half a character there is one of the next value.
+bool holds_special(const uint8_t* p, size_t n) {
+    uint8_t found = 0;
+    for (size_t i = 0; i + 2 < n; ++i) {
+        const uint8_t is_i = static_cast<uint8_t>((p[i] == 0xc4) & ((p[i + 1] & 0xfe) == 0xb0));
+        const uint8_t is_s = static_cast<uint8_t>((p[i] == 0xc5) & (p[i + 1] == 0xbf));
+        const uint8_t is_k = static_cast<uint8_t>((p[i] == 0xe2) & (p[i + 1] == 0x84) & (p[i + 2] == 0xaa));
+        found |= is_i | is_s | is_k;
     }
-    if (from == 0) return false;
-    out.append(reinterpret_cast<const char*>(p + from), n - from);
-    fold_ascii(reinterpret_cast<uint8_t*>(out.data()), reinterpret_cast<const uint8_t*>(out.data()), out.size());
-    return true;
+    return found != 0 || (n >= 2 && folds_to_ascii(p + n - 2, 2).first != 0);
+}
+
+// The value with those letters in their place, and in lower case.
+void fold_special(const uint8_t* p, size_t n, std::vector<uint8_t>& out) {
+    out.clear();
+    for (size_t i = 0; i < n;) {
+        const auto [size, letter] = p[i] < 0xc4 ? std::pair<size_t, char>(0, ' ') : folds_to_ascii(p + i, n - i);
+        out.push_back(size == 0 ? folded(p[i]) : static_cast<uint8_t>(letter));
+        i += std::max<size_t>(size, 1);
+    }
+}
+
+// Whether all values are UTF-8.
+template <class O>
+bool are_valid(const O* offsets, size_t n, const uint8_t* data) {
+    for (size_t i = 0; i < n; ++i)
+        if (offsets[i] < offsets[n] && (data[offsets[i]] & 0xc0) == 0x80) return false;
+    return utf8_valid(data + offsets[0], static_cast<size_t>(offsets[n] - offsets[0]));
 }
 
 }  // namespace
@@ -57,7 +67,9 @@ struct TextTest::Run {
     const Within& within;
     uint64_t* out;
     RegexStates* states = nullptr;
-    std::vector<size_t> open{};  // rows that Python decides
+    std::vector<uint8_t> folded{};  // a value in lower case
+    std::function<bool()> are_valid{};
+    std::vector<size_t> open{};     // rows that Python decides
 
     void set(size_t row, bool passes) const {
         const uint64_t bit = uint64_t{1} << row % 64;
@@ -148,10 +160,10 @@ void TextTest::read_regex(const nb::object& pattern) {
 }
 
 void TextTest::must_hold(const std::string& text) {
-    if (!text.empty()) must_hold_ = std::make_unique<const Needle>(text);
+    if (!text.empty()) must_hold_ = std::make_unique<const Needle>(text, folds_);
 }
 
-Answer TextTest::answer(const uint8_t* p, const uint8_t* end, RegexStates* states) const {
+Answer TextTest::answer(const uint8_t* p, const uint8_t* end) const {
     const auto size = static_cast<size_t>(end - p);
     bool passes = false;
     switch (kind_) {
@@ -159,60 +171,79 @@ Answer TextTest::answer(const uint8_t* p, const uint8_t* end, RegexStates* state
         case Kind::EndsWith: passes = size >= part_.size() && equal_bytes(end - part_.size(), part_.data(), part_.size()); break;
         case Kind::Contains: passes = part_.find(p, end) != nullptr; break;
         case Kind::Like: passes = like_->fits(p, end); break;
-        case Kind::Regex: return states->search(p, end);
         default: return Answer::Unknown;
     }
     return passes ? Answer::Yes : Answer::No;
 }
 
-// Value i is at base + offsets[i].
+// The rows that `next` gives. Value i is at base + offsets[i].
+template <class O, class Next>
+void TextTest::test_some(Run& run, const O* offsets, const uint8_t* base, const Next& next) const {
+    if (kind_ == Kind::Regex) {
+        const auto next_text = [&](RegexStates::Text& text) {
+            size_t row;
+            if (!next(row)) return false;
+            text = {base + offsets[row], base + offsets[row + 1], row};
+            return true;
+        };
+        return run.states->search_all(next_text, [&](size_t row, Answer found) { run.put(row, found); }, run.are_valid);
+    }
+    for (size_t row; next(row);) {
+        const uint8_t *p = base + offsets[row], *end = base + offsets[row + 1];
+        if (folds_) {
+            run.folded.resize(static_cast<size_t>(end - p) + 1);
+            fold_ascii(run.folded.data(), p, static_cast<size_t>(end - p));
+            end = run.folded.data() + (end - p), p = run.folded.data();
+        }
+        run.put(row, answer(p, end));
+    }
+}
+
 template <class O>
 void TextTest::test_rows(Run& run, const O* offsets, const uint8_t* base, size_t first, size_t last) const {
-    for (size_t i = first; i < last; ++i) run.put(i, answer(base + offsets[i], base + offsets[i + 1], run.states));
+    test_some(run, offsets, base, [&](size_t& row) {
+        row = first;
+        return first++ < last;
+    });
 }
 
 // Rows that do not hold the text fail.
 template <class O>
 void TextTest::search(Run& run, const O* offsets, const uint8_t* base, size_t first, size_t last) const {
     const uint8_t *p = base + offsets[first], *const end = base + offsets[last];
-    const size_t size = must_hold_->size();
-    for (size_t row = first; (p = must_hold_->find(p, end)) != nullptr;) {
-        const auto at = p - base;
-        while (static_cast<int64_t>(offsets[row + 1]) <= at) ++row;
-        // Where it goes on in the next value, none is left in this one.
-        if (static_cast<int64_t>(offsets[row + 1]) - at >= static_cast<int64_t>(size))
-            run.put(row, is_whole_ ? Answer::Yes : answer(base + offsets[row], base + offsets[row + 1], run.states));
-        p = base + offsets[row + 1];
-    }
+    const auto next = [&, size = must_hold_->size()](size_t& row) {
+        while (p != nullptr && (p = must_hold_->find(p, end)) != nullptr) {
+            const auto at = p - base;
+            while (static_cast<int64_t>(offsets[first + 1]) <= at) ++first;
+            p = base + offsets[first + 1];
+            row = first;
+            // Where it goes on in the next value, none is left in this one.
+            if (p - base - at >= static_cast<ptrdiff_t>(size)) return true;
+        }
+        return false;
+    };
+    if (!is_whole_) return test_some(run, offsets, base, next);
+    for (size_t row; next(row);) run.set(row, true);
 }
 
 template <class O>
-void TextTest::test_folded(Run& run, const O* offsets, const uint8_t* data, size_t first, size_t last) const {
-    std::vector<uint8_t> folded;
-    std::string special;
-    while (first < last) {
-        size_t next = first + 1;
-        while (next < last && static_cast<size_t>(offsets[next + 1] - offsets[first]) <= kFoldedAtOnce) ++next;
-        const auto from = static_cast<size_t>(offsets[first]), size = static_cast<size_t>(offsets[next]) - from;
-        folded.resize(size + 1);
-        fold_ascii(folded.data(), data + from, size);
-        std::vector<int64_t> places(next - first + 1);
-        for (size_t i = first; i <= next; ++i) places[i - first] = static_cast<int64_t>(offsets[i]) - static_cast<int64_t>(from);
-        std::vector<uint64_t> words(words_for(next - first), 0);
-        const Within all{};
-        Run part{all, words.data()};
-        if (must_hold_ != nullptr) search(part, places.data(), folded.data(), 0, next - first);
-        else test_rows(part, places.data(), folded.data(), 0, next - first);
-        const bool looks_closer = is_text_ && !is_ascii(folded.data(), size);
-        for (size_t i = first; i < next; ++i) {
-            bool passes = (words[(i - first) / 64] >> (i - first) % 64 & 1) != 0;
-            if (looks_closer && fold_special(data + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i]), special)) {
-                const auto* const p = reinterpret_cast<const uint8_t*>(special.data());
-                passes = like_->fits(p, p + special.size());
-            }
-            if (passes) run.set(i, true);
+void TextTest::test_any(Run& run, const O* offsets, const uint8_t* base, size_t first, size_t last) const {
+    if (must_hold_ != nullptr) search(run, offsets, base, first, last);
+    else test_rows(run, offsets, base, first, last);
+}
+
+template <class O>
+void TextTest::test_folded(Run& run, const O* offsets, const uint8_t* base, size_t first, size_t last) const {
+    for (size_t next = first; first < last; first = next) {
+        while (next < last && (next == first || static_cast<size_t>(offsets[next] - offsets[first]) <= kFoldedAtOnce)) ++next;
+        if (!is_text_ || !holds_special(base + offsets[first], static_cast<size_t>(offsets[next] - offsets[first]))) {
+            test_any(run, offsets, base, first, next);
+            continue;
         }
-        first = next;
+        for (size_t i = first; i < next; ++i) {
+            fold_special(base + offsets[i], static_cast<size_t>(offsets[i + 1] - offsets[i]), run.folded);
+            run.set(i, like_->fits(run.folded.data(), run.folded.data() + run.folded.size()));
+        }
     }
 }
 
@@ -249,12 +280,12 @@ nb::object TextTest::test(const Offsets& offsets, const RawIn& data, const Withi
         NoGil nogil(n * 8);
         offsets.visit([&](const auto* o) {
             check_offsets(o, offsets.size, data.size);
+            run.are_valid = [&data, o, n] { return are_valid(o, n, data.data); };
             for (size_t first = 0; first < n;) {
                 first = run.end_of(first, n, false, folds_);
                 const size_t last = run.end_of(first, n, true, folds_);
                 if (folds_) test_folded(run, o, data.data, first, last);
-                else if (must_hold_ != nullptr) search(run, o, data.data, first, last);
-                else test_rows(run, o, data.data, first, last);
+                else test_any(run, o, data.data, first, last);
                 first = last;
             }
         });

@@ -28,13 +28,17 @@ class TextTest {
     void read_parts(const nb::list& parts);
     void read_regex(const nb::object& pattern);
     void must_hold(const std::string& text);
-    Answer answer(const uint8_t* p, const uint8_t* end, RegexStates* states) const;
+    Answer answer(const uint8_t* p, const uint8_t* end) const;
+    template <class O, class Next>
+    void test_some(Run& run, const O* offsets, const uint8_t* base, const Next& next) const;
     template <class O>
     void search(Run& run, const O* offsets, const uint8_t* base, size_t first, size_t last) const;
     template <class O>
     void test_rows(Run& run, const O* offsets, const uint8_t* base, size_t first, size_t last) const;
     template <class O>
-    void test_folded(Run& run, const O* offsets, const uint8_t* data, size_t first, size_t last) const;
+    void test_any(Run& run, const O* offsets, const uint8_t* base, size_t first, size_t last) const;
+    template <class O>
+    void test_folded(Run& run, const O* offsets, const uint8_t* base, size_t first, size_t last) const;
     void ask_python(Run& run, const Offsets& offsets, const RawIn& data) const;
 
     Kind kind_ = Kind::Ask;

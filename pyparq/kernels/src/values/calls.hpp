@@ -13,6 +13,7 @@ int64_t gather_binary_offsets(const Offsets& dict_offsets, const In<int32_t>& in
 size_t gather_binary_bytes(const Offsets& dict_offsets, const RawIn& dict_data, const In<int32_t>& indices,
                            const RawOut& out_data);
 nb::object take_binary(const Offsets& offsets, const RawIn& data, const In<int64_t>& rows);
+nb::object distinct_binary(const Offsets& offsets, const RawIn& data);
 nb::list divide_fixed(const RawIn& values, int64_t width_, const In<int32_t>& groups, const In<int64_t>& counts);
 nb::list divide_binary(const Offsets& offsets, const RawIn& data, const In<int32_t>& groups, const In<int64_t>& counts);
 nb::object compact_binary(const Offsets& offsets, const RawIn& data, const Valid& valid);
