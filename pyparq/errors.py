@@ -7,6 +7,7 @@ that reaches the user names the file, row group, column and page.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -224,7 +225,8 @@ def near_matches(name: str, names: Iterable[str], what: str = "columns") -> str:
 
 class OtherNames:
     """A class whose ``_elsewhere`` says what to write in place of the names that pyarrow, pandas and polars use. A name
-    with the same meaning is taken: ``"=name"`` is what it is called here, and ``"="`` the object itself."""
+    with the same meaning is taken: ``"=name"`` is what it is called here, ``"="`` the object itself. ``"=!name"``: the
+    name was ours until now; it is taken with a warning."""
 
     __slots__ = ()
     _elsewhere: ClassVar[Mapping[str, str]] = {}
@@ -234,7 +236,9 @@ class OtherNames:
         def __getattr__(self, name: str) -> Any:
             hint = self._elsewhere.get(name)
             if hint and hint[0] == "=":
-                return getattr(self, hint[1:]) if hint[1:] else self
+                if hint[1:2] == "!":
+                    warnings.warn(f"{name}() is called {hint[2:]}() now", DeprecationWarning, stacklevel=2)
+                return getattr(self, hint.lstrip("=!")) if hint[1:] else self
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             raise AttributeError(f"{text}; use {hint}" if hint else text, name=name, obj=self)
 

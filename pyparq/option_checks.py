@@ -194,8 +194,7 @@ OF_OTHERS = {
     "path": "source filename", "files": "source", "base_dir": "path",
 }  # fmt: skip
 """Names of arguments in other libraries, which are taken for ours."""
-_OLD = {"where", "path", "files"}
-"""Names that were ours. They are taken until 1.0, with a warning."""
+_OLD = {"where", "path", "files"}  # these were ours: they are taken until 1.0, with a warning
 _SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True,
                 "row_filter": True, "has_nulls": True, "missing_columns": "insert", "times": "int64",
                 "object_encoding": "infer", "use_nullable_dtypes": False}  # fmt: skip
@@ -288,13 +287,3 @@ def methods_told(cls: type[T]) -> type[T]:
         elif isinstance(method, classmethod):
             setattr(cls, name, classmethod(keywords(method.__func__)))
     return cls
-
-
-def old_name(old: str, new: str) -> Callable[..., Any]:
-    """A method under the name that it had until now. It is there until 1.0, and warns."""
-
-    def call(self: Any, *args: Any, **given: Any) -> Any:
-        warn_caller(f"{old}() is called {new}() now", DeprecationWarning)
-        return getattr(self, new)(*args, **given)
-
-    return call

@@ -18,17 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 from pyparq import option_checks as checks
 from pyparq.errors import OptionError
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.option_checks import (
-    GIB,
-    check_given,
-    check_names,
-    choice,
-    flag,
-    methods_told,
-    option,
-    refuse_unknown,
-    whole,
-)
+from pyparq.option_checks import GIB, check_given, choice, flag, methods_told, option, refuse_unknown, whole
 from pyparq.option_values import (
     Bloom,
     Compression,
@@ -242,7 +232,7 @@ class ReadOptions:
         filters. In a column that may not have nulls they are an error all the same. ``"widen"``: such columns have
         the type that holds all that is stored: decimals as many digits as their storage, such integers 32 bits.
         INT96 has no wider type: an error.""")
-    read_dictionary: Names = option((), check_names, help="""
+    read_dictionary: Names = option((), checks.check_names, help="""
         BYTE_ARRAY columns (dotted paths) to return as Arrow dictionary arrays instead of plain arrays.""")
     use_arrow_schema: bool = option(True, flag, help="""
         Restore Arrow types and metadata from a stored Arrow schema (``ARROW:schema``). Parts of it that do not fit
@@ -250,7 +240,7 @@ class ReadOptions:
     variants: Literal["whole", "stored"] = option("whole", choice("whole", "stored"), help="""
         ``"whole"``: a shredded Variant, parts of which have columns of their own, is put together and read as any
         other Variant. ``"stored"``: it is read as the struct of its columns.""")
-    binary_columns: Names = option((), check_names, help="""
+    binary_columns: Names = option((), checks.check_names, help="""
         Text columns to read as binary (dotted paths; the path of a group means all text columns below it). Their
         bytes are not checked to be UTF-8, and filters compare them with bytes.""")
     case_sensitive: bool = option(True, flag, help="""

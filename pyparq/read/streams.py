@@ -15,7 +15,7 @@ from pyparq.column_names import as_list
 from pyparq.errors import CorruptFileError, OptionError, OtherNames, by_each
 from pyparq.format.types import Schema
 from pyparq.kernels import arrow_stream
-from pyparq.option_checks import methods_told, old_name
+from pyparq.option_checks import methods_told
 from pyparq.read.async_reads import batches_async
 from pyparq.read.hinted_types import depends_on_data
 
@@ -123,7 +123,7 @@ class Convertible(OtherNames):
         "to_pylist to_pydict to_numpy": "to_table(), to_pandas() or to_polars(), whose result has it",
         "where query": "filter(...)", "collect fetch": "=to_table", "limit tail": "limit=", "names": "schema.names",
         "num_rows height shape": "count()", "get_fragments fragments": "files", "to_batches": "=iter_batches",
-        "scanner": "=scan",
+        "scanner": "=scan", "batches": "=!iter_batches",
         "sink_parquet write_parquet to_parquet": "pyparq.write_table, which takes it as it is",
         "sort_by sort join group_by groupby": "to_arrow() or to_polars(), or DuckDB, which reads it by its name",
     })  # fmt: skip
@@ -135,8 +135,6 @@ class Convertible(OtherNames):
     def iter_batches(self) -> Generator[Batch]:
         """All (matching) rows in batches."""
         raise NotImplementedError
-
-    batches = old_name("batches", "iter_batches")
 
     def filter(self, filters: Filters) -> Any:
         """A scan of those of the rows for which ``filters`` is true. Nothing is read yet.
