@@ -69,7 +69,7 @@ struct TextTest::Run {
     RegexStates* states = nullptr;
     std::vector<uint8_t> folded{};  // a value in lower case
     std::function<bool()> are_valid{};
-    std::vector<size_t> open{};     // rows that Python decides
+    std::vector<size_t> open{};  // rows that Python decides
 
     void set(size_t row, bool passes) const {
         const uint64_t bit = uint64_t{1} << row % 64;
