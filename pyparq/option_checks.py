@@ -194,7 +194,6 @@ OF_OTHERS = {
     "path": "source filename", "files": "source", "base_dir": "path",
 }  # fmt: skip
 """Names of arguments in other libraries, which are taken for ours."""
-_OLD = {"where", "path", "files"}  # these were ours: they are taken until 1.0, with a warning
 _SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True,
                 "row_filter": True, "has_nulls": True, "missing_columns": "insert", "times": "int64",
                 "object_encoding": "infer", "use_nullable_dtypes": False}  # fmt: skip
@@ -259,7 +258,7 @@ def keywords(function: F) -> F:
             said = function.__qualname__.removesuffix(".__init__")
             new = next((new for new in OF_OTHERS.get(name, "").split() if new in known), None)
             if new and new not in given:
-                if name in _OLD:
+                if name in ("where", "path", "files"):  # these were ours: they are taken until 1.0
                     warn_caller(f"{said}(): {name}= is called {new}= now", DeprecationWarning)
                 given[new] = given.pop(name)
             elif not any_name and (name in _TUNE or _SAY_NOTHING.get(name, OF_OTHERS) == given[name]):

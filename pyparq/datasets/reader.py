@@ -396,9 +396,8 @@ class Reader:
 
     def _stream(self, file_scan: FileScan, batch_size: int | None) -> Iterator[Batch]:
         self.scans.append(file_scan)
-        if (
-            len(file_scan.numbers) > 1
-        ):  # if one of them fails, they are read one by one: so no batch is given out before
+        if len(file_scan.numbers) > 1:
+            # If one of them fails, they are read one by one: so no batch is given out before.
             for part in self._answers(file_scan, lambda one: self._adapted(one, [*one.scan.iter_batches(batch_size)])):
                 for batch in part:
                     batch.schema = self._query.schema

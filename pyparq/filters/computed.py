@@ -259,7 +259,7 @@ class Function(BoundValue):
         if self.name != "length":
             return [*super().steps(columns), ("part", self.name)]
         lengths, valid = self._lengths(columns)
-        count = next(iter(columns.values())).length
+        count = _rows_of(columns, self)
         bits = None if valid is None else np.packbits(valid, bitorder="little")
         return [("column", 1, False, (np.ascontiguousarray(np.broadcast_to(lengths, count)), count, bits, 0), None)]
 
@@ -457,20 +457,25 @@ def _possible(op: str, left: Interval, right: Interval) -> bool:
 
 def _compared(left: BoundValue, op: str, right: BoundValue, columns: Columns, within: Words | None) -> RowMask:
     """The rows where ``left op right`` is true: by the kernel, where it compares such values."""
+    count = _rows_of(columns, left, right)
     if left.family not in (TEXT, BINARY, UUID):
-        count = next(iter(columns.values())).length
         words = kernels.compare_computed([*left.steps(columns), *right.steps(columns)], op, count, within)
         if words is not None:
             return RowMask.of_words(words, count)
     a, b = left.of_rows(columns), right.of_rows(columns)
     less, same = _order(a.data, b.data)
     passed = {"==": same, "<": less, "<=": less | same, "!=": ~same, ">=": ~less, ">": ~(less | same)}
-    return _known(passed[op], _both(a.valid, b.valid), columns)
+    return _known(passed[op], _both(a.valid, b.valid), count)
 
 
-def _known(found: Flags, valid: Flags | None, columns: Columns) -> RowMask:
+def _rows_of(columns: Columns, *values: BoundValue) -> int:
+    """How many rows there are. A column of lists, which may be there beside its items, has another number of values."""
+    own = [columns[leaf.node.column] for value in values for leaf in value.leaves()]
+    return (own or list(columns.values()))[0].length
+
+
+def _known(found: Flags, valid: Flags | None, count: int) -> RowMask:
     """The rows that are found. No null is."""
-    count = next(iter(columns.values())).length
     return RowMask.of_bools(np.ascontiguousarray(np.broadcast_to(found if valid is None else found & valid, count)))
 
 
@@ -502,7 +507,7 @@ class Match(Computed):
         test = text_test(self.kind, self.pattern, self.escape, self.value.family != BINARY)
         words = test.test(texts.offsets, texts.data, within if texts.codes is None else None)
         found = texts.by_row(RowMask.of_words(words, len(texts.offsets) - 1).bools())
-        return _known(~found if self.negated else found, valid, columns)
+        return _known(~found if self.negated else found, valid, _rows_of(columns, self.value))
 
     def _text(self) -> str:
         return f"{self.value!r} {self.kind.replace('_', ' ')} {self.pattern!r}"

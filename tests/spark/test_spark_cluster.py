@@ -126,7 +126,7 @@ spark.stop()
     assert len(list((table.parent / "compact" / "t").rglob("*.parquet"))) > 3
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["raise RuntimeError('made to fail')", "os._exit(3)"])
 def test_tasks_that_are_run_again(table: Path, tmp_path: Path, how: str) -> None:
     """The first attempt of a partition dies when its rows are written: the second one's count, once."""

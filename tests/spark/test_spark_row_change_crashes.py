@@ -107,6 +107,7 @@ spark.stop()
     assert not list((tmp_path / "t").rglob("_pyparq*"))
 
 
+@pytest.mark.slow
 def test_executors_that_are_killed(cluster: Cluster, tmp_path: Path) -> None:
     """A job ends with all of its changes, or with none."""
     work = started("""
@@ -299,7 +300,7 @@ print("it ended, with calls left:", left)
 )
 
 
-@pytest.mark.sweep(10)
+@pytest.mark.slow
 @pytest.mark.parametrize("point", [1, 2, 4, 7, 11, 16, 22, 29, 37, 46])
 def test_the_driver_is_killed_in_the_commit(tmp_path: Path, point: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows are as before or all as after, and the next call leaves nothing behind."""

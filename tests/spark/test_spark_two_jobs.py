@@ -128,6 +128,7 @@ def test_two_that_append(tmp_path: Path) -> None:
     assert batches_in(tmp_path / "t") == {*range(ROUNDS), *range(100, 100 + ROUNDS)}
 
 
+@pytest.mark.slow
 def test_one_that_appends_and_one_that_overwrites(tmp_path: Path) -> None:
     together(tmp_path, APPEND.format(first=0), OVERWRITE.format(first=100))
     found = batches_in(tmp_path / "t")
