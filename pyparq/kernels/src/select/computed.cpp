@@ -101,7 +101,7 @@ class ComputedSteps {
         std::vector<size_t> open;
         for (const nb::handle each : given) {
             const auto parts = nb::cast<nb::tuple>(each);
-            if (parts.size() == 0) fail("an empty step");
+            if (parts.empty()) fail("an empty step");
             add(nb::cast<std::string>(parts[0]), parts, open);
             open.push_back(all.size() - 1);
         }
@@ -382,6 +382,7 @@ class ComputedRows {
     template <class T, class At>
     bool load_numbers(const T* v, const At& at, I* out) const {
         if constexpr (!std::is_same_v<T, uint64_t> || sizeof(I) > 8) {
+            // NOLINTNEXTLINE(bugprone-signed-char-misuse): int8 is a number here
             each_row(count_, [=](size_t i) { out[i] = static_cast<I>(v[at(i)]); });
             return true;
         } else {
