@@ -49,18 +49,18 @@ struct NumberColumn {
     bool is_valid(size_t row) const { return !has_nulls || (validity.data[(offset + row) / 8] >> (offset + row) % 8 & 1) != 0; }
 };
 
-enum class Step : uint8_t { Column,
-                            Literal,
-                            Add,
-                            Subtract,
-                            Multiply,
-                            Divide,
-                            Modulo,     // with the divisor's sign
-                            Remainder,  // with the dividend's sign
-                            Part };
+enum class ComputedStep : uint8_t { Column,
+                                    Literal,
+                                    Add,
+                                    Subtract,
+                                    Multiply,
+                                    Divide,
+                                    Modulo,     // with the divisor's sign
+                                    Remainder,  // with the dividend's sign
+                                    Part };
 
 struct Computation {
-    Step step;
+    ComputedStep step;
     bool floats = false;  // in doubles
     // Whole numbers of 1 / den. What is divided has a denominator in each row.
     Wide den = 1;
@@ -132,7 +132,7 @@ class ComputedSteps {
     }
 
     void add(const std::string& name, const nb::tuple& parts, std::vector<size_t>& open) {
-        Computation made{Step::Column};
+        Computation made{ComputedStep::Column};
         if (name == "column") {
             check(parts, 5);
             made.den = denominator(parts[1]);
@@ -145,14 +145,14 @@ class ComputedSteps {
             if (!made.floats && made.column->values.kind == Kind::Float) fail("floats are no whole numbers");
         } else if (name == "literal") {
             check(parts, 3);
-            made.step = Step::Literal;
+            made.step = ComputedStep::Literal;
             const nb::object value = parts[1];
             made.floats = PyFloat_Check(value.ptr());
             if (made.floats) made.real = nb::cast<double>(value);
             else made.number = whole_number(value), made.den = denominator(parts[2]);
         } else if (name == "part") {
             check(parts, 2);
-            made.step = Step::Part;
+            made.step = ComputedStep::Part;
             made.left = take(open);
             made.part = date_part_named(nb::cast<std::string>(parts[1]));
             const Computation& of = all[made.left];
@@ -169,9 +169,9 @@ class ComputedSteps {
         }
         all.push_back(std::move(made));
     }
-    static Step operation_named(const std::string& name) {
-        constexpr std::pair<const char*, Step> kOperations[] = {
-            {"+", Step::Add}, {"-", Step::Subtract}, {"*", Step::Multiply}, {"/", Step::Divide}, {"%", Step::Modulo}, {"rem", Step::Remainder}};
+    static ComputedStep operation_named(const std::string& name) {
+        constexpr std::pair<const char*, ComputedStep> kOperations[] = {
+            {"+", ComputedStep::Add}, {"-", ComputedStep::Subtract}, {"*", ComputedStep::Multiply}, {"/", ComputedStep::Divide}, {"%", ComputedStep::Modulo}, {"rem", ComputedStep::Remainder}};
         for (const auto& [known, step] : kOperations)
             if (name == known) return step;
         fail("there is no operation " + name);
@@ -184,9 +184,9 @@ class ComputedSteps {
     static void join(Computation& made, const Computation& a, const Computation& b) {
         if (!made.floats && (a.floats || b.floats)) fail("floats are joined in doubles");
         if (made.floats) return;
-        made.varies = a.varies || b.varies || made.step == Step::Divide;
+        made.varies = a.varies || b.varies || made.step == ComputedStep::Divide;
         if (made.varies) return;
-        if (made.step == Step::Multiply) {
+        if (made.step == ComputedStep::Multiply) {
             made.den = checked_product(a.den, b.den);
         } else {
             align(a, b, made.left_factor, made.right_factor);
@@ -320,9 +320,9 @@ class ComputedRows {
 
     bool compute(const Computation& c, Lane& lane) {
         switch (c.step) {
-            case Step::Column: return load(c, lane);
-            case Step::Literal: return true;
-            case Step::Part: return take_part(c, lane);
+            case ComputedStep::Column: return load(c, lane);
+            case ComputedStep::Literal: return true;
+            case ComputedStep::Part: return take_part(c, lane);
             default: break;
         }
         const Computation &a = steps_.all[c.left], &b = steps_.all[c.right];
@@ -444,13 +444,13 @@ class ComputedRows {
     }
     static bool is_whole_in_doubles(I number) { return number <= kWholeInDoubles && number >= -kWholeInDoubles; }
 
-    bool join_reals(Step step, const double* a, const double* b, double* out) {
+    bool join_reals(ComputedStep step, const double* a, const double* b, double* out) {
         switch (step) {
-            case Step::Add: each_row(count_, [=](size_t i) { out[i] = a[i] + b[i]; }); return true;
-            case Step::Subtract: each_row(count_, [=](size_t i) { out[i] = a[i] - b[i]; }); return true;
-            case Step::Multiply: each_row(count_, [=](size_t i) { out[i] = a[i] * b[i]; }); return true;
-            case Step::Divide: each_row(count_, [=](size_t i) { out[i] = a[i] / b[i]; }); break;
-            case Step::Modulo:
+            case ComputedStep::Add: each_row(count_, [=](size_t i) { out[i] = a[i] + b[i]; }); return true;
+            case ComputedStep::Subtract: each_row(count_, [=](size_t i) { out[i] = a[i] - b[i]; }); return true;
+            case ComputedStep::Multiply: each_row(count_, [=](size_t i) { out[i] = a[i] * b[i]; }); return true;
+            case ComputedStep::Divide: each_row(count_, [=](size_t i) { out[i] = a[i] / b[i]; }); break;
+            case ComputedStep::Modulo:
                 for (size_t i = 0; i < count_; ++i) out[i] = modulo(a[i], b[i]);
                 break;
             default:
@@ -474,12 +474,12 @@ class ComputedRows {
         const I* const b = scaled(lanes_[c.right].at, c.right_factor, 1);
         if (a == nullptr || b == nullptr) return false;
         switch (c.step) {
-            case Step::Add: return add_rows(a, b, count_, out);
-            case Step::Subtract: return subtract_rows(a, b, count_, out);
-            case Step::Multiply: return multiply_rows(a, b, count_, out);
+            case ComputedStep::Add: return add_rows(a, b, count_, out);
+            case ComputedStep::Subtract: return subtract_rows(a, b, count_, out);
+            case ComputedStep::Multiply: return multiply_rows(a, b, count_, out);
             default: break;
         }
-        for (size_t i = 0; i < count_; ++i) out[i] = remainder(i, a[i], b[i], c.step == Step::Modulo);
+        for (size_t i = 0; i < count_; ++i) out[i] = remainder(i, a[i], b[i], c.step == ComputedStep::Modulo);
         return true;
     }
     // None for a divisor of zero.
@@ -490,7 +490,7 @@ class ComputedRows {
         return floors && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
     }
 
-    bool join_fractions(Step step, const Lane& a, const Lane& b, Lane& out) {
+    bool join_fractions(ComputedStep step, const Lane& a, const Lane& b, Lane& out) {
         bool wraps = false;
         const auto product = [&](I x, I y) {
             I found;
@@ -500,19 +500,19 @@ class ComputedRows {
         for (size_t i = 0; i < count_; ++i) {
             const I num_a = a.at[i], den_a = a.dens[i], num_b = b.at[i], den_b = b.dens[i];
             I& number = out.numbers[i];
-            out.dens[i] = product(den_a, step == Step::Divide ? 1 : den_b);
-            if (step == Step::Multiply) {
+            out.dens[i] = product(den_a, step == ComputedStep::Divide ? 1 : den_b);
+            if (step == ComputedStep::Multiply) {
                 number = product(num_a, num_b);
-            } else if (step == Step::Divide) {
+            } else if (step == ComputedStep::Divide) {
                 if (num_b == 0) drop(i);
                 const I sign = num_b < 0 ? -1 : 1;
                 number = product(product(num_a, den_b), sign);
                 out.dens[i] = product(den_a, num_b == 0 ? 1 : product(num_b, sign));
             } else {
                 const I x = product(num_a, den_b), y = product(num_b, den_a);
-                if (step == Step::Add) wraps |= __builtin_add_overflow(x, y, &number);
-                else if (step == Step::Subtract) wraps |= __builtin_sub_overflow(x, y, &number);
-                else number = remainder(i, x, y, step == Step::Modulo);
+                if (step == ComputedStep::Add) wraps |= __builtin_add_overflow(x, y, &number);
+                else if (step == ComputedStep::Subtract) wraps |= __builtin_sub_overflow(x, y, &number);
+                else number = remainder(i, x, y, step == ComputedStep::Modulo);
             }
         }
         return !wraps;
