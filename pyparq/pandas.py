@@ -109,9 +109,6 @@ def to_parquet(
     return None if buffer is None else buffer.getvalue()
 
 
-write_parquet = to_parquet
-
-
 def _pandas() -> Any:
     try:
         import pandas

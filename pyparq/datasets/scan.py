@@ -174,10 +174,13 @@ class DatasetScan(Convertible):
         )
 
     def _stream(self) -> ScanStream:
-        return ScanStream(self._asking(*self._question), self._dataset.root)
+        again = DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)
+        return ScanStream(again, self._dataset.root)
 
     def _asking(self, columns: Names | None, filters: Filters | None, limit: int | None = None) -> DatasetScan:
-        return DatasetScan(self._dataset, columns, filters, limit, self._plan)
+        if self._plan is not None:  # its reads are those of its own question
+            raise OptionError("the scan runs a plan: give columns= and filters= to what makes the plan")
+        return DatasetScan(self._dataset, columns, filters, limit)
 
 
 def _files_left(dataset: DatasetFiles, query: Query) -> FilesLeft:

@@ -139,7 +139,7 @@ class Convertible(OtherNames):
     def filter(self, filters: Filters) -> Any:
         """A scan of those of the rows for which ``filters`` is true. Nothing is read yet.
 
-        Raises :class:`pyparq.OptionError` for a scan with a limit, which counts the rows before.
+        Raises :class:`pyparq.OptionError` for a scan with a limit, and for one that runs the plan of a dataset.
         """
         if self._question[2] is not None:
             raise OptionError("the scan has a limit: give the filter to what made the scan, as filters=")

@@ -257,3 +257,19 @@ def test_a_dataset_that_was_used_goes_to_another_process(catalog: str, tmp_path:
         again = pickle.loads(pickle.dumps(ds))
         assert again.lookup("id", [7, 77, 777])["id"].to_pylist() == [7, 77]
         assert again.count() == 90
+
+
+def test_a_scan_of_a_plan_takes_no_other_question(tmp_path: Path) -> None:
+    """Its reads are planned for its own: a filter that was left out would give rows too many."""
+    for k in range(3):
+        pyparq.write_table({"a": [3 * k, 3 * k + 1, 3 * k + 2]}, tmp_path / f"{k}.parquet")
+    scan = pyparq.dataset(tmp_path).plan().scan()
+    for ask in (lambda: scan.filter("a < 2"), lambda: scan.select("a")):
+        with pytest.raises(pyparq.OptionError, match="runs a plan"):
+            ask()
+    assert scan.to_arrow()["a"].to_pylist() == list(range(9))
+    assert [row for batch in scan for row in batch["a"].to_pylist()] == list(range(9))
+    # The plan of one file is asked again, within its rows.
+    with pyparq.ParquetFile(tmp_path / "1.parquet") as file:
+        planned = file.scan(rows=slice(1, 3)).plan()
+        assert file.scan_of(planned).filter("a != 5").to_table()["a"].to_pylist() == [4]
