@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from pyparq.datasets.patterns import names_many
+from pyparq.datasets.patterns import has_folders, names_many
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.filters.expression import col
 from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
+from pyparq.io.url import is_url
 from pyparq.option_checks import NOT_FOR_WRITING, keywords
 from pyparq.options import ReadOptions, with_options
 from pyparq.read.async_reads import run_async
@@ -37,6 +38,7 @@ else:  # it loads while the first request to a store is under way
     datasets = LazyModule("pyparq.datasets.dataset")
 
 _READER = "pyparq.read.file"
+T = TypeVar("T")
 
 __all__ = ["read_metadata", "read_schema", "read_table", "read_table_async"]
 
@@ -77,20 +79,29 @@ def read_table(
     """
     if filesystem is not None:
         source, storage_options = on_system(source, filesystem, storage_options)
-    if names_many(source):
-        options["storage_options"] = storage_options  # type: ignore[typeddict-unknown-key]
-        return _read_many(source, columns, filters, limit, options, row_groups=row_groups, rows=rows)
-    given = ReadOptions.make(options)
     # A list in the place of an iterator: a file that has changed is asked a second time.
     parts: list[Any] = [columns, filters, row_groups, rows]
     columns, filters, row_groups, rows = [list(part) if hasattr(part, "__next__") else part for part in parts]
-    source = opened_early(source, storage_options, given, _READER)
-    return reader.read_once(
-        source,
-        given,
-        storage_options,
-        lambda file: reader.first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
-    )
+
+    def many(source: Any) -> Table:
+        for name, given in (("row_groups", row_groups), ("rows", rows)):
+            if given is not None:
+                raise OptionError(
+                    f"{name} counts within one file, but the source may have several. Use filters or limit"
+                )
+        dataset = datasets.Dataset(source, storage_options=storage_options, **options)
+        return dataset.scan(columns, filters, limit=limit).to_table()
+
+    def one() -> Table:
+        given = ReadOptions.make(options)
+        return reader.read_once(
+            opened_early(source, storage_options, given, _READER),
+            given,
+            storage_options,
+            lambda file: reader.first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
+        )
+
+    return _answer(source, one, many)
 
 
 async def read_table_async(
@@ -118,13 +129,17 @@ async def read_table_async(
     return await run_async(read_table, source, columns, filters, **given, **options)
 
 
-def _read_many(
-    source: Any, columns: Names | None, filters: Filters | None, limit: int | None, options: Any, **of_one_file: Any
-) -> Table:
-    for name, given in of_one_file.items():
-        if given is not None:
-            raise OptionError(f"{name} counts within one file, but the source may have several. Use filters or limit")
-    return datasets.Dataset(source, **options).scan(columns, filters, limit=limit).to_table()
+def _answer(source: Any, one: Callable[[], T], many: Callable[[Any], T]) -> T:
+    """The answer of one file, or of many. A URL that looks like a file may be a folder: that is asked last."""
+    if names_many(source):
+        return many(source)
+    try:
+        return one()
+    except FileNotFoundError:
+        if isinstance(source, str) and is_url(source) and has_folders(source):
+            with suppress(FileNotFoundError):
+                return many(source)
+        raise
 
 
 @keywords
@@ -144,15 +159,20 @@ def count(
         print(pyparq.count("flights.parquet", pyparq.col("dest") == "LAX"))
     """
     source, storage_options = on_system(source, filesystem, storage_options)
-    if names_many(source):
-        return datasets.Dataset(source, storage_options=storage_options, **options).count(filters)
-    if filters is None:
-        from pyparq.read.footers.open_file import open_file
 
-        with closing(open_file(source, ReadOptions.make(options), storage_options)) as file, located(file=file.name):
-            return sum(map(file.num_rows_of, range(file.num_row_groups)))
-    with reader.ParquetFile(source, storage_options=storage_options, **options) as opened:
-        return opened.scan(filters=filters).count()
+    def one() -> int:
+        if filters is None:
+            from pyparq.read.footers.open_file import open_file
+
+            file = open_file(source, ReadOptions.make(options), storage_options)
+            with closing(file), located(file=file.name):
+                return sum(map(file.num_rows_of, range(file.num_row_groups)))
+        with reader.ParquetFile(source, storage_options=storage_options, **options) as opened:
+            return opened.scan(filters=filters).count()
+
+    return _answer(
+        source, one, lambda many: datasets.Dataset(many, storage_options=storage_options, **options).count(filters)
+    )
 
 
 def rows_that_pass(table: Table, filters: Any) -> Any:
@@ -233,10 +253,12 @@ def read_schema(
         print(pyparq.read_schema("flights.parquet").names)
     """
     source, storage_options = on_system(source, filesystem, storage_options)
-    if names_many(source):
-        return datasets.Dataset(source, storage_options=storage_options, **options).schema
-    with reader.ParquetFile(source, storage_options=storage_options, **options) as file:
-        return file.schema_arrow
+
+    def one() -> Schema:
+        with reader.ParquetFile(source, storage_options=storage_options, **options) as file:
+            return file.schema_arrow
+
+    return _answer(source, one, lambda many: datasets.Dataset(many, storage_options=storage_options, **options).schema)
 
 
 def read_metadata(

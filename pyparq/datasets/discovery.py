@@ -27,7 +27,7 @@ from pyparq.datasets import unfinished_writes as writes
 from pyparq.datasets.catalog.layout import FOLDER, HEAD
 from pyparq.datasets.data_files import DataFile, SourceFiles, folders_between, is_hidden, partition_folders_of
 from pyparq.datasets.file_state import PREFIX
-from pyparq.datasets.patterns import alternatives, fixed_part, has_folders, is_pattern
+from pyparq.datasets.patterns import alternatives, fixed_part, has_folders, is_pattern, shows_file
 from pyparq.datasets.staging import staging_folders
 from pyparq.datasets.unfinished_writes import Names, Place, Unfinished, listed_files, partition_folders
 from pyparq.errors import CorruptFileError, ManagedTableWarning, OptionError, UnfinishedWriteWarning, UnsupportedError
@@ -313,9 +313,12 @@ def remote_files(url: str, storage_options: Mapping[str, Any] | None, retry: Ret
         except FileNotFoundError:
             if not folders.files(path):  # nothing has the pattern itself as its name
                 raise
-    if posixpath.splitext(path)[1] and not url.endswith("/"):
-        return one  # the name shows that it is a file, which saves a request
-    listed, unended = listed_files(fs, folders, lambda: folders.files(path), list(partition_folders(path)))
+    try:
+        listed, unended = listed_files(fs, folders, lambda: folders.files(path), list(partition_folders(path)))
+    except PermissionError:
+        if not shows_file(url):
+            raise
+        return one  # a key that may read a file need not be one that may list
     if not listed or (list(listed) == [path] and not url.endswith("/")):
         return one
     files = _listed(fs, path, listed)

@@ -4,7 +4,6 @@ as in Hadoop and shells). A read of one file loads this, and not what finds many
 from __future__ import annotations
 
 import os
-import posixpath
 import re
 from typing import Any
 
@@ -65,6 +64,11 @@ def has_folders(url: str) -> bool:
     return not is_chain(url) and not url.lower().startswith(("http://", "https://"))
 
 
+def shows_file(url: str) -> bool:
+    """Whether the name of a URL shows that it is a file. A folder may have such a name, too: Spark's often do."""
+    return url.lower().endswith((".parquet", ".parq", ".pq"))
+
+
 def names_many(source: Any) -> bool:
     """Whether a source can stand for several files: a list, a folder, a glob. Costs one look at the file system."""
     if isinstance(source, (list, tuple)) or format_of(source) is not None:
@@ -76,6 +80,6 @@ def names_many(source: Any) -> bool:
     if is_url(path):
         if not has_folders(path):
             return False
-        return is_pattern(path) or path.endswith("/") or not posixpath.splitext(path)[1]
+        return is_pattern(path) or not shows_file(path)
     path = local_path(path) or path
     return os.path.isdir(path) or (is_pattern(path) and not os.path.lexists(path))

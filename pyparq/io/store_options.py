@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyparq.errors import OptionError
@@ -150,6 +151,8 @@ def _sorted(given: Given, spellings: _Spellings) -> tuple[StoreOptions, dict[str
         elif both is not None:
             found.config |= {} if value is None or value == "" else {both[0]: value}
         elif plain in _CLIENT:
+            if plain == "root_certificate" and "-----BEGIN" not in value:  # a path, which obstore does not take
+                value = Path(value).read_text()
             found.client[plain] = value
         elif name == "client_options":
             found.client |= dict(value or {})

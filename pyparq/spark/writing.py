@@ -12,6 +12,7 @@ from pyparq.datasets.staging import Staging
 from pyparq.datasets.write.commit import Committer, complete_writes
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.store_commit import StoreCommitter, StoreStaging
+from pyparq.datasets.write.targets import check_partitions
 from pyparq.datasets.write.write_dataset import StagedPart, check_write, write_staged
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError, TargetExistsError, UnsupportedError
 from pyparq.io.url import check_storage_options, is_url, local_path, shown
@@ -241,6 +242,13 @@ class WriteRequest:
             if self.mode == "ignore":
                 return None
             raise
+        try:
+            there = committer.data_file()
+            if there is not None and not self.force:
+                check_partitions(there, self.partition_cols, mode, shown(self.target))
+        except BaseException:
+            committer.abort()
+            raise
         if attached:
             _attached[committer.staging.folder] = committer
         return WriteJob(**vars(self), staging=committer.staging)
@@ -289,7 +297,7 @@ def commit(job: WriteJob, replies: Iterable[TaskReply | None]) -> WriteReport:
     try:
         parts = all_parts(replies)
         # No rows are no partition: as with Spark, nothing tells the columns then.
-        if not parts and not job.partition_cols and (job.staging.mode == "overwrite" or not committer.has_data()):
+        if not parts and not job.partition_cols and (job.staging.mode == "overwrite" or committer.data_file() is None):
             parts = write_staged(
                 [], job.staging, "empty", partition_cols=job.partition_cols, schema=job.schema, even_empty=True,
                 prefix="part-00000", options=job.write_options(), storage_options=job.storage_options,

@@ -133,7 +133,7 @@ def test_a_crashed_append_comes_before_the_overwrite_that_finds_it(lake: Path, m
     def reached(step: str) -> None:
         if step == "staged":
             monkeypatch.undo()
-            crash_at("placed", 1, lambda: pyparq.write_dataset(data, lake, mode="append", partition_cols=["id"]))
+            crash_at("placed", 1, lambda: pyparq.write_dataset(data, lake, mode="append", max_rows_per_file=1))
 
     monkeypatch.setattr(folder_commit, "reached", reached)
     overwrite(lake, 3)

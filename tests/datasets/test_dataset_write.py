@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def table(rows: int = 200, start: int = 0) -> pa.Table:
     })  # fmt: skip
 
 
-def ids(folder: Path) -> list[int]:
+def ids(folder: Path | str) -> list[int]:
     return sorted(pyparq.dataset(folder).read(["id"]).to_pydict()["id"])
 
 
@@ -198,6 +199,28 @@ def test_append(tmp_path: Path) -> None:
     for start in (0, 10, 20):
         pyparq.write_dataset(table(10, start), tmp_path, partition_cols="year", mode="append")
     assert ids(tmp_path) == list(range(30))
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite_partitions"])
+@pytest.mark.parametrize("remote", [False, True])
+def test_files_that_stay_have_the_same_partition_columns(tmp_path: Path, remote: bool, mode: str) -> None:
+    """Nobody could read the folder otherwise."""
+    top = f"memory://{tmp_path.name}" if remote else str(tmp_path)
+    layouts: list[list[str]] = [[], ["year"], ["city"], ["year", "city"]]
+    for there in layouts:
+        folder = f"{top}/{'-'.join(there)}.d"
+        pyparq.write_dataset(table(20), folder, partition_cols=there)
+        for names in layouts:
+            if names == there or (not names and mode != "append"):
+                continue
+            with pytest.raises(OptionError, match=re.escape(f"give partition_cols={there}, or another folder")):
+                pyparq.write_dataset(table(10, 20), folder, partition_cols=names, mode=mode)
+            assert ids(folder) == list(range(20))
+        if there or mode == "append":
+            pyparq.write_dataset(table(10, 20), folder, partition_cols=there[::-1], mode=mode)
+            assert set(ids(folder)) >= set(range(20, 30))
+        pyparq.write_dataset(table(10), folder, partition_cols=["city"], mode="overwrite")
+        assert ids(folder) == list(range(10))
 
 
 def test_overwrite_replaces_data_files_and_nothing_else(tmp_path: Path) -> None:

@@ -10,14 +10,17 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet
 import pytest
 from conftest import require
 from s3_server import BUCKET, S3, serve
 from slow_store import AsyncStore, LoopingStore, Request
 
 import pyparq
-from pyparq import ChangedFileError, SchemaError, col
+import pyparq.parquet
+from pyparq import ChangedFileError, OptionError, SchemaError, col
 from pyparq.datasets.dataset import files_of
 
 fsspec: Any = require("fsspec")
@@ -114,6 +117,38 @@ def test_a_url_without_a_suffix_that_names_a_file(s3: S3) -> None:
     assert pyparq.read_table(f"s3://{BUCKET}/one", storage_options=s3.options).num_rows == ROWS
     with pytest.raises(FileNotFoundError):
         pyparq.read_table(f"s3://{BUCKET}/none", storage_options=s3.options)
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "lake.v2", "year=2.5", "plain"])
+def test_a_folder_whose_name_looks_like_a_file(s3: S3, name: str) -> None:
+    """As Spark writes them. A path with a slash at its end is the same folder."""
+    url = f"s3://{BUCKET}/folders/{name}"
+    pyparq.write_dataset({"id": [1, 2], "v": ["a", "b"]}, url, max_rows_per_file=1, storage_options=s3.options)
+    for asked in (url, f"{url}/"):
+        given: dict[str, Any] = {"source": asked, "storage_options": s3.options}
+        assert pyparq.read_table(**given, columns=["id"]).to_pydict() == {"id": [1, 2]}
+        assert (pyparq.count(**given), pyparq.count(**given, filters=pyparq.col("id") == 2)) == (2, 1)
+        assert pyparq.read_schema(**given).names[:2] == ["id", "v"]
+        assert len(pyparq.dataset(**given).files) == 2
+        with pytest.raises(OptionError, match="row_groups counts within one file"):
+            pyparq.read_table(**given, row_groups=[0])
+    path = url.removeprefix("s3://")
+    for library in (pa.parquet, pyparq.parquet):
+        assert library.read_table(path, filesystem=s3.fs()).column("id").to_pylist() == [1, 2]
+
+
+def test_a_file_where_nothing_may_be_listed(s3: S3) -> None:
+    """A key may read files alone."""
+    url = f"s3://{BUCKET}/one-file.parquet"
+    s3.fs().pipe_file(url, file_bytes(3))
+    s3.refuse = lambda method, path: "list-type" in path
+    try:
+        assert pyparq.dataset(url, storage_options=s3.options).count() == ROWS
+        assert pyparq.read_table(url, storage_options=s3.options).num_rows == ROWS
+        with pytest.raises(PermissionError):
+            pyparq.dataset(f"s3://{BUCKET}/one-file", storage_options=s3.options)
+    finally:
+        s3.refuse = lambda method, path: False
 
 
 def test_a_file_that_was_replaced_after_the_listing(s3: S3) -> None:

@@ -124,5 +124,9 @@ def test_the_error_says_what_to_set(servers: Any, road: str) -> None:
 def test_other_ways_to_name_it(servers: Any) -> None:
     authority, urls = servers
     good = {"good": urls["good"]}
-    assert read("obstore", good, {"root_certificate": Path(authority).read_text()})["good"] == 2
+    for given in (Path(authority).read_text(), authority):
+        assert read("obstore", good, {"root_certificate": given})["good"] == 2
+    said = read("obstore", good, {"root_certificate": "no-such.pem"})["good"]
+    assert said.startswith("FileNotFoundError: ")
+    assert "no-such.pem" in said
     assert read("", good, AWS_CA_BUNDLE=authority)["good"] == 2, "s3fs opens it"

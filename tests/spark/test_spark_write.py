@@ -97,6 +97,9 @@ def test_modes(spark: Any, ps: Any, tmp_path: Path) -> None:
 def test_only_the_partitions_of_the_data_are_replaced(spark: Any, ps: Any, tmp_path: Path) -> None:
     target = tmp_path / "t"
     ps.write(spark.sql("select id, id % 3 g from range(30)"), target, partition_cols="g")
+    with pytest.raises(OptionError, match="the partition columns of the files there are g"):
+        ps.write(spark.range(3), target, mode="append")
+    assert not list(target.glob("_pyparq*"))
     ps.write(spark.sql("select id, 1L g from range(5)"), target, mode="overwrite_partitions", partition_cols="g")
     counts = {row.g: row["count"] for row in spark.read.parquet(str(target)).groupBy("g").count().collect()}
     assert counts == {0: 10, 1: 5, 2: 10}

@@ -158,9 +158,9 @@ class Committer:
                 self._release()
         return [file.path for file in record.old if not is_hidden(os.path.basename(file.path))]
 
-    def has_data(self) -> bool:
-        """Whether the folder has data files already."""
-        return bool(data_files(self.staging.target))
+    def data_file(self) -> str | None:
+        """A data file that is in the folder already."""
+        return next(iter(data_files(self.staging.target)), None)
 
     def note_success(self, name: str) -> None:
         """An empty file that tells other tools that the folder is complete."""
@@ -316,8 +316,8 @@ class StagedFiles:
         self._staged[path] = staged
         return sink
 
-    def has_data(self) -> bool:
-        return bool(data_files(self._staging.target))
+    def data_file(self) -> str | None:
+        return next(iter(data_files(self._staging.target)), None)
 
     def staged(self, path: str) -> StagedFile:
         """The complete file, as the committer wants it."""

@@ -188,8 +188,8 @@ class RemoteTarget:
             self._written.append(path)
         self._changes.make_folder(posixpath.dirname(full), self.name)
 
-    def has_data(self) -> bool:
-        return bool(self._data())
+    def data_file(self) -> str | None:
+        return next((path for path in self._data() if path.endswith(".parquet")), None)
 
     def _data(self) -> list[str]:
         return [path for path in self._old if not any(map(is_hidden, path.split("/")))]
@@ -333,9 +333,9 @@ class StoreCommitter:
         made._changes.put(posixpath.join(made._folder, _ABOUT), about, shown(target))
         return made
 
-    def has_data(self) -> bool:
-        """Whether the folder has data files already."""
-        return RemoteTarget(self.staging.target, "append", self._options, True).has_data()
+    def data_file(self) -> str | None:
+        """A data file that is in the folder already."""
+        return RemoteTarget(self.staging.target, "append", self._options, True).data_file()
 
     def commit(self, files: Sequence[StagedFile], *, fsync: bool = False, sources: Sources | None = None) -> list[str]:
         """Place the files, and remove those that they replace, whose paths are returned; then the staging objects.

@@ -40,8 +40,8 @@ class Target(Protocol):
     def sink(self, path: str, fsync: bool) -> Sink:
         """A new file, which will be called ``path``, relative to the folder."""
 
-    def has_data(self) -> bool:
-        """Whether there are data files already."""
+    def data_file(self) -> str | None:
+        """The path of a data file that is there already."""
 
     def commit(self, paths: Sequence[str], fsync: bool, summary: Summary | None) -> list[str]:
         """Make the files visible, and remove those that they replace; the paths of these."""
@@ -90,6 +90,19 @@ def partition_of(folders: Iterable[str]) -> Values:
     """The partition of folders called ``name=value``, however their names are escaped."""
     parts = (folder.partition("=") for folder in folders)
     return tuple((unescaped(name), unescaped(value)) for name, equals, value in parts if equals)
+
+
+def check_partitions(there: str, names: Sequence[str], mode: str, target: str) -> None:
+    """Raise :class:`OptionError` where new files, which stay beside a data file that is ``there``, would lie in folders
+    of other partition columns. No reader could tell the columns of such a folder."""
+    folders = there.split("/")[:-1]
+    found = [name for name, _ in partition_of(folders)]
+    if mode in ("append", "overwrite_partitions") and set(found) != set(names) and len(found) == len(folders):
+        raise OptionError(
+            f"the partition columns of the files there are {', '.join(found) or 'none'}, but those of the new files "
+            f"are {', '.join(names) or 'none'}: give partition_cols={found}, or another folder",
+            file=os.path.join(target, there),
+        )
 
 
 def data_files(target: str, partitions: set[Values] | None = None) -> list[str]:

@@ -19,7 +19,7 @@ from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.partition_split import SPARK_NAMES, PartitionNames, Splitter
 from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles, summary_files
 from pyparq.datasets.write.store_commit import RemoteTarget, StagedObjects, StoreStaging
-from pyparq.datasets.write.targets import MODES, Kept, StagedFile, Target
+from pyparq.datasets.write.targets import MODES, Kept, StagedFile, Target, check_partitions
 from pyparq.errors import OptionError
 from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system
@@ -136,8 +136,13 @@ def write_folder(
     try:
         target.begin(writing.template)
         with writing as write:
+            there = target.data_file()
+            if (
+                there is not None and called is SPARK_NAMES and not force
+            ):  # pyarrow's folders need not name their columns
+                check_partitions(there, names, mode, target.name)
             write.take(data, None if schema is None else parse_schema(schema))
-            made = write.finish(mode == "overwrite" or not target.has_data())
+            made = write.finish(mode == "overwrite" or there is None)
         target.sources = None if sources is None else sources()
         return _committed(target, made, writing)
     except BaseException:
