@@ -57,6 +57,7 @@ THEIRS_DIFFER = OURS_DIFFER | {
 """What pyarrow makes something else of in its own files too."""
 
 
+@pytest.mark.sweep(11)
 @pytest.mark.parametrize(
     ("library", "k"), [(library, k) for library in LIBRARIES for k in range(len(library.kinds))],
     ids=lambda v: v.name if hasattr(v, "name") else str(v),

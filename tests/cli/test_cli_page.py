@@ -44,6 +44,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_examples_run(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those with pipes in a shell, the others in this process, which is faster."""
     lines = [line for block in re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.S) for line in block.splitlines()]

@@ -145,6 +145,7 @@ def test_help_and_pipes_import_neither_rich_nor_sqlglot(file: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_quiet(file: Path) -> None:
     """And no failure: every command, help, errors and what stands behind a long table."""
     for arguments in (
@@ -157,6 +158,7 @@ def test_a_closed_pipe_is_quiet(file: Path) -> None:
         assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 1), arguments
 
 
+@pytest.mark.slow
 def test_a_pipe_that_nobody_reads(file: Path) -> None:
     for arguments in (f"meta {file}", f"query {file} --csv"):
         command = f"set -o pipefail; {sys.executable} -m pyparq {arguments} | true"
@@ -195,6 +197,7 @@ def test_terminal_tables_fit_and_are_coloured(file: Path) -> None:
     assert "odd name, é" in piped
 
 
+@pytest.mark.sweep(9)
 @pytest.mark.parametrize("columns", [80, 100])
 @pytest.mark.parametrize("command", ["meta", "schema", "pages", "index", "bloom", "head", "explain"])
 def test_terminal_tables_of_metadata_fit(file: Path, command: str, columns: int) -> None:
@@ -224,6 +227,7 @@ def test_the_data_of_a_picture_as_json(file: Path) -> None:
     assert whole["groups"] == asked["groups"] == [1500, 1500, 1000]
 
 
+@pytest.mark.slow
 def test_types_are_folded_and_never_cut(tmp_path: Path) -> None:
     types = [pa.decimal128(38, 10), pa.timestamp("ns", "America/Argentina/Buenos_Aires"), pa.binary(12), pa.uint16()]
     types += [pa.list_(pa.struct([("a_long_name", pa.decimal128(20, 2))]))]
@@ -248,6 +252,7 @@ def test_explain_fits_where_its_stages_do_not(file: Path) -> None:
     assert any(line.startswith("  index ") for line in lines)
 
 
+@pytest.mark.slow
 def test_wide_files_stay_short_on_a_terminal(wide: Path) -> None:
     assert len(terminal("meta", wide).splitlines()) < 130
     assert len(terminal("schema", wide).splitlines()) < 220
@@ -268,6 +273,7 @@ def test_wide_files_are_whole_in_a_pipe(wide: Path) -> None:
 # ---- pieces
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_folded_cells_keep_every_letter(tmp_path: Path, columns: int) -> None:
     type_ = pa.map_(pa.string(), pa.struct([("a", pa.decimal128(9, 2)), ("日本語です", pa.binary(12))]))

@@ -164,6 +164,7 @@ def piped(source: Path, *args: Any) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run(command, stdin=cat.stdout, capture_output=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 def test_pipes_in_and_out(file: Path, tmp_path: Path) -> None:
     assert piped(file, "count", "-").stdout == b"4000\n"
     out = piped(file, "query", "-", "-w", "id < 100", "-o", "-")
@@ -177,6 +178,7 @@ def test_pipes_in_and_out(file: Path, tmp_path: Path) -> None:
     assert pq.read_table(pa.BufferReader(out.stdout))["id"].to_pylist() == list(range(0, 2 * ROWS, 2))
 
 
+@pytest.mark.slow
 def test_nothing_comes_out_of_a_failure(tmp_path: Path) -> None:
     whole = write_sample(tmp_path / "whole.parquet").read_bytes()
     damaged = tmp_path / "damaged.parquet"

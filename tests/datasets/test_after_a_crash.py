@@ -109,6 +109,7 @@ IN_PLACE: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_a_change_in_place_of_what_a_crashed_overwrite_replaces(tmp_path: Path, name: str, partitioned: bool) -> None:

@@ -333,6 +333,7 @@ def random_columns(rng: random.Random, rows: int) -> dict[str, Any]:
     return {turned(rng, name): made[name] for name in names}
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_folders_read_as_in_lower_case(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)

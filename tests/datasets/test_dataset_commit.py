@@ -90,6 +90,7 @@ def expected_after(mode: str) -> list[int]:
 # ---- kill -9 -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("mode", ["error", "append", "overwrite", "overwrite_partitions"])
 def test_a_kill_at_every_step(tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the record the old data are there, and stay; after it the next write completes the commit."""

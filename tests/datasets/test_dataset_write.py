@@ -147,6 +147,7 @@ def test_names_that_need_escapes(tmp_path: Path) -> None:
     assert pyparq.dataset(tmp_path).read().to_pydict() == {"x": [1, 2], "a/b": ["c", "d"]}
 
 
+@pytest.mark.slow
 def test_folders_are_named_as_spark_names_them(tmp_path: Path, spark: Any) -> None:
     data = pa.table({
         "id": [1, 2, 3, 4],

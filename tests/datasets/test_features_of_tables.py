@@ -501,6 +501,7 @@ ICEBERG: dict[str, Callable[[Lake], Rows]] = {
 }
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("feature", ICEBERG)
 def test_iceberg(tmp_path: Path, feature: str) -> None:
     lake = Lake(tmp_path)

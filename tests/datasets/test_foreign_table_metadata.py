@@ -280,6 +280,7 @@ def run(name: str, folder: Path, count: int, seed: int) -> dict[str, int]:
     return tally
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("name", TABLES)
 def test_mutants(tmp_path: Path, name: str) -> None:
     tally = run(name, tmp_path, IN_THE_GATE, 0)

@@ -66,6 +66,7 @@ def cells(values: Any) -> list[Any]:
             for value in pd.Series(values).astype(object)]  # fmt: skip
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("way", ["read", "rewrite", "merge"])
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 def test_pandas_types_of_two_files(tmp_path: Path, pair: tuple[str, str], way: str) -> None:

@@ -389,6 +389,7 @@ def test_add_indexes_to_delta_on_a_store(s3: S3) -> None:
     assert sorted(s3.fs().find(f"{BUCKET}/delta")) == stored
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("root", ["my table", "ü", "100%", "a+b"])
 def test_odd_folders_of_a_store(s3: S3, root: str) -> None:
     given = {"aws_endpoint_url": s3.url, "aws_allow_http": "true", "aws_region": "us-east-1",

@@ -109,6 +109,7 @@ def ids(url: str, **options: Any) -> list[int]:
         return sorted(found.read(["id"]).to_pydict()["id"]) if found.files else []
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.filterwarnings("ignore:the write to:UserWarning")  # it is committed
 @pytest.mark.parametrize("how", WRITES)
 def test_cut_short_at_each_request(lake: str, how: str) -> None:

@@ -50,6 +50,7 @@ def rows(batches: list[pyparq.Batch]) -> list[dict[str, object]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("batch_size", [None, 1, 7, 64, 1 << 16])
 def test_rows_come_in_the_order_of_the_files(folder: Path, batch_size: int | None) -> None:
     dataset, wanted = pyparq.dataset(folder), by_pyarrow(folder).to_pylist()

@@ -137,6 +137,7 @@ def written(algorithm: str, options: dict[str, Any], key: bytes = KEYS[2]) -> by
     return sink.getvalue()
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("algorithm", ["AES_GCM_V1", "AES_GCM_CTR_V1"])
 @pytest.mark.parametrize("threads", [True, False])

@@ -57,7 +57,7 @@ def assert_safe(data: bytes, expected: list[Any], decryption: DecryptionProperti
     return False
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 @pytest.mark.parametrize("compression", ["none", "snappy"])
@@ -223,6 +223,7 @@ def everything(data: bytes, keys: DecryptionProperties, source: pa.Table) -> lis
     return found
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("own_keys", [False, True])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_every_two_modules_of_a_size_exchanged(version: str, own_keys: bool) -> None:

@@ -36,7 +36,7 @@ def check(seed: int) -> None:
         assert file.execute(plan).to_pydict()["row"] == wanted, (seed, name, where)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("start", range(0, 400, 100))
 def test_random_filters(start: int) -> None:
     for seed in range(start, start + 100):

@@ -56,6 +56,7 @@ def quiet() -> Any:
         yield
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 def test_what_the_library_of_the_dialect_finds(dialect: Dialect) -> None:

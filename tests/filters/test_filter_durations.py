@@ -78,6 +78,7 @@ def same(found: Any, expected: list[dt.timedelta]) -> None:
     assert sorted(found) == sorted(expected)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("literal", LITERALS, ids=IDS)
 @pytest.mark.parametrize("op", OPS)
 def test_every_road_compares_what_is_shown(folder: Path, op: str, literal: Any) -> None:

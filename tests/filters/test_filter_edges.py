@@ -46,6 +46,7 @@ def in_order(spec: Spec) -> list[Any]:
     return [*known[:3], None, *known[3:], None, None, *rest]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("dictionary", [False, True], ids=["plain", "dictionary"])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_rows_are_exact_with_every_index(name: str, dictionary: bool) -> None:

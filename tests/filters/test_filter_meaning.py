@@ -236,6 +236,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", TYPES)
 def test_a_file(folders: dict[str, Path], name: str) -> None:
     path = folders[name] / "0.parquet"

@@ -95,6 +95,7 @@ def base() -> Iterator[Any]:
         yield found
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ["one row", "pyarrow", "small", "pyparq", "duckdb"])
 def test_the_rows_that_duckdb_keeps(name: str, seed: int, files: dict[str, Path], base: Any) -> None:

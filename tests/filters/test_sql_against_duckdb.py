@@ -98,7 +98,7 @@ def _condition(rng: random.Random) -> str:
     ])  # fmt: skip
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_conditions(source: Path, seed: int) -> None:
     rng = random.Random(seed)

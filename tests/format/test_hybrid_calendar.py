@@ -130,6 +130,7 @@ def literals(values: list[int], chosen: random.Random) -> list[int]:
     return [chosen.choice(values) + chosen.choice((-1, 0, 0, 0, 1)) for _ in range(6)]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("indexes", [True, False])
 def test_filters(legacy: Path, indexes: bool) -> None:
     found = pyparq.read_table(legacy)

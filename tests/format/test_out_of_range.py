@@ -153,6 +153,7 @@ def filter_of(op: str, literal: Any) -> Any:
 OPS = ["is_null", "is_not_null", "==", "!=", "<", ">=", "isin", "not in", "not <"]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "dictionary"])
 @pytest.mark.parametrize(
     "case", ["int32 decimal(5, 2)", "fixed9 decimal(20, 2)", "binary decimal(12, 2)", "int32 int8"]
@@ -367,6 +368,7 @@ def test_what_others_do(tmp_path: Path) -> None:
         assert (read(decimals), read(integers)) == (Decimal("1000.00"), -128)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "dictionary"])
 @pytest.mark.parametrize("case", [case for case in CASES if "decimal" in case])
 def test_decimals_that_are_wider_than_declared(case: str, plain: bool, tmp_path: Path) -> None:

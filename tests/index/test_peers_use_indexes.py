@@ -140,6 +140,7 @@ DATAFUSION = {
 """The types that DataFusion 55 asks a Bloom filter about (not dates, times and timestamps)."""
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("column", DATAFUSION)
 def test_datafusion_asks_our_bloom_filters(ours: Path, emptied: Path, column: str) -> None:
     there, absent = (f"{column} = {DATAFUSION[column].format(v)}" for v in (PRESENT, ABSENT))
@@ -227,6 +228,7 @@ DUCKDB = {
 """The types that DuckDB 2.0 asks a Bloom filter about (not wide decimals)."""
 
 
+@pytest.mark.sweep(30)
 @pytest.mark.parametrize("column", DUCKDB)
 def test_duckdb_asks_our_bloom_filters(ours: Path, emptied: Path, column: str) -> None:
     there, absent = (DUCKDB[column].format(v) for v in (PRESENT, ABSENT))

@@ -188,6 +188,7 @@ def literals(values: list[Any]) -> list[Any]:
     return [v.to_pydatetime() if hasattr(v, "to_pydatetime") else v for v in chosen]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.filterwarnings("ignore:page index ignored.*null counts:pyparq.errors.CorruptIndexWarning")
 @pytest.mark.parametrize("name", [n for n in READ if "geo" not in n])
 def test_filters(name: str) -> None:

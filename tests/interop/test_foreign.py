@@ -88,6 +88,7 @@ def test_batches(name: str) -> None:
     assert rows == [{"row": k, "url": EXPECTED["columns"]["url"][k]} for k in range(ROWS)]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", FILES)
 def test_filters(name: str) -> None:
     """Whatever indexes the file has: the right rows, with all their values."""

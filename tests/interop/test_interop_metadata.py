@@ -60,6 +60,7 @@ def one(value: Any, kind: pa.DataType) -> Any:
     return ordered(pa.chunked_array([pa.array([value], kind)]))[0]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, **FEW)
 @given(table=tables(ORDERED), size=st.sampled_from([1, 7, 100]))
 def test_statistics_of_chunks(path: Path, table: pa.Table, size: int) -> None:
@@ -100,6 +101,7 @@ def check_bounds(stats: Any, kind: pa.DataType, values: list[Any], column: pa.Ch
         assert (low, high) == (least, greatest)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, **FEW)
 @given(table=tables(ORDERED), size=st.sampled_from([7, 100]))
 def test_questions_answered_from_statistics(path: Path, table: pa.Table, size: int) -> None:

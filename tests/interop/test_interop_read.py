@@ -52,6 +52,7 @@ def write_and_check(writer: str, table: pa.Table, path: Path, options: dict[str,
         assert is_read_as(field.type, said.type), field.name
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("writer", WRITERS)
 @settings(max_examples=40, **FEW)
 @given(data=st.data())
@@ -178,6 +179,7 @@ INDEXED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("writer", WRITERS)
 @settings(max_examples=50, **FEW)
 @given(data=st.data())

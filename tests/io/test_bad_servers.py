@@ -302,6 +302,7 @@ def test_http_file_in_a_dataset() -> None:
 PASSING = ["500", "502", "503", "504", "429", "reset", "short"]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("wrong", PASSING)
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_request_that_fails_ends_nothing(kind: str, wrong: str) -> None:

@@ -346,7 +346,7 @@ def forget() -> None:
     catalog._forget()
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(21)
 @pytest.mark.parametrize("how", OPERATIONS)
 def test_each_request_is_answered_503_at_first(s3: S3, road: str, how: str) -> None:
     place, busy = Place(s3), Busy(1)

@@ -105,6 +105,7 @@ def test_other_keys_are_looked_up_by_the_same_filters(server: BadServer, kind: s
     assert asked(server) == [1]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ignores_conditions", [False, True])
 def test_a_file_that_was_replaced_is_read_as_new(server: BadServer, kind: str, ignores_conditions: bool) -> None:
@@ -330,6 +331,7 @@ def other_file(**options: Any) -> bytes:
     return sink.getvalue()
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ignores_conditions", [False, True])
 def test_what_only_the_new_version_has(server: BadServer, kind: str, ignores_conditions: bool) -> None:

@@ -51,7 +51,7 @@ def rows(source: Any, **options: Any) -> list[dict[str, Any]]:
     return sorted(pyparq.dataset(source, **options).read().to_pylist(), key=lambda row: int(row["id"]))
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(28)
 @pytest.mark.parametrize("name", NAMES)
 def test_folders(place: tuple[str, dict[str, Any]], name: str) -> None:
     root, options = f"{place[0]}/{name}", place[1]
@@ -78,7 +78,7 @@ def delta_options(options: dict[str, Any]) -> dict[str, str] | None:
             "AWS_CONDITIONAL_PUT": "etag"}  # fmt: skip
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_of_delta_lake(place: tuple[str, dict[str, Any]], name: str) -> None:
     root, options = f"{place[0]}/{name}", delta_options(place[1])
@@ -102,7 +102,7 @@ def test_tables_of_delta_lake(place: tuple[str, dict[str, Any]], name: str) -> N
     assert rows(table()) == theirs() == [ROWS[0], ROWS[2]]
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_of_iceberg(place: tuple[str, dict[str, Any]], name: str, tmp_path: Path) -> None:
     root, options = f"{place[0]}/{name}", place[1]

@@ -104,6 +104,7 @@ def read(road: str, urls: dict[str, str], given: dict[str, Any] | None = None, *
     return found
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("road", ["https", "obstore", "fsspec"])
 def test_the_error_says_what_to_set(servers: Any, road: str) -> None:
     authority, urls = servers
@@ -121,6 +122,7 @@ def test_the_error_says_what_to_set(servers: Any, road: str) -> None:
     assert "the server's certificate is for another name" in said["other"]
 
 
+@pytest.mark.slow
 def test_other_ways_to_name_it(servers: Any) -> None:
     authority, urls = servers
     good = {"good": urls["good"]}

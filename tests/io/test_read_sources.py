@@ -159,6 +159,7 @@ def test_what_fsspec_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
             use("gs://bucket/x.parquet")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("missing", [["s3fs", "gcsfs", "adlfs"], ["fsspec"]])
 def test_a_store_needs_obstore(missing: list[str]) -> None:
     """Where nothing is installed that opens it, the message names the extra to install. So does that of fsspec alone,

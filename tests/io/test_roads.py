@@ -89,6 +89,7 @@ def plain(s3: S3) -> dict[str, Any]:
 # ---- the same on both
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_taken_as_they_are(s3: S3, road: str, name: str) -> None:
     url = f"s3://{BUCKET}/{road} names/{name}/{name}.parquet"
@@ -530,6 +531,7 @@ def test_keys_of_the_environment_that_change(s3: S3, road: str, monkeypatch: pyt
     assert used[0] is not used[1] if road == "obstore" else used == ["one", "two"]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "marks",
     [

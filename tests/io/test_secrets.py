@@ -166,6 +166,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize(("road", "how"), CASES)
 def test_nothing_shows_a_secret(
     road: str, how: str, served: BadServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -310,6 +310,7 @@ def footer_size(whole: bytes) -> int:
     return int.from_bytes(whole[-8:-4], "little") + 8
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("options", [{}, {"coalesce_gap": 0}], ids=str)
 def test_a_lookup_takes_four_round_trips_at_most(name: str, options: dict[str, Any]) -> None:

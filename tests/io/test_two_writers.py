@@ -147,6 +147,7 @@ def path(tmp_path: Path) -> Path:
     return found
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("other", ["write_table", "plain replace"])
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_a_finished_write_stays(path: Path, name: str, other: str) -> None:
@@ -157,6 +158,7 @@ def test_a_finished_write_stays(path: Path, name: str, other: str) -> None:
     assert sorted(os.listdir(path.parent)) == ["a.parquet"]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", IN_PLACE)
 def test_rows_of_before_an_overwrite_stay_away(path: Path, name: str) -> None:
     with other_at_rename("overwrite", path, 2) as ended:
@@ -174,7 +176,7 @@ def test_a_file_that_was_removed_stays_removed(path: Path, name: str) -> None:
     assert os.listdir(path.parent) == []
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("other", ["edit_metadata", "add_indexes", "rewrite", "write_table", "append"])
 @pytest.mark.parametrize("mode", ["overwrite", "append"])
 def test_at_each_rename_of_a_commit(path: Path, mode: str, other: str) -> None:
@@ -494,6 +496,7 @@ def check_last_writes(folder: Path, lines: list[list[str]]) -> None:
         assert not later, (name, found, later)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("processes", [2, 4])
 def test_writes_and_changes_in_place_for_a_moment(tmp_path: Path, processes: int) -> None:
     check_last_writes(tmp_path, stress(tmp_path, processes, 2.0, "write,edit,index,rewrite"))

@@ -325,6 +325,7 @@ def test_the_owner_comes_before_the_permissions(tmp_path: Path, system: str, mon
     assert [name for k, name in enumerate(calls) if name not in calls[:k]] == ["fchown", "fchmod", "replace"]
 
 
+@pytest.mark.sweep(3)
 @ROOT
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.parametrize(
@@ -460,7 +461,7 @@ def kill_while_writing(path: Path, how: str, after: float) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["unnamed", "named"])
 def test_a_kill_at_any_moment(tmp_path: Path, how: str) -> None:
     """The file is the old one or the new one. Nothing else is left where files need no name; or, for a kill at the very

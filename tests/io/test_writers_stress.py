@@ -148,7 +148,7 @@ def round_of(folder: Path, mix: str, processes: int, seconds: float, seed: int, 
     check(folder, done, kills)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("kills", [False, True], ids=["", "kills"])
 @pytest.mark.parametrize("mix", MIXES)
 def test_for_a_moment(tmp_path: Path, mix: str, kills: bool) -> None:

@@ -49,6 +49,7 @@ def test_memory_is_used_again_when_the_last_view_is_gone() -> None:
     assert len(third) == 99_000
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(
     "size", [0, 1, 7, SMALLEST - 1, SMALLEST, 100_000, HUGE - 1, HUGE, HUGE + 1, 5_000_000, 40 << 20]
 )

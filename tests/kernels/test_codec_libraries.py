@@ -313,7 +313,7 @@ READ = f"""
 """
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize(
     ("switch", "off"),
     [("1", NAMES), ("all", NAMES), ("zstd, libcrypto", ["zstd", "libcrypto"]), ("0", []), ("", [])],

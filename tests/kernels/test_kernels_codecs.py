@@ -392,6 +392,7 @@ def read_by_library(codec: int, stream: bytes, size: int) -> bytes:
     return out.tobytes()
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("codec", [UNCOMPRESSED, GZIP, BROTLI, ZSTD], ids=CODEC_NAMES.__getitem__)
 def test_what_is_compressed_is_what_the_libraries_read(codec: int) -> None:
     assert kernels.codec_writes_native(codec)

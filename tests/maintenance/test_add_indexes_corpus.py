@@ -20,6 +20,7 @@ DATA = CORPUS / "data"
 pytestmark = pytest.mark.usefixtures("corpus")
 
 
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("layout", ["footer", "row_group"])
 @pytest.mark.parametrize("name", [*READ, *OTHERWISE])
 def test_every_file(name: str, layout: Any, tmp_path: Path) -> None:

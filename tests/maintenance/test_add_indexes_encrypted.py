@@ -58,6 +58,7 @@ def page_bytes(file: File) -> list[str]:
     return hashes
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("layout", ["footer", "row_group"])
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 @pytest.mark.parametrize("columns", COLUMNS)

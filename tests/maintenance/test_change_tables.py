@@ -96,6 +96,7 @@ def of_iceberg(catalog: Any) -> list[dict[str, Any]]:
 # ---- Delta Lake ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("partitions", [[], ["p"], ["p", "d"]])
 def test_upsert_into_delta(tmp_path: Path, partitions: list[str]) -> None:
     table = delta(tmp_path, people(), partition_by=partitions)
@@ -248,7 +249,7 @@ def test_columns_that_are_younger_than_a_file(tmp_path: Path) -> None:
 # ---- Iceberg -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "partitions",
     [[], [("p", "identity")], [("id", "bucket[4]"), ("d", "month"), ("p", "identity"), ("s", "truncate[3]")],

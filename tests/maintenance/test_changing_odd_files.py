@@ -46,7 +46,7 @@ def wide(path: Path, groups: int) -> Path:
     return path
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["delete", "update"])
 def test_memory_holds_one_row_group(tmp_path: Path, what: str) -> None:
     """However many there are. Threads add what they happen to work on at the same time, which is bounded by itself."""
@@ -63,6 +63,7 @@ def test_memory_holds_one_row_group(tmp_path: Path, what: str) -> None:
     assert peak(30, threads=True) < 6 * group
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("kind", ["text", "fixed"])
 def test_a_dictionary_that_stands_for_too_much_is_refused(tmp_path: Path, kind: str) -> None:
     """A small file whose few entries are the values of many rows. Nothing of that is made, and the file stays."""

@@ -59,7 +59,7 @@ def uploads(s3: S3) -> list[Any]:
     return found
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("row", [5, ROWS - 1])
 def test_the_store_copies_what_stays(options: dict[str, Any], s3: S3, row: int) -> None:
     url = large(f"copied-{row}", options)
@@ -80,6 +80,7 @@ def test_the_store_copies_what_stays(options: dict[str, Any], s3: S3, row: int) 
     assert not uploads(s3)
 
 
+@pytest.mark.sweep(2)
 def test_the_older_version_is_named(options: dict[str, Any], s3: S3) -> None:
     fs = s3.fs()
     fs.call_s3("put_bucket_versioning", Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
@@ -101,7 +102,7 @@ def test_other_changes_in_place_copy_too(options: dict[str, Any], s3: S3) -> Non
     assert pyparq.dataset(url, **options).count() == ROWS
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("when", ["before parts are copied", "before the end"])
 def test_the_object_of_another_program_stays(
     options: dict[str, Any], s3: S3, when: str, monkeypatch: pytest.MonkeyPatch
@@ -131,6 +132,7 @@ def test_the_object_of_another_program_stays(
     assert not uploads(s3)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
 def test_an_error_leaves_no_parts(
     options: dict[str, Any], s3: S3, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
@@ -150,6 +152,7 @@ def test_an_error_leaves_no_parts(
     assert pyparq.dataset(url, **options).count() == ROWS
 
 
+@pytest.mark.sweep(2)
 def test_a_store_that_is_busy(options: dict[str, Any], s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     url = large("busy", options)
     seen = set[tuple[str, str]]()
@@ -177,6 +180,7 @@ def test_a_store_that_refuses_the_last_part(options: dict[str, Any], s3: S3, mon
     assert not uploads(s3)
 
 
+@pytest.mark.sweep(2)
 def test_a_store_that_cannot_copy(options: dict[str, Any], s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     url = large("uncopied", options)
     asked = list[str]()

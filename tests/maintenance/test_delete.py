@@ -172,6 +172,7 @@ def test_files_of_other_writers(tmp_path: Path, name: str) -> None:
     assert after.equals(before, check_metadata=True)
 
 
+@pytest.mark.slow
 def test_the_public_corpus(corpus: Path, tmp_path: Path) -> None:
     checked = 0
     for path in sorted(corpus.rglob("*.parquet")):

@@ -415,6 +415,7 @@ def kills(tmp_path: Path, count: int) -> None:
     assert outcomes == {"before", "after"}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::pyparq.UnfinishedWriteWarning")
 def test_kills(tmp_path: Path) -> None:
     kills(tmp_path, 30)
@@ -469,7 +470,7 @@ def test_many_pairs_of_programs(tmp_path: Path) -> None:
 # ---- nothing is left -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("options", [
     {"compression": "none", "bloom_filters": ["id", "name"]},
     {"compression": "zstd", "bloom_filters": ["name"], "bloom_filter_layout": "row_group"},
@@ -506,6 +507,7 @@ def test_no_trace_is_left(tmp_path: Path, options: dict[str, Any]) -> None:
     assert hits <= asked * 0.03, "a filter made anew answers as if the values had never been there"
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("name", ["lake", "./lake", "other/../lake", "a//lake"])
 def test_a_catalog_of_a_folder_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)

@@ -50,6 +50,7 @@ def versions(root: str, options: dict[str, Any]) -> dict[str, Any]:
     return {name: info["ETag"] for name, info in found.items()}
 
 
+@pytest.mark.sweep(2)
 def test_objects_without_such_rows_stay(options: dict[str, Any]) -> None:
     root = lake("stay", options)
     before = versions(root, options)
@@ -124,7 +125,7 @@ def test_a_store_that_takes_nothing(options: dict[str, Any], s3: S3, monkeypatch
     assert versions(root, options) == before
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("how", ["check", "trust", "off", "one object", "list", "glob"])
 def test_a_catalog_goes_with_a_word(options: dict[str, Any], how: str) -> None:
     """Also one that was not used: it has hashes and bounds of the rows."""
@@ -158,6 +159,7 @@ def upserted() -> list[tuple[int, str, int]]:
     return sorted({**rows, **{row[0]: row for row in zip(*UPSERT.values(), strict=True)}}.values())
 
 
+@pytest.mark.slow
 def test_an_upsert_into_a_folder(options: dict[str, Any]) -> None:
     root = lake(f"upsert-{os.environ['PYPARQ_FILESYSTEM']}", options)
     before = versions(root, options)
@@ -176,7 +178,7 @@ def test_an_upsert_into_a_folder(options: dict[str, Any]) -> None:
     assert pyparq.verify(root, **options).ok
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("nth", range(1, 7))
 def test_an_upsert_that_fails_at_some_object(
     options: dict[str, Any], s3: S3, monkeypatch: pytest.MonkeyPatch, nth: int
@@ -204,6 +206,7 @@ def test_an_upsert_that_fails_at_some_object(
     assert by_id(root, options) == upserted()
 
 
+@pytest.mark.sweep(2)
 def test_objects_of_another_program_and_retries(options: dict[str, Any]) -> None:
     root = lake(f"retries-{os.environ['PYPARQ_FILESYSTEM']}", options)
     work = [
@@ -224,6 +227,7 @@ def test_objects_of_another_program_and_retries(options: dict[str, Any]) -> None
     assert {-5, 6}.isdisjoint(ids(root, options))
 
 
+@pytest.mark.sweep(2)
 def test_a_catalog_goes_before_the_rows(options: dict[str, Any], s3: S3, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a call that fails between the two would leave it: the next one finds no such rows."""
     root = lake("first", options)

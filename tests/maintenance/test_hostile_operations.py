@@ -72,7 +72,7 @@ def check(found: dict[str, Any]) -> None:
     assert {what: left for what, left in failed.items() if left != ["copy.parquet"]} == {}
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_chief_operations(name: str, tmp_path: Path) -> None:
     found = done(name, tmp_path, *QUICK)

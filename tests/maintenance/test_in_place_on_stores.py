@@ -53,6 +53,7 @@ def ids(place: tuple[Callable[[], Any], dict[str, Any]]) -> list[int]:
     return found
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("how", CHANGES)
 def test_a_file_is_replaced(place: Any, how: str) -> None:
     where, options = place
@@ -64,6 +65,7 @@ def test_a_file_is_replaced(place: Any, how: str) -> None:
         assert file.scan(filters=col("id") == 2).count() == 1
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("when", ["before the last look", "after it"])
 @pytest.mark.parametrize("how", CHANGES)
 def test_the_file_of_another_program_stays(place: Any, how: str, when: str, monkeypatch: pytest.MonkeyPatch) -> None:

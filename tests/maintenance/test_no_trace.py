@@ -61,6 +61,7 @@ WRITTEN: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", WRITTEN)
 def test_values_of_all_types(tmp_path: Path, options: dict[str, Any]) -> None:
     path, options = tmp_path / "a.parquet", dict(options)

@@ -69,6 +69,7 @@ REMOVED_AT_EACH_STEP = """
 """
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", ["rewrite", "sorted", "merge", "edit_metadata", "add_indexes"])
 def test_a_file_that_goes_at_any_step_stays_away(tmp_path: Path, name: str) -> None:
     """An overwrite takes the file away at each step in turn: its rows never come back."""

@@ -379,6 +379,7 @@ def specs() -> dict[str, tuple[list[str], Callable[[Any], Any]]]:
     }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("case", ["none", "other", "second", "removed", "first of two", "void", "renamed"])
 def test_partition_specs_that_have_changed(tmp_path: Path, case: str) -> None:
     columns, change = specs()[case]
@@ -408,6 +409,7 @@ def test_partition_specs_that_have_changed(tmp_path: Path, case: str) -> None:
     assert rest == [k for k in before[0] if k not in before[1]] == sorted(pyparq.read_table(fresh)["id"].to_pylist())
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("seed", range(5))
 def test_transforms_at_random(tmp_path: Path, seed: int) -> None:
     """Files of several specs, with identities, truncations and parts of dates."""

@@ -231,7 +231,7 @@ def _work(kind: str, folders: list[str], own: int, start: Any, plain: bool) -> N
         _again(lambda: pyparq.upsert(store.open(), numbers([mine[2], 1000 + own], 8), "id"))  # noqa: B023
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_pairs_of_programs(tmp_path: Path, kind: str, plain: bool) -> None:
@@ -341,6 +341,7 @@ def _killed(kind: str, folder: str, how: str, at: str) -> None:
     CHANGES[how](KINDS[kind](Path(folder)).open())
 
 
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("at", ["before", "after"])
 @pytest.mark.parametrize("how", CHANGES)
 def test_a_program_that_is_killed(store: Any, how: str, at: str) -> None:

@@ -89,6 +89,7 @@ def test_a_folder_overwritten(s3: S3, road: str) -> None:
     assert ids(s3) == [1]
 
 
+@pytest.mark.sweep(2)
 def test_indexes_added(s3: S3, road: str) -> None:
     filled(s3)
     done: list[tuple[int, int]] = []
@@ -107,6 +108,7 @@ def test_indexes_added(s3: S3, road: str) -> None:
     assert pyparq.verify(FOLDER, storage_options=s3.options, filesystem=road).ok
 
 
+@pytest.mark.sweep(2)
 def test_metadata_edited(s3: S3, road: str) -> None:
     filled(s3)
     given = {"storage_options": s3.options, "filesystem": road}
@@ -133,6 +135,7 @@ def test_files_verified(s3: S3, road: str) -> None:
     assert bytes_done[-1][0] == bytes_done[-1][1] == sum(info["size"] for info in fs.find(FOLDER, detail=True).values())
 
 
+@pytest.mark.sweep(2)
 def test_one_bad_file_among_many(s3: S3, road: str) -> None:
     """The other files get their indexes, or the error names the file."""
     filled(s3)

@@ -238,6 +238,7 @@ def value_with_column(chosen: random.Random, kind: str) -> str:
             return found
 
 
+@pytest.mark.slow
 def test_random_updates_as_duckdb_makes_them(tmp_path: Path) -> None:
     duckdb: Any = pytest.importorskip("duckdb")
     numbers = range(200)

@@ -92,6 +92,7 @@ def write(writer: str, data: Any, path: Path, options: dict[str, Any]) -> None:
     WRITERS[writer](data, path, options)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("writer", WRITERS)
 @settings(max_examples=25, **FEW)
 @given(data=st.data())

@@ -49,6 +49,7 @@ def right(results: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_filters(bench: Any, tmp_path: Path) -> None:
     lines = right(run_lines(bench, tmp_path, "filters"))
     assert len(lines) >= 14

@@ -44,6 +44,7 @@ def those_without_spark(page: str) -> list[Block]:
     return [block for block in blocks(page) if block.runs and not block.spark]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("page", HERE)
 def test_blocks_run(folder: Path, page: str) -> None:
     prepare(page)

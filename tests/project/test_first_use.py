@@ -48,6 +48,7 @@ WRITER = """
 KEYS = "lambda: pyparq.EncryptionProperties(bytes(16)), lambda: pyparq.DecryptionProperties(bytes(16)),"
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("before", "jobs"), [("import pandas", ARROW), ("", ARROW), ("", WRITER), ("", KEYS)])
 def test_many_threads_load_at_once(tmp_path: Path, before: str, jobs: str) -> None:
     pyparq.write_table({"a": [1, 2, 3], "b": ["x", "y", "z"]}, tmp_path / "t.parquet")

@@ -53,6 +53,7 @@ def test_we_read_everything() -> None:
                 assert marks["pyarrow"] != "✓", (writer, encoding, types)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("writer", ["pyparq", "pyarrow", "duckdb", "datafusion"])
 def test_a_sample_of_it(tmp_path: Path, writer: str) -> None:
     """Types that differ between readers, and some that do not, run anew: the same marks."""

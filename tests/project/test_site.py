@@ -16,6 +16,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted(page.stem for page in (ROOT / "docs").glob("*.md"))
 
 
+pytestmark = pytest.mark.xdist_group("site")  # it is built once
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("site") / "site")

@@ -60,6 +60,7 @@ KINDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("dictionary", [False, True])
 @pytest.mark.parametrize("which", KINDS)
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.list_(pa.string())], ids=str)
@@ -80,6 +81,7 @@ def test_parts_are_joined(kind: pa.DataType, which: str, dictionary: bool) -> No
     assert some.equals(table.slice(9))
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("compression", ["none", "zstd", "gzip", "lz4", "brotli"])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("which", ["any", "some null", "some null, the first ones not", "first ones alike"])

@@ -134,6 +134,7 @@ def test_text_that_is_not_utf8(encoding: str, parts: tuple[bytes, ...]) -> None:
         checked(pyparq.read_table(damaged, rows=slice(2)), table.slice(0, 2))
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("codec", ["none", "snappy"])
 def test_damage(encoding: str, codec: str) -> None:

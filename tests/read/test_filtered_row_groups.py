@@ -60,6 +60,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return found
 
 
+@pytest.mark.sweep(5)
 def test_answers_are_those_of_pyarrow(path: Path) -> None:
     draw = random.Random(path.name)
     for ours, theirs in QUESTIONS:

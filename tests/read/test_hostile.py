@@ -177,6 +177,7 @@ def test_pages_that_are_said_to_hold_nothing(tmp_path: Path) -> None:
 # ---- bombs: consistent claims that cost nothing to make
 
 
+@pytest.mark.slow
 def test_bombs(tmp_path: Path) -> None:
     """Each is small, consistent, and would take gigabytes: refused within the memory there is."""
     paths, names = [], []

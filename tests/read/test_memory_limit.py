@@ -75,6 +75,7 @@ def test_a_few_bytes_do_not_make_gigabytes() -> None:
     assert pyparq.read_table(nulls(1 << 20, 4), limits=Limits(max_memory=64 * MIB)).num_rows == 4 << 20
 
 
+@pytest.mark.slow
 def test_the_bombs_take_no_more_than_is_allowed() -> None:
     for name, data in bombs():
 

@@ -36,6 +36,7 @@ def stored(array: pa.Array, **options: Any) -> bytes:
     return sink.getvalue()
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("use_threads", [True, False])
 @pytest.mark.parametrize("row_group_size", [ROWS, 5_000])
 @pytest.mark.parametrize("use_dictionary", [True, False])
@@ -88,6 +89,7 @@ print(memory("VmHWM") - before, table.nbytes)
 """
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc")
 @pytest.mark.parametrize("use_threads", [True, False])
 def test_the_dictionaries_of_many_row_groups_are_not_held(tmp_path: Path, use_threads: bool) -> None:

@@ -72,6 +72,7 @@ def test_the_pages_are_many(indexed: pyparq.ParquetFile) -> None:
     assert sum(indexed.column_index(g, c) is not None for g in range(3) for c in range(12)) >= 34
 
 
+@pytest.mark.sweep(3)
 def test_pages_kept_are_those_that_must_be(indexed: pyparq.ParquetFile, name: str) -> None:
     kept = dropped = 0
     for node in predicates(110, seed=1):
@@ -92,6 +93,7 @@ def test_pages_kept_are_those_that_must_be(indexed: pyparq.ParquetFile, name: st
     assert dropped > 5_000
 
 
+@pytest.mark.sweep(3)
 def test_rows_are_those_that_match(name: str) -> None:
     """Through all indexes, by way of every kind of file."""
     with pyparq.ParquetFile(file_bytes(name)) as file:

@@ -61,6 +61,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     return found
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("way", ["traced", "loop", "plain", "slices", "filtered"])
 def test_memory_of_batches_is_that_of_one_row_group(files: dict[int, Path], way: str) -> None:

@@ -411,6 +411,7 @@ print(pyparq.dataset(path).count())
 """
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.skipif(os.name != "posix", reason="needs signals")
 @pytest.mark.parametrize("how", ["pyarrow", "duckdb", "polars", "polars scan"])
 def test_ctrl_c_through_another_library(how: str, tmp_path: Path) -> None:

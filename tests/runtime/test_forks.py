@@ -420,6 +420,7 @@ def _temporary(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(atomic_write, "open_unnamed", lambda folder, mode: -1)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.usefixtures("_temporary")
 @pytest.mark.parametrize("name", ["new", "old", "memory", "fsspec"])
 def test_an_inherited_writer_is_dead(tmp_path: Path, name: str) -> None:
@@ -442,7 +443,7 @@ def test_an_inherited_writer_is_dead(tmp_path: Path, name: str) -> None:
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.slow
 @pytest.mark.usefixtures("_temporary")
 @pytest.mark.parametrize("name", ["new", "old", "memory", "fsspec"])
 def test_an_inherited_writer_ends_without_a_trace(tmp_path: Path, name: str, recwarn: Any) -> None:
@@ -476,6 +477,7 @@ def test_a_writer_that_was_closed_before_stays_so(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "t.parquet").equals(TABLE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("buffering", [-1, 0])
 def test_a_file_object_gets_nothing_from_a_child(tmp_path: Path, buffering: int) -> None:
     """Nor twice what waited in its buffer, which the child has a copy of."""
@@ -607,6 +609,7 @@ with pyparq.ParquetWriter(path, row_group_size=100) as writer:
 """
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("who", ["os.fork", "multiprocessing"])
 @pytest.mark.parametrize("how", ["os._exit", "sys.exit", "raise", "return"])
 def test_however_a_child_ends_the_file_is_the_parents(tmp_path: Path, how: str, who: str) -> None:
@@ -701,6 +704,7 @@ def first_calls(path: Path, count: int, at_a_time: int) -> None:
             assert process.returncode == 0, said
 
 
+@pytest.mark.slow
 def test_a_fork_during_the_first_call_of_another_thread(tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "a.parquet")
     first_calls(tmp_path / "a.parquet", 10, 5)

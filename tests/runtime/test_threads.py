@@ -331,6 +331,7 @@ def processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's processor times of another process")
 @pytest.mark.parametrize("use_threads", [True, False])
 @pytest.mark.parametrize("what", ["write", "read"])

@@ -310,6 +310,7 @@ def test_words_for_nulls_and_text(usual: Any, ps: Any, tmp_path: Path) -> None:
     assert ps.count(usual, tmp_path / "t", own["i"] > 1) == 2  # the column's name counts, not its DataFrame
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_task_encodes_on_one_thread(usual: Any, ps: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from pyparq.spark.writing import WriteRequest, write_task

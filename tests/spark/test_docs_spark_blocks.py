@@ -23,6 +23,7 @@ def here(block: Block) -> bool:
     return "readStream" not in block.code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_run(spark: Any, page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -40,6 +41,7 @@ def test_blocks_run(spark: Any, page: str, tmp_path: Path, monkeypatch: pytest.M
 PAIRS = [pair for pair in pairs() if pair.library == "Spark"]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("pair", PAIRS, ids=[pair.what for pair in PAIRS])
 def test_a_call_of_spark_and_ours_give_the_same(
     spark: Any, pair: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

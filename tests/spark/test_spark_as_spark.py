@@ -16,6 +16,7 @@ pytest_plugins = ("spark_session",)
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 def test_names_that_differ_by_case_are_one_column(usual: Any, ps: Any, tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     pyparq.write_table({"Id": [1, 2], "V": [1, 1]}, tmp_path / "t" / "a.parquet")

@@ -48,7 +48,7 @@ def shown(frame: Any) -> list[Any]:
 SHOWN = ["d", "ts", "ntz", "s.day", "s.at", "map_keys(m)", "map_values(m)"]
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.slow
 def test_values_filters_and_rewrites(usual: Any, ps: Any, legacy: Path, tmp_path: Path) -> None:
     own = usual.read.parquet(str(legacy)).cache()
     rows = shown(own)
@@ -133,6 +133,7 @@ def test_instants_as_the_jvm_moves_them(spark: Any) -> None:
         assert to_gregorian(instants, leaf).tolist() == want, zone
 
 
+@pytest.mark.slow
 def test_a_stream_of_old_files(spark: Any, usual: Any, ps: Any, tmp_path: Path) -> None:
     usual.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY")
     usual.sql("select 1 id, date '1500-01-01' d").coalesce(1).write.parquet(str(tmp_path / "in"))

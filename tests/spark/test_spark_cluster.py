@@ -51,6 +51,7 @@ def needs_spark() -> None:
         absent("needs Java 17 or later for Spark")
 
 
+@pytest.mark.slow
 def test_connect_clients_that_do_not_see_the_files(table: Path) -> None:
     """The client hides the folder from itself, once the server runs."""
     needs_spark()
@@ -158,6 +159,7 @@ print("all seen")
         assert not list((table.parent / name).glob("_pyparq*"))
 
 
+@pytest.mark.slow
 def test_workers_whose_python_has_no_pyparq(table: Path, tmp_path: Path) -> None:
     """The message says what to set."""
     needs_spark()

@@ -52,7 +52,7 @@ JOBS: dict[str, Callable[[Any, Any, str], Any]] = {
 }
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("job", JOBS)
 def test_defaults_stay(usual: Any, ps: Any, table: str, job: str) -> None:
     before, files = shown(usual), len(list(Path(table).rglob("*.parquet")))

@@ -128,6 +128,7 @@ def test_many_files_are_planned_in_the_session_zone(usual: Any, ps: Any, events:
     assert shown(ps.read(usual, events)) == shown(usual.read.parquet(str(events)))
 
 
+@pytest.mark.sweep(3)
 def test_the_data_source_is_told_the_zone(usual: Any, ps: Any, events: Path) -> None:
     ps.register(usual)
     where = "ts = '2024-07-01 12:00:00'"
@@ -154,6 +155,7 @@ def stored(folder: Path) -> set[tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("in_place", [True, False])
 def test_a_rewrite_keeps_the_stored_types(usual: Any, ps: Any, events: Path, tmp_path: Path, in_place: bool) -> None:
     own, types = shown(usual.read.parquet(str(events))), stored(events)

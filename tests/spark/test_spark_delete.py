@@ -78,6 +78,7 @@ def test_a_file_without_rows_goes(usual: Any, ps: Any, lake: Path) -> None:
     assert [(r.id, r.t) for r in of_spark(usual, lake)] == [(r.id, r.t) for r in before if r.id % 2]
 
 
+@pytest.mark.slow
 def test_keys_of_a_frame(usual: Any, ps: Any, lake: Path) -> None:
     before = of_spark(usual, lake)
     keys = usual.range(5_000).where("id % 3 = 0").selectExpr("if(id = 9, null, concat('user ', id)) as name")
@@ -142,6 +143,7 @@ def test_rows_are_updated(usual: Any, ps: Any, lake: Path) -> None:
         ps.update(usual, lake, "id < 10", {"nothing": 7})
 
 
+@pytest.mark.slow
 def test_values_of_spark(usual: Any, ps: Any, lake: Path) -> None:
     """SQL and Columns give what Spark's own expressions give."""
     from pyspark.sql import functions as F
@@ -234,7 +236,7 @@ def test_what_is_refused(usual: Any, ps: Any, lake: Path) -> None:
         ps.delete(usual, lake, "id = 1")
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("cataloged", [True, False])
 def test_the_driver_does_not_open_many_files(
     usual: Any, ps: Any, tmp_path: Path, cataloged: bool, monkeypatch: pytest.MonkeyPatch
@@ -268,6 +270,7 @@ def test_the_driver_does_not_open_many_files(
     assert ps.count(usual, lake) == 2 * files - 3
 
 
+@pytest.mark.slow
 def test_keys_that_are_text_or_days(usual: Any, ps: Any, tmp_path: Path) -> None:
     """Keys of which each is an object: those that a file does not have are left out before."""
     frame = usual.range(3_000).selectExpr(

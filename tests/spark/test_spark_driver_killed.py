@@ -143,7 +143,7 @@ def sweep(
     return reached
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["append", "overwrite", "compact"])
 def test_some_calls(
     usual: Any, ps: Any, tmp_path: Path, name: str, driver: Callable[[int], str], monkeypatch: pytest.MonkeyPatch

@@ -106,7 +106,7 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
 }
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(9)
 @pytest.mark.parametrize("case", CASES)
 def test_every_column(spark: Any, frame: Any, table: pa.Table, tmp_path: Path, case: str) -> None:
     path = written(spark, frame, tmp_path / "theirs", *CASES[case])

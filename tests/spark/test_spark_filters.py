@@ -94,6 +94,7 @@ BY_RELATION = [where for where in ONE_TYPE if where.startswith("ntz") and " in "
 instants of the column, and else a clock of the literal."""
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_values_of_different_types_have_one_common_type(usual: Any, ps: Any, table: Path, ansi: str) -> None:
     """Each condition keeps Spark's rows, or is refused by name and left to Spark where that is asked for."""
@@ -165,6 +166,7 @@ RESIDUAL = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_left_to_spark(usual: Any, ps: Any, table: Path) -> None:
     from pyspark.sql import functions as F
 

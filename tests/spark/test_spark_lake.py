@@ -38,7 +38,7 @@ def stream_to(session: Any, tmp_path: Path, target: Path, **options: str) -> Non
     writer.option("checkpointLocation", str(tmp_path / f"check{len(options)}")).start(str(target)).awaitTermination()
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("marker", [MARKERS[0], MARKERS[1]])
 def test_no_writer_touches_a_table_of_another_format(lake: Any, ps: Any, tmp_path: Path, marker: str) -> None:
     table = make_table(tmp_path / "t", marker)
@@ -57,6 +57,7 @@ def test_no_writer_touches_a_table_of_another_format(lake: Any, ps: Any, tmp_pat
     assert files_of(table) == before
 
 
+@pytest.mark.slow
 def test_force_writes_all_the_same(lake: Any, ps: Any, tmp_path: Path) -> None:
     table = make_table(tmp_path / "t")
     ps.register(lake)
@@ -114,6 +115,7 @@ def numbers(folder: Path) -> list[int]:
     return sorted(pyparq.read_table(folder)["x"].to_pylist())
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("when", ["planning", "tasks", "commit"])
 @pytest.mark.parametrize("target", [False, True])
 def test_rows_that_are_added_while_a_rewrite_runs_stay(
@@ -149,6 +151,7 @@ def test_a_file_that_changes_while_a_rewrite_runs(
 # ---- a write whose commit has begun and not ended --------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_half_committed_write_is_not_read(lake: Any, ps: Any, busy: Path) -> None:
     crash_at("moved aside", 1, lambda: pyparq.write_dataset({"x": list(range(200))}, busy, mode="overwrite"))
     ps.register(lake)

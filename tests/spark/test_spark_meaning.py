@@ -73,6 +73,7 @@ def _instant(literal: Any) -> Any:
     return dt.datetime.combine(literal, dt.time(), SESSION) if isinstance(literal, dt.date) else literal
 
 
+@pytest.mark.sweep(7)
 @pytest.mark.parametrize("name", [name for name in TYPES if name != "decimal"])  # Spark's have at most 38 digits
 def test_a_read_in_spark(tmp_path: Path, name: str) -> None:
     for k, x in enumerate(TYPES[name]):

@@ -53,6 +53,7 @@ def dated(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("glob", ["a-*", "b*", "*.{parquet,x}", "[ab]-1*", "a-?.parquet", "*-[!1].*", "*-[^1].*",
                                   "{a,b}-1.parquet"])  # fmt: skip
 def test_path_glob_filter(usual: Any, ps: Any, dated: Path, glob: str) -> None:
@@ -144,6 +145,7 @@ def test_merge_schema(usual: Any, ps: Any, tmp_path: Path) -> None:
     assert ps.read(usual, tmp_path / "t", mergeSchema="false").columns == ["a", "b"]
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("option", ["basePath", "int96RebaseMode", "datetimeRebaseMode", "versionAsOf"])
 def test_options_without_an_equal_say_what_to_use(usual: Any, ps: Any, dated: Path, option: str) -> None:
     with pytest.raises(OptionError, match=f"pyparq has no option {option}: "):
@@ -173,7 +175,7 @@ def typed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("schema", DECLARED)
 def test_a_declared_schema(usual: Any, ps: Any, typed: Path, schema: str) -> None:
     """The data source widens, does not tell case apart, and fills absent columns with null, as Spark's reader does."""
@@ -288,6 +290,7 @@ def test_no_line_shows_a_secret(caplog: pytest.LogCaptureFixture) -> None:
     assert "hidden" not in caplog.text
 
 
+@pytest.mark.slow
 def test_the_data_source_logs_on_its_worker(usual: Any, ps: Any, dated: Path) -> None:
     """Where Spark collects what its workers log."""
     ps.register(usual)
@@ -336,6 +339,7 @@ def sales(usual: Any, ps: Any, tmp_path: Path) -> Any:
     usual.sql("drop table operator_sales")
 
 
+@pytest.mark.slow
 def test_the_catalog_learns_of_what_is_written(usual: Any, ps: Any, sales: Path) -> None:
     def found() -> tuple[int, list[str]]:
         table = usual.table("operator_sales")
@@ -440,6 +444,7 @@ def test_errors_of_the_users_own_functions_stay_theirs(usual: Any, ps: Any, tmp_
     assert not (tmp_path / "t").exists()
 
 
+@pytest.mark.slow
 def test_another_version_of_pyparq_on_the_workers(
     usual: Any, ps: Any, typed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

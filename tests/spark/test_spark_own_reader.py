@@ -111,6 +111,7 @@ def session(usual: Any, request: pytest.FixtureRequest) -> Any:
     return usual
 
 
+@pytest.mark.sweep(2)
 def test_types(session: Any, ps: Any, tmp_path: Path) -> None:
     table = pa.table({**COMMON, **OURS})
     pq.write_table(table, tmp_path / "pyarrow.parquet")
@@ -126,6 +127,7 @@ def test_types(session: Any, ps: Any, tmp_path: Path) -> None:
     assert same(ps, session, tmp_path / "int96.parquet", columns=["instant", "millis", "i8"]) is None
 
 
+@pytest.mark.sweep(2)
 def test_files_of_spark(session: Any, ps: Any, tmp_path: Path) -> None:
     names = [name for name in COMMON if name != "millis"]
     frame = session.createDataFrame(pa.table({name: COMMON[name] for name in names}))
@@ -358,7 +360,7 @@ FILTERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.slow
 def test_filters(session: Any, ps: Any, tmp_path: Path) -> None:
     table = pa.table(COMMON)
     for k in range(3):

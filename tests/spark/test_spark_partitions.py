@@ -34,6 +34,7 @@ def lake(folder: Path, values: list[str], name: str = "p") -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_types_of_folders(usual: Any, ps: Any, tmp_path: Path) -> None:
     for k, values in enumerate(VALUES):
         folder = lake(tmp_path / str(k), values)

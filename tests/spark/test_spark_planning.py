@@ -116,6 +116,7 @@ def test_each_task_opens_its_share(ps: Any, folder: Path) -> None:
     assert sum(int(reply.survey.rows.sum()) for reply in replies if reply.survey) == 6_000
 
 
+@pytest.mark.slow
 def test_counts(spark: Any, ps: Any, folder: Path, few: Any) -> None:
     few()
     assert ps.count(spark, folder) == 6_000

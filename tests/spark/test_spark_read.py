@@ -184,6 +184,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("small", [0, 1 << 20])
 @pytest.mark.parametrize("name", TYPES)
 def test_values_of_every_type(spark: Any, ps: Any, typed: Path, name: str, small: int) -> None:

@@ -52,7 +52,7 @@ def _stored(file: pq.ParquetFile, legacy: bool) -> tuple[Any, Any]:
     return leaves if legacy else str(file.schema).partition("schema {")[2], (file.metadata.metadata or {}).get(SPARKS)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("number", range(len(WRITERS)))
 def test_spark_reads_the_same_after_a_rewrite(usual: Any, ps: Any, tmp_path: Path, number: int) -> None:
     settings, options = WRITERS[number]

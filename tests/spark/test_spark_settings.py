@@ -96,6 +96,7 @@ def test_a_call_says_more_than_the_session(usual: Any, ps: Any, frame: Any, tmp_
     assert usual.read.parquet(str(tmp_path / "c")).count() == 3
 
 
+@pytest.mark.slow
 def test_a_file_has_as_many_rows_as_the_session_says(usual: Any, ps: Any, tmp_path: Path) -> None:
     usual.conf.set("spark.sql.files.maxRecordsPerFile", "40")
     hundred = usual.range(0, 100, 1, 1)
@@ -111,6 +112,7 @@ def test_a_file_has_as_many_rows_as_the_session_says(usual: Any, ps: Any, tmp_pa
         ps.write(hundred, tmp_path / "g", maxRecordsPerFile=50, max_rows_per_file=50)
 
 
+@pytest.mark.slow
 def test_an_overwrite_is_dynamic_where_the_session_says_so(usual: Any, ps: Any, tmp_path: Path) -> None:
     old = usual.createDataFrame([(k, k % 3) for k in range(30)], "id long, g long")
     new = usual.sql("select id, 1L g from range(5)")
@@ -170,6 +172,7 @@ def test_the_table_has_every_setting(usual: Any) -> None:
     assert set(table().values()) == {"obeyed", "ignored"}
 
 
+@pytest.mark.slow
 def test_settings_that_are_ignored_change_nothing(usual: Any, ps: Any, frame: Any, tmp_path: Path) -> None:
     from pyparq.spark.file_choice import CORRUPT, MISSING
     from pyparq.spark.options import OBEYED

@@ -32,6 +32,7 @@ def names(s3: S3, folder: str) -> list[str]:
     return sorted(re.sub("-[0-9a-f]{16}.parquet$", "", path) for path in found)
 
 
+@pytest.mark.slow
 def test_a_dataset_is_written_and_read(spark: Any, ps: Any, s3: S3) -> None:
     frame = spark.range(0, 1_000, 1, 2).selectExpr("id", "id % 2 g")
     url, where = f"s3a://{BUCKET}/t", {"storage_options": s3.options}
@@ -94,6 +95,7 @@ def test_the_sessions_settings_of_the_store_are_used(spark: Any, ps: Any, s3: S3
             spark.conf.unset(name)
 
 
+@pytest.mark.slow
 def test_small_files_are_joined(spark: Any, ps: Any, s3: S3) -> None:
     url, where = f"s3a://{BUCKET}/small", {"storage_options": s3.options}
     frame = spark.range(0, 600, 1, 3).selectExpr("id", "600 - id k", "id % 2 g")

@@ -44,6 +44,7 @@ def put(folder: Path, name: str, *ids: int, **more: Any) -> None:
     pyparq.write_table(pa.table({"id": list(ids), **more}), folder / "in" / name)
 
 
+@pytest.mark.slow
 def test_files_that_arrive_are_read_once(spark: Any, tmp_path: Path) -> None:
     put(tmp_path, "b.parquet", 1, 2)
     put(tmp_path, "a.parquet", 3)
@@ -63,6 +64,7 @@ def test_files_that_arrive_are_read_once(spark: Any, tmp_path: Path) -> None:
     assert run(spark, tmp_path, "-filtered", filters="id > 4") == [5, 6]
 
 
+@pytest.mark.slow
 def test_files_that_come_late(spark: Any, tmp_path: Path) -> None:
     """With older times, in older partitions and older folders, and while the query was stopped: each is read once."""
     put(tmp_path, "day=5/a.parquet", 1)
@@ -88,6 +90,7 @@ def test_files_that_come_late(spark: Any, tmp_path: Path) -> None:
     assert run(spark, tmp_path, "-again") == own == [1, 2, 3, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_partition_folders_and_a_stream_to_a_stream(spark: Any, tmp_path: Path) -> None:
     put(tmp_path, "day=7/a.parquet", 1)
     put(tmp_path, "day=x/b.parquet", 2)
@@ -106,6 +109,7 @@ def test_partition_folders_and_a_stream_to_a_stream(spark: Any, tmp_path: Path) 
     assert pyparq.read_table(tmp_path / "out", filters=col("day") == "7")["id"].to_pylist() == [1]
 
 
+@pytest.mark.slow
 def test_what_a_stream_refuses(spark: Any, tmp_path: Path) -> None:
     put(tmp_path, "a.parquet", 1)
     with pytest.raises(Exception, match="on_error"):

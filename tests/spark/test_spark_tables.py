@@ -33,6 +33,7 @@ def rows(session: Any, name: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in session.sql(f"select * from {name}").collect())
 
 
+@pytest.mark.slow
 def test_rows_are_inserted_into_a_view(session: Any, tmp_path: Path) -> None:
     """The options of a view reach the writer, so all of SQL's inserts work."""
     place = tmp_path / "t"
@@ -58,6 +59,7 @@ def test_rows_are_inserted_into_a_view(session: Any, tmp_path: Path) -> None:
         rows(session, "sales")
 
 
+@pytest.mark.slow
 def test_a_write_to_a_table_names_its_folder(session: Any, tmp_path: Path) -> None:
     from pyspark.sql import functions as F
 

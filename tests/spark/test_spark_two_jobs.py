@@ -196,6 +196,7 @@ def test_two_that_delete_the_same_rows(tmp_path: Path) -> None:
     left_of(folder)
 
 
+@pytest.mark.slow
 def test_one_that_deletes_and_one_that_compacts(tmp_path: Path) -> None:
     """No deleted row comes back with a file that is made of older ones."""
     folder = started(tmp_path)

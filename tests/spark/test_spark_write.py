@@ -252,6 +252,7 @@ def test_wrong_options_before_anything_is_begun(spark: Any, ps: Any, tmp_path: P
         ps.write(spark.sql("select interval 1 year y"), tmp_path / "t")
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed_while_it_commits(spark: Any, ps: Any, tmp_path: Path) -> None:
     """The commit of another process, killed at a step. The next write finishes it, or takes it away."""
     code = """

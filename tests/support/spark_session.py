@@ -20,6 +20,8 @@ from conftest import absent, require
 
 SETTINGS = {
     "spark.driver.memory": "2g",
+    # Short queries: the second compiler and collectors with threads of their own take more than they give.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.enabled": "false",  # else the plan that ran hides its scan

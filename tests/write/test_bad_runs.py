@@ -57,6 +57,7 @@ def outcome(how: str, place: Place, versions: tuple[int, ...] = (1,)) -> BaseExc
     return None
 
 
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("wrong", ["503", "reset", "short"])
 @pytest.mark.parametrize("how", OPERATIONS)
 def test_http_requests_that_fail_for_the_moment(how: str, wrong: str, tmp_path: Path) -> None:
@@ -65,6 +66,7 @@ def test_http_requests_that_fail_for_the_moment(how: str, wrong: str, tmp_path: 
         assert len(server.asked) >= 3
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("wrong", ["503", "reset"])
 @pytest.mark.parametrize("how", OPERATIONS)
 def test_obstore_requests_that_fail_for_the_moment(how: str, wrong: str, tmp_path: Path) -> None:
@@ -73,6 +75,7 @@ def test_obstore_requests_that_fail_for_the_moment(how: str, wrong: str, tmp_pat
         assert outcome(how, Place(*server.source("obstore"), tmp_path)) is None
 
 
+@pytest.mark.sweep(5)
 @pytest.mark.parametrize("kind", ["http", "obstore"])
 @pytest.mark.parametrize("how", OPERATIONS)
 def test_a_file_that_is_replaced_at_any_time(how: str, kind: str, tmp_path: Path) -> None:
@@ -126,6 +129,7 @@ class BadAsync(_Misbehaves, AsyncStore):
 STORES: dict[str, Any] = {"looping": BadLooping, "async": BadAsync}
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("wrong", ["503", "reset", "short", "unfinished"])
 @pytest.mark.parametrize("how", OPERATIONS)
 @pytest.mark.parametrize("store", STORES)

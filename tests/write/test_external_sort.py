@@ -82,6 +82,7 @@ def in_memory(data: pa.Table, keys: Any, folder: Path) -> pa.Table:
     return pq.read_table(folder / "sorted.parquet")
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("keys", ORDERS, ids=str)
 @pytest.mark.parametrize("fan_in", [64, 2])
 def test_it_is_the_order_of_sorting_in_memory(

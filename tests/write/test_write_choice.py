@@ -74,6 +74,7 @@ def test_what_is_chosen(file: Written) -> None:
         assert found == {name: expected for name, (_, expected) in COLUMNS.items()}
 
 
+@pytest.mark.slow
 def test_all_peers_read_it(tmp_path: Path) -> None:
     for version in ("1.0", "2.0"):
         for codec in ("snappy", "none", "zstd"):
