@@ -116,8 +116,8 @@ async def read_table_async(
     filesystem: Any = None,
     **options: Unpack[ReadArguments],
 ) -> Table:
-    """:func:`pyparq.read_table` for a program with an event loop. Waiting for a store holds no thread: see
-    :func:`pyparq.run_async`, which does the same for all other reads.
+    """:func:`pyparq.read_table` for a program with an event loop. See :func:`pyparq.run_async`, which does the same
+    for all other reads.
 
     Example::
 

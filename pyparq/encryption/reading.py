@@ -300,7 +300,7 @@ class EncryptedFile:
         fork_safety.watch(self)
 
     def _after_fork(self) -> None:
-        self._lock = threading.RLock()  # a key may be in a file, and a lane reads on while it waits for that
+        self._lock = threading.RLock()  # a key may be in a file
 
     @property
     def info(self) -> FileEncryptionInfo | None:

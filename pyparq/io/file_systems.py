@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from pyparq.runtime import fork_safety
-from pyparq.runtime.threads import current_lane
 
 R = TypeVar("R")
 
@@ -138,13 +137,8 @@ def has_own_reads(fs: Any) -> bool:
 
 
 def on_loop(loop: Any, function: Callable[..., Coroutine[Any, Any, R]], *args: Any, **options: Any) -> R:
-    """The result of a coroutine on fsspec's event loop. A lane goes on with other reads meanwhile."""
-    lane = current_lane()
-    if lane is None:
-        from fsspec.asyn import sync
+    """The result of a coroutine on fsspec's event loop."""
+    from fsspec.asyn import sync
 
-        found: R = sync(loop, function, *args, **options)
-        return found
-    import asyncio
-
-    return lane.wait_for(asyncio.run_coroutine_threadsafe(function(*args, **options), loop))
+    found: R = sync(loop, function, *args, **options)
+    return found

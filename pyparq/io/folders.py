@@ -31,7 +31,7 @@ from pyparq.io.file_systems import (
 from pyparq.io.http import content_on_s3, is_s3, replace_on_s3
 from pyparq.io.retry import Retry, may_pass
 from pyparq.io.url import cause_of, name_on, plain_errors
-from pyparq.runtime.threads import REQUESTS, map_requests, off_lane
+from pyparq.runtime.threads import REQUESTS, map_requests
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -125,7 +125,7 @@ class Folders:
             else (lambda: self._fs.info(path).get("type") == "directory")
         )
         try:
-            return bool(self._retry.once(lambda: off_lane(ask)))
+            return bool(self._retry.once(ask))
         except Exception as error:
             if not may_pass(error) and _is_answer(error):
                 return False
@@ -145,7 +145,7 @@ class Folders:
                 return ask()
 
         with self._plain_errors(path):
-            return self._retry.once(lambda: off_lane(alone_ask))
+            return self._retry.once(alone_ask)
 
     def _plain_errors(self, path: str) -> Any:
         return plain_errors(name_on(self._fs, path), path, getattr(self._fs, "storage_options", None))

@@ -1,7 +1,7 @@
 """Requests to stores of obstore: one by one, and what they raise as the ``OSError`` that a local file would give.
 
-On a lane, their asynchronous form is taken: the lane goes on with other reads. obstore's threads serve all stores of a
-process. They do not exist in a forked child of a process that has used them, and a request there would wait for ever.
+obstore's threads serve all stores of a process. They do not exist in a forked child of a process that has used
+them, and a request there would wait for ever.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ import errno
 import os
 import re
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pyparq.errors import ChangedFileError, OptionError, ParquetError, UnsupportedError
-from pyparq.io.retry import free_request
 from pyparq.io.url import REFUSED, explained, forget_context, stated, without_secrets
 from pyparq.runtime import fork_safety
-from pyparq.runtime.threads import current_lane
 
 R = TypeVar("R")
 
@@ -49,8 +47,8 @@ def note_use() -> None:
 
 def interruptibly(ask: Callable[[], R]) -> R:
     """The result of a request. obstore does not notice Ctrl-C, so another thread waits for it in the place of the main
-    one, and is left behind after Ctrl-C. On a lane, ``ask`` is called as it is."""
-    if threading.current_thread() is not threading.main_thread() or current_lane() is not None:
+    one, and is left behind after Ctrl-C."""
+    if threading.current_thread() is not threading.main_thread():
         return ask()
     answers: list[R] = []
     errors: list[BaseException] = []
@@ -73,19 +71,6 @@ def interruptibly(ask: Callable[[], R]) -> R:
     return answers[0]
 
 
-def _answer(ask: Callable[[], R], ask_on_lane: Callable[[], Coroutine[Any, Any, R]]) -> R:
-    """The result of a request, which has two forms."""
-    lane = current_lane()
-    if lane is None:
-        return interruptibly(ask)
-
-    async def bounded() -> R:
-        async with free_request():
-            return await ask_on_lane()
-
-    return lane.wait(bounded())
-
-
 def get_object(store: Any, path: str, options: Mapping[str, Any]) -> tuple[Any, memoryview]:
     """The answer of a store, and the bytes in it."""
 
@@ -93,34 +78,12 @@ def get_object(store: Any, path: str, options: Mapping[str, Any]) -> tuple[Any, 
         answer = store.get(path, options=options)
         return answer, memoryview(answer.bytes())
 
-    async def get_on_lane() -> tuple[Any, memoryview]:
-        answer = await store.get_async(path, options=options)
-        return answer, memoryview(await answer.bytes_async())
-
-    return _answer(get, get_on_lane)
+    return interruptibly(get)
 
 
 def head_object(store: Any, path: str) -> Any:
     """What a store says of an object."""
-    return _answer(lambda: store.head(path), lambda: store.head_async(path))
-
-
-def list_objects(store: Any, prefix: str | None, page: int) -> Iterator[Any]:
-    """What a store says of each object whose path begins so, ``page`` of them at a time."""
-    found = store.list(prefix, chunk_size=page)
-
-    async def parts() -> list[Any]:
-        return [part async for part in found]
-
-    for part in found if current_lane() is None else _answer(lambda: list(found), parts):
-        yield from part
-
-
-def list_folder(store: Any, prefix: str | None) -> Any:
-    """What lies in one folder of a store, and the folders in it."""
-    if current_lane() is None:
-        return store.list_with_delimiter(prefix)
-    return _answer(lambda: store.list_with_delimiter(prefix), lambda: store.list_with_delimiter_async(prefix))
+    return interruptibly(lambda: store.head(path))
 
 
 # ---- errors --------------------------------------------------------------------------------------------------------
@@ -161,7 +124,11 @@ def plainly(name: str) -> Iterator[None]:
         yield
     except (ParquetError, MemoryError):
         raise
-    except Exception as error:
+    except BaseException as error:
+        if (
+            not isinstance(error, Exception) and type(error).__name__ != "PanicException"
+        ):  # Rust's, of an odd address, say
+            raise
         forget_context(_marked(plain_error(error, name)))
 
 
@@ -170,7 +137,7 @@ def _marked(error: Exception) -> Exception:
     return error
 
 
-def plain_error(error: Exception, name: str) -> Exception:
+def plain_error(error: BaseException, name: str) -> Exception:
     kind, text = type(error).__name__, str(error).partition("\n\nDebug source")[0].strip()
     if _NO_CREDENTIALS.search(text):  # whatever the answer was: it says nothing of the object
         return PermissionError(errno.EACCES, "no credentials were found, and the machine has no role", name)
@@ -205,7 +172,7 @@ def plain_error(error: Exception, name: str) -> Exception:
     return OSError(errno.EIO, explained(re.sub("Error performing .* - ", "", text) or kind), name)
 
 
-def _kind_of(error: Exception, kind: str, code: str, status: int) -> str:
+def _kind_of(error: BaseException, kind: str, code: str, status: int) -> str:
     """The name of obstore's error that fits best: errors of listings have a general one."""
     if code in REFUSED or status in (401, 403, 407):
         return "PermissionDeniedError"

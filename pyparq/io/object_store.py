@@ -24,8 +24,6 @@ from pyparq.io.object_requests import (
     get_object,
     head_object,
     interruptibly,
-    list_folder,
-    list_objects,
     note_use,
     plainly,
 )
@@ -192,14 +190,15 @@ class ObjectSystem:
 
     def _listed(self, key: str, by: Any = None) -> Iterator[Any]:
         self._used()
-        yield from list_objects(by or self.store, f"{key}/" if key else None, _PAGE)
+        for part in (by or self.store).list(f"{key}/" if key else None, chunk_size=_PAGE):
+            yield from part
 
     @_by_store
     def ls(self, path: str, detail: bool = True) -> list[dict[str, Any]]:
         """What lies in one folder."""
         self._used()
         key = self.key(path)
-        found = list_folder(self.store, f"{key}/" if key else None)
+        found = self.store.list_with_delimiter(f"{key}/" if key else None)
         folders = [{"name": self._path(str(at)), "size": 0, "type": "directory"} for at in found["common_prefixes"]]
         objects = [self._described(meta) for meta in found["objects"] if str(meta["path"]) != key]
         if key and not folders and not found["objects"]:

@@ -31,9 +31,7 @@ from pyparq.runtime.threads import (
     MANY_REQUESTS,
     REQUESTS,
     Task,
-    current_lane,
     map_requests,
-    off_lane,
     request_pool,
 )
 
@@ -119,7 +117,7 @@ class RemoteFile:
         if is_s3(self.fs) and is_concurrent(self.fs):
             self._version = on_loop(self.fs.loop, head_on_s3, self.fs, self.path)
             return self._version.size
-        found = off_lane(lambda: self._alone(lambda: self.fs.info(self.path)))
+        found = self._alone(lambda: self.fs.info(self.path))
         if found.get("size") is None:
             self._state(Stated.of(found))
             return None
@@ -277,7 +275,7 @@ class RemoteFile:
             info, data = on_loop(self.fs.loop, _info_and_end, self.fs, self.path, length)
         elif loops(self.fs) and has_own_reads(self.fs):
             ask = [lambda: self.fs.info(self.path), lambda: tried(lambda: self.fs.cat_file(self.path, start=-length))]
-            info, data = map_requests(off_lane, ask)
+            info, data = map_requests(lambda one: one(), ask)
         else:
             return None
         return self._checked_end(info, data, length)
@@ -384,9 +382,7 @@ class RemoteFile:
             bound["batch_size"] = self.at_a_time
         paths = [self.path] * len(ranges)
         try:
-            if current_lane() is not None and is_concurrent(self.fs):
-                return list(on_loop(self.fs.loop, self.fs._cat_ranges, paths, starts, ends, **bound))
-            return list(off_lane(lambda: self.fs.cat_ranges(paths, starts, ends, **bound)))
+            return list(self.fs.cat_ranges(paths, starts, ends, **bound))
         except Exception as error:  # for file systems that raise although told not to
             return [error] * len(ranges)
 
@@ -412,13 +408,10 @@ class RemoteFile:
     def _cat(self, part: Range) -> Any:
         offset, length = part
         wanted = {"start": offset, "end": offset + length, **self._bound}
-        if current_lane() is not None and is_concurrent(self.fs):
-            return on_loop(self.fs.loop, self.fs._cat_file, self.path, **wanted)
-        return off_lane(lambda: self._alone(lambda: self.fs.cat_file(self.path, **wanted)))
+        return self._alone(lambda: self.fs.cat_file(self.path, **wanted))
 
     def _alone(self, ask: Callable[[], R]) -> R:
-        """The result of a request. The lock is taken by the thread that waits: a lane never waits for a lock that it
-        holds itself."""
+        """The result of a request. Where a file system has one reader, threads take turns."""
         with alone(self.fs):
             return ask()
 

@@ -19,7 +19,7 @@ from pyparq.errors import OptionError, ParquetError
 from pyparq.io.url import cause_of, described, explained
 from pyparq.option_checks import keywords
 from pyparq.runtime.messages import debug_logger
-from pyparq.runtime.threads import bound_requests, check_stopped, current_lane, most_requests, off_lane
+from pyparq.runtime.threads import bound_requests, check_stopped, most_requests
 
 if TYPE_CHECKING:
     import asyncio  # loads slowly, so only where a loop runs
@@ -68,6 +68,7 @@ class Retry:
         found: list[Any] = [None] * len(wanted)
         missing, begun = list(range(len(wanted))), time.monotonic()
         for tries in range(1, self.times + 2):
+            check_stopped()
             for k, answer in zip(missing, ask([wanted[k] for k in missing]), strict=True):
                 found[k] = answer
             errors = [found[k] for k in missing if isinstance(found[k], BaseException)]
@@ -137,9 +138,6 @@ def _retry_after(error: BaseException) -> float:
 
 def pause_for(seconds: float) -> None:
     """Sleep, in steps: a task whose result is no longer needed ends between two of them."""
-    if current_lane() is not None:
-        off_lane(lambda: pause_for(seconds))
-        return
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
         check_stopped()
@@ -186,13 +184,10 @@ def set_io_thread_count(count: int) -> None:
 
 
 def free_request() -> asyncio.Semaphore:
-    """What a request of the running event loop must hold. At most :func:`io_thread_count` hold it at a time, on all
-    lanes together."""
+    """What a request of the running event loop must hold. At most :func:`io_thread_count` hold it at a time."""
     import asyncio
 
-    loop, lane, count = asyncio.get_running_loop(), current_lane(), most_requests()
-    if lane is not None:
-        count = max(count // lane.count, 1)
+    loop, count = asyncio.get_running_loop(), most_requests()
     known = _free.get(loop)
     if known is None or known[0] != count:
         known = _free[loop] = count, asyncio.Semaphore(count)

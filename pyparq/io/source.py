@@ -197,7 +197,7 @@ class FileObject:
             if self._closed:
                 raise _closed(self.name)
             found = [self._read(offset, length) for offset, length in ranges]
-        if self._unchanged is not None:  # without the lock: a lane goes on with other reads while it waits
+        if self._unchanged is not None:
             self._unchanged.check(self._file.fs, self.name, Retry())
         return found
 

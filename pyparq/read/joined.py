@@ -32,7 +32,7 @@ from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.footers.chunks import ChunkTable, LeafSet
 from pyparq.read.footers.schemas import Projection
 from pyparq.read.plan.candidates import Selection
-from pyparq.runtime.threads import cpu_count, current_lane, map_tasks, runs_within
+from pyparq.runtime.threads import cpu_count, map_tasks, runs_within
 
 SMALL = 1 << 16
 """Row groups of up to this many rows are read together."""
@@ -246,7 +246,7 @@ class _Job(NamedTuple):
         """Windows of about one size, as many for each thread. What is left over, the decoder shares out."""
         stored, workers = int(self.table.size.sum()), cpu_count()
         rounds = stored // (THREAD_WINDOW * workers)
-        if rounds == 0 or workers < 2 or not self.reader.options.use_threads or current_lane() is not None:
+        if rounds == 0 or workers < 2 or not self.reader.options.use_threads:
             return []
         size = stored // (rounds * workers)
         windows = list(self._windows(runs, size + size // 8))

@@ -176,7 +176,7 @@ class Convertible(OtherNames):
 
     def __aiter__(self) -> AsyncIterator[Batch]:
         """:meth:`iter_batches` for a program with an event loop: ``async for batch in scan``. Each batch is read when
-        it is asked for, and waiting for a store holds no thread: see :func:`pyparq.run_async`."""
+        it is asked for: see :func:`pyparq.run_async`."""
         return batches_async(self.iter_batches)
 
     def _stream(self) -> ScanStream:

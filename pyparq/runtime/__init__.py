@@ -2,7 +2,6 @@
 
 DOOR = (
     "fork_safety",
-    "lanes",
     "lazy_import",
     "messages",
     "text",

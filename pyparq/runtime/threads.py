@@ -11,14 +11,15 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyparq.runtime import fork_safety
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor  # loads slowly, so only when threads are needed
+    from concurrent.futures import ThreadPoolExecutor  # loads slowly, so only when threads are needed
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -133,41 +134,6 @@ def swap_task(task: Task[Any] | None) -> Task[Any] | None:
     return before
 
 
-# ---- lanes: see pyparq.runtime.lanes, which takes long to load ------------------------------------------------------
-
-
-class LaneLike(Protocol):
-    """The thread of many reads that this code runs on."""
-
-    count: int
-    """Lanes of this process."""
-    cancelled: type[BaseException]
-    """What code that waits raises when its read is cancelled, or has ended."""
-
-    def wait(self, wanted: Awaitable[R]) -> R: ...
-    def wait_for(self, future: Future[R]) -> R: ...
-    def in_thread(self, function: Callable[[], R]) -> R: ...
-    def begin(self, function: Callable[[], None]) -> Callable[[], None]: ...
-    def map(self, function: Callable[[T], R], items: Sequence[T], most: int) -> list[R]: ...
-
-
-def enter_lane(lane: LaneLike) -> None:
-    """Make this thread a lane."""
-    _running.lane = lane
-
-
-def current_lane() -> LaneLike | None:
-    """The lane that this code runs on. ``None`` on the threads of callers and of pools."""
-    lane: LaneLike | None = getattr(_running, "lane", None)
-    return lane
-
-
-def off_lane(function: Callable[[], R]) -> R:
-    """The result of a function that waits for a store by itself. On a lane, another thread waits."""
-    lane = current_lane()
-    return function() if lane is None else lane.in_thread(function)
-
-
 class Task(Generic[R]):
     """One call, made by a thread of the pool or by the thread that needs its result, whichever comes first.
 
@@ -186,19 +152,12 @@ class Task(Generic[R]):
         self._unfinished.acquire()
         self._results: list[R] = []
         self._error: BaseException | None = None
-        self._lane: LaneLike | None = None
-        self._wait_on_lane: Callable[[], None] | None = None
 
     def start(self, where: Callable[[], ThreadPoolExecutor] = pool) -> None:
         """Give the task to a pool. If no thread can be started (while Python shuts down, say), the thread that needs
-        the result makes the call. On a lane, requests are made beside the code that asks for them."""
-        lane = current_lane()
-        if lane is not None:
-            if where is request_pool:
-                self._lane, self._wait_on_lane = lane, lane.begin(self._run)
-            return
+        the result makes the call. It sees the context variables of the code that starts it."""
         try:
-            where().submit(self._run)
+            where().submit(copy_context().run, self._run)
         except RuntimeError:
             return
         except BaseException:  # interrupted while a thread was starting: the pool may not know of it
@@ -220,26 +179,11 @@ class Task(Generic[R]):
         """The result of the call, or its error."""
         self._run()
         while not self._finished:
-            self._wait()
-            self._run()  # unless it is finished, a read that has ended has given it back
+            if self._unfinished.acquire(timeout=_POLL):
+                self._unfinished.release()  # other threads may wait too
         if self._error is not None:
             raise self._error
         return self._results[0]
-
-    def _wait(self) -> None:
-        """Wait a while for the code that makes the call. Where that runs on this lane, it needs the lane."""
-        lane = current_lane()
-        if lane is None:
-            self._look()
-            return
-        if self._wait_on_lane is not None and lane is self._lane:
-            self._wait_on_lane()
-        if self._owner and not self._finished:
-            lane.in_thread(self._look)
-
-    def _look(self) -> None:
-        if self._unfinished.acquire(timeout=_POLL):
-            self._unfinished.release()  # other threads may wait too
 
     def wait_for_end(self) -> None:
         """Wait until no other thread runs the call, and prevent that one begins it.
@@ -258,24 +202,17 @@ class Task(Generic[R]):
         call, self._call = self._call, None  # the references of the call are dropped with it
         if call is None:
             return
-        outer, lane, given_back = getattr(_running, "task", None), current_lane(), False
+        outer = getattr(_running, "task", None)
         try:
             _running.task = self
             self._results.append(call[0](*call[1]))
         except BaseException as error:
-            given_back = lane is not None and isinstance(error, lane.cancelled)
-            if given_back:  # another read may need the result
-                self._call = call
-                raise
             self._error = error
         finally:
             _running.task = outer
             del call
-            if given_back:
-                self._owner.clear()
-            else:
-                self._finished = True
-                self._unfinished.release()
+            self._finished = True
+            self._unfinished.release()
 
 
 def stop_all(tasks: Iterable[Task[Any]]) -> None:
@@ -316,7 +253,7 @@ def map_tasks(function: Callable[[T], R], items: Sequence[T], use_threads: bool,
     With ``in_order`` all take from the front: what the items need is then fetched ahead in that order.
     """
     workers = min(cpu_count(), len(items))
-    if not use_threads or workers < 2 or current_lane() is not None:
+    if not use_threads or workers < 2:
         return [function(item) for item in items]
     shared = _Shared(function, items)
     helpers = [Task(shared.work, k % 2 == 1 and not in_order) for k in range(1, workers)]
@@ -338,9 +275,6 @@ def map_requests(function: Callable[[T], R], items: Sequence[T], most: int = REQ
 
     The first error is raised. After Ctrl-C, running requests are not waited for, and no others begin.
     """
-    lane = current_lane()
-    if lane is not None:
-        return lane.map(function, items, most)
     shared = _Shared(function, items)
     # One fewer than the limit, because the caller makes requests too.
     helpers = [Task(shared.work, False) for _ in range(min(most, len(items)) - 1)]

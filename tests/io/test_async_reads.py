@@ -1,11 +1,10 @@
-"""Reads for programs with an event loop: many wait at the same time, on few threads, and give what other reads give."""
+"""Reads for programs with an event loop: many wait at the same time, and give what other reads give."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import io
-import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -25,19 +24,15 @@ from pyparq import (
     EncryptionKey,
     EncryptionProperties,
     ParquetFile,
-    UnsupportedError,
     col,
 )
 from pyparq.io.remote_file import RemoteFile
-from pyparq.io.retry import free_request
-from pyparq.runtime.threads import current_lane, off_lane
 
 fsspec = require("fsspec")
 require("aiohttp")
-require("greenlet")
 
 ROWS = 20_000
-MANY = 150
+MANY = 100
 
 
 @lru_cache
@@ -76,7 +71,7 @@ def test_the_same_rows_from_everywhere(server: BadServer, tmp_path: Path) -> Non
     assert found == expected * (len(found) // len(expected))
 
 
-def test_many_wait_at_the_same_time_on_few_threads() -> None:
+def test_many_wait_at_the_same_time() -> None:
     """No request is answered before all reads have made one. Each read then makes more."""
     store, before = AsyncStore({"t": data()}), threading.active_count()
     come, seen = list[Request](), list[int]()
@@ -100,21 +95,22 @@ def test_many_wait_at_the_same_time_on_few_threads() -> None:
         return await asyncio.gather(*asked)
 
     assert [table.to_pydict() for table in asyncio.run(all_at_once())] == [{"id": [17_000]}] * MANY
-    assert max(seen) <= before + 4 + 2  # pyparq's threads, and those of fsspec
+    assert max(seen) <= before + pyparq.io_thread_count() + 2  # pyparq's threads, and those of fsspec
 
 
-def test_obstore_waits_without_threads(server: BadServer) -> None:
-    source, given = server.source("obstore-s3")
+def test_no_more_run_than_may_make_requests() -> None:
+    store, before = LoopingStore({"t": data()}, delay=0.01), pyparq.io_thread_count()
 
     async def all_at_once() -> list[Any]:
-        return await asyncio.gather(
-            *(pyparq.read_table_async(source, ["id"], QUESTIONS[1], **given) for _ in range(20))
-        )
+        asked = (pyparq.read_table_async(store.of("t"), ["id"], QUESTIONS[1], **SMALL_TAIL) for _ in range(20))
+        return await asyncio.gather(*asked)
 
-    before = {thread.name for thread in threading.enumerate()}
-    assert [table.num_rows for table in asyncio.run(all_at_once())] == [1] * 20
-    new = {thread.name for thread in threading.enumerate()} - before
-    assert not [name for name in new if name.startswith("pyparq-request")]
+    pyparq.set_io_thread_count(3)
+    try:
+        assert [table.num_rows for table in asyncio.run(all_at_once())] == [1] * 20
+    finally:
+        pyparq.set_io_thread_count(before)
+    assert store.log.most_at_once == 3
 
 
 def test_batches() -> None:
@@ -185,7 +181,7 @@ def test_errors(server: BadServer, tmp_path: Path) -> None:
 
 
 def test_a_read_that_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it waits for an answer that never comes. Its file is closed, and others go on."""
+    """While it waits for an answer. Others go on, and when the answer comes, it closes its file."""
     store, closed, close = AsyncStore({"t": data(), "u": data()}), list[str](), RemoteFile.close
 
     def noting(file: RemoteFile) -> None:
@@ -211,6 +207,7 @@ def test_a_read_that_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(asyncio.CancelledError):
             await read
         assert (await pyparq.read_table_async(store.of("u"), ["id"], **SMALL_TAIL)).num_rows == ROWS
+        over.set()
         await until(lambda: "t" in closed)
 
     try:
@@ -228,7 +225,6 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def test_one_reader_at_a_time(tmp_path: Path) -> None:
-    """Reads of one lane do not wait for each other's locks."""
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as file:
         file.writestr("t.parquet", data())
     zipped = fsspec.filesystem("zip", fo=tmp_path / "t.zip")
@@ -241,7 +237,7 @@ def test_one_reader_at_a_time(tmp_path: Path) -> None:
 
 
 def test_keys_in_files(tmp_path: Path) -> None:
-    """Keys are retrieved by reads of other files, while several reads of one lane need them."""
+    """Keys are retrieved by reads of other files, while several reads need them."""
     keys = {"id": EncryptionKey(b"c" * 16, metadata=b"of a column")}
     given = EncryptionProperties(footer_key=b"f" * 16, column_keys=keys, plaintext_footer=True)
     pyparq.write_table({"id": list(range(ROWS))}, tmp_path / "t.parquet", encryption=given)
@@ -281,7 +277,6 @@ def test_context_variables(tmp_path: Path) -> None:
 
     def read(name: str) -> None:
         def retrieve(metadata: bytes) -> bytes:
-            off_lane(lambda: see(f"{name} in a thread"))
             see(f"{name} retriever")
             return b"f" * 16
 
@@ -302,12 +297,12 @@ def test_context_variables(tmp_path: Path) -> None:
 
     asyncio.run(several())
     names = [f"request {k}" for k in range(6)]
-    parts = ("", " retriever", " in a thread")
+    parts = ("", " retriever")
     assert seen == {name + part: {name} for name in names for part in parts}
 
 
 def test_batches_by_several_calls() -> None:
-    """What one call has requested ahead ends with it. The next one asks again, on another lane."""
+    """What one call has requested ahead ends with it. The next one may run on another thread."""
     store = AsyncStore({"t": data()}, delay=0.01)
 
     async def number_of_rows() -> int:
@@ -347,25 +342,3 @@ def test_a_stream_that_is_cancelled_in_the_middle_of_a_step(server: BadServer) -
         asyncio.run(cancelled())
     finally:
         over.set()
-
-
-def test_all_lanes_together_keep_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def most() -> int:
-        return free_request()._value
-
-    def ask() -> tuple[int, int]:
-        lane = current_lane()
-        assert lane is not None
-        return lane.wait(most()), lane.count
-
-    monkeypatch.setattr("pyparq.io.retry.most_requests", lambda: 11)
-    found, lanes = asyncio.run(pyparq.run_async(ask))
-    assert found == max(11 // lanes, 1)
-    assert 1 <= lanes <= 4
-
-
-def test_without_greenlet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "greenlet", None)
-    monkeypatch.delitem(sys.modules, "pyparq.runtime.lanes", raising=False)
-    with pytest.raises(UnsupportedError, match="pip install"):
-        asyncio.run(pyparq.read_table_async(data()))

@@ -231,3 +231,13 @@ def test_a_tenth_of_all_answers_is_wrong(s3: S3) -> None:
             assert found >= {0, 1, 2} or found >= set(NEW), (how, found)
             lake(s3)
     assert right > 0
+
+
+@pytest.mark.parametrize(
+    "ask", [pyparq.read_table, pyparq.dataset, lambda *a, **o: pyparq.write_table({"a": [1]}, *a, **o)]
+)
+def test_an_address_that_makes_obstore_panic(ask: Any) -> None:
+    """What Rust raises then is no ``Exception``."""
+    given = {"key": "k", "secret": "s", "endpoint_url": 'http://127.0.0.1:1"}'}
+    with pytest.raises(OSError, match="InvalidUri"):
+        ask("s3://bucket/t", storage_options=given)

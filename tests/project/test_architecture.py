@@ -47,7 +47,6 @@ INSIDE_FUNCTIONS = {
     "encryption/__init__": "key tools load with their first use",
     "encryption/keyfile": "key tools load with their first use",
     "io/locations": "fsspec may be missing",
-    "read/async_reads": "greenlet may be missing",
     "spark/file_jobs": "the session's process starts jobs, and loads what they do only to check their options",
     "spark/source": "a batch source does not load what streams and writes need",
     "spark/tasks": "a worker says what it lacks before it loads anything of pyparq",
