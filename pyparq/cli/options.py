@@ -224,7 +224,7 @@ WRITING = all_of(
         "--sort-by", multiple=True, metavar="COLUMN[:desc]", callback=_sort_order, help="Sort all rows by this. May be "
         "repeated.",
     ),
-    click.option("--compression", metavar="CODEC", help="none, snappy, gzip, zstd, brotli or lz4_raw."),
+    click.option("--compression", metavar="CODEC", help="As compression= in Python: zstd, none and others."),
     click.option(
         "--bloom", "bloom_filters", multiple=True, metavar="COLUMN",
         callback=lambda ctx, param, given: [one_name(text) for text in given],

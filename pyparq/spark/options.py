@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from pyparq.errors import OptionError
 from pyparq.filters.given import parse_filters
+from pyparq.option_values import Compression
 from pyparq.options import ReadOptions, WriteOptions
 from pyparq.spark.session import local
 from pyparq.spark.stored import in_milliseconds, instants, with_field_ids
@@ -95,10 +96,7 @@ _TIMESTAMPS = "spark.sql.parquet.outputTimestampType"
 _FIELD_IDS = "spark.sql.parquet.fieldId.write.enabled"
 OBEYED = (_OVERWRITE, _MOST_ROWS, _CODEC, _TIMESTAMPS, _FIELD_IDS)
 
-_CODECS = {
-    "none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "brotli": "brotli",
-    "lz4_raw": "lz4_raw", "lz4raw": "lz4_raw", "lz4": "lz4_raw",
-}  # fmt: skip
+_CODECS = {name: name for name in get_args(Compression)} | {"lz4raw": "lz4_raw", "lz4": "lz4_raw"}
 """Spark's names of codecs. Its ``lz4`` has Hadoop's frames, which other readers misread. pyparq writes LZ4_RAW
 instead, which Spark reads."""
 
