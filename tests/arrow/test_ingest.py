@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 import duckdb
 import numpy as np
@@ -722,3 +724,67 @@ def test_what_comes_in_without_a_schema_keeps_its_types(columns: dict[str, pa.Da
     data = pa.table({name: pa.nulls(3, type_) for name, type_ in columns.items()})
     assert pa.table(table(data)) == data
     assert isinstance(table(data).schema, Schema)
+
+
+@dataclass
+class Place:
+    lat: float
+    lon: float
+    named: ClassVar[int] = 3
+
+
+@dataclass(slots=True)
+class Visit:
+    id: int
+    at: dt.datetime
+    place: Place | None
+    tags: list[str]
+    ways: list[Place] = field(default_factory=list)
+
+
+class Pair(NamedTuple):
+    id: int
+    name: str | None
+
+
+def visits(count: int) -> list[Visit]:
+    return [
+        Visit(
+            k, dt.datetime(2024, 1, 1, k % 24), None if k % 3 == 0 else Place(k, k / 2), ["a"] * (k % 3), [Place(k, 0)]
+        )
+        for k in range(count)
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 7, 40_000])
+def test_dataclasses_are_rows_and_structs(tmp_path: Path, count: int) -> None:
+    """As polars has them."""
+    rows = visits(count)
+    expected = pl.DataFrame([asdict(row) for row in rows]).rows(named=True)
+    for data in (rows, iter(rows)):
+        pyparq.write_table(data, tmp_path / "rows.parquet")
+        assert pyparq.read_table(tmp_path / "rows.parquet").to_pylist() == expected
+    assert pl.DataFrame(rows[:7]).rows(named=True) == expected[:7]
+    assert pyparq.Table.from_pylist(rows).to_pylist() == expected
+    places = pyparq.table({"place": [row.place for row in rows[1:]] or [Place(0, 0)]}).to_pylist()
+    assert places[:2] == ([{"place": row["place"]} for row in expected[1:3]] or [{"place": {"lat": 0, "lon": 0}}])
+
+
+def test_named_tuples_are_rows(tmp_path: Path) -> None:
+    pyparq.write_table([Pair(1, "x"), Pair(2, None)], tmp_path / "pairs.parquet")
+    assert pyparq.read_table(tmp_path / "pairs.parquet").to_pylist() == [
+        {"id": 1, "name": "x"},
+        {"id": 2, "name": None},
+    ]
+
+
+def test_dataclasses_with_a_schema(tmp_path: Path) -> None:
+    schema = {"id": "int32", "place": "struct<lat: float, lon: float>?", "tags": "list<string>"}
+    rows = [{"id": row.id, "place": row.place, "tags": row.tags} for row in visits(9)]
+    found = pyparq.table(rows, schema=schema)
+    assert str(found.schema.field("id").type) == "int32"
+    assert found.to_pylist()[1]["place"] == {"lat": 1.0, "lon": 0.5}
+    with pytest.raises(DataError, match="values of type object cannot be stored"):
+        pyparq.write_table({"p": [Place(1, 2), object()]}, tmp_path / "bad.parquet")
+    with pytest.raises(DataError, match="item 1 is a object"):
+        pyparq.write_table([Pair(1, "x"), object()], tmp_path / "bad.parquet")

@@ -67,15 +67,15 @@ def ingest(
       columns;
     - a dict of column names to numpy arrays, lists, or Arrow arrays; a list of dicts (rows); a structured array;
     - a polars LazyFrame, computed piece by piece;
-    - an iterable (a generator, say) of any of these, or of dicts as rows, taken piece by piece, with one schema (that
-      of the first piece, unless ``schema`` is given). A dict in it is a batch if its values are arrays (some may be
-      lists), and a row otherwise; rows gather into pieces of bounded size.
+    - an iterable (a generator, say) of any of these, or of dicts, dataclasses or named tuples as rows, taken piece by
+      piece, with one schema (that of the first piece, unless ``schema`` is given). A dict in it is a batch if its
+      values are arrays (some may be lists), and a row otherwise; rows gather into pieces of bounded size.
 
     Without ``schema`` every inferred field is nullable. numpy dtypes map directly (bool, ints, floats,
     ``datetime64[D]`` to date, other units to timestamp, timedelta64 to duration, ``U`` and StringDType to string,
     ``S`` to binary, ``V`` to fixed-size binary); masked entries and NaT are null, NaN is a value. Lists and object
     arrays are inferred: bool < int < float, str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone:
-    ``timestamp[us, UTC]``), timedelta, time, UUID, list, dict (struct); ``None`` is null.
+    ``timestamp[us, UTC]``), timedelta, time, UUID, list, dict or dataclass (struct); ``None`` is null.
 
     With ``schema`` the columns are matched by name and cast where no value changes, but for float64, which
     is rounded to float32 and float16; the batches then have exactly its

@@ -9,6 +9,7 @@ from pyparq.arrow.column import count_nulls
 from pyparq.arrow.ingest import ingest, is_pandas, opened, speaks_arrow
 from pyparq.arrow.ingest.from_iterables import Rows, first_other
 from pyparq.arrow.ingest.from_pandas import stream_from_pandas
+from pyparq.arrow.ingest.python_values import as_dict
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema
 from pyparq.arrow.tabular import Part, Tabular
@@ -68,6 +69,9 @@ def from_rows(rows: Sequence[Mapping[str, Any]], schema: Any) -> Made:
         raise DataError(f"from_pylist() takes a list of dicts, not a {type(rows).__name__}")
     given = Rows(rows)
     wrong = first_other(given)
+    if wrong is not None:
+        given = Rows(map(as_dict, given))
+        wrong = first_other(given)
     if wrong is not None:
         raise DataError(f"row {wrong} is a {type(given[wrong]).__name__}, not a dict of column names to values")
     return _ingested(given, schema)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pyparq import kernels
+from pyparq.arrow.ingest.python_values import as_dict
 from pyparq.errors import DataError
 
 MOST_ROWS = 1 << 15
@@ -74,7 +75,7 @@ def pieces(items: Iterable[Any], is_table: Callable[[Any], bool]) -> Iterator[An
         before = len(rows)
         size, others, ended = kernels.gather_rows(source, rows, size, MOST_ROWS, MOST_BYTES, SMALL_TYPES)
         seen += len(rows) - before
-        for item in others:
+        for item in map(as_dict, others):
             if not _is_row(item):
                 _check_table(item, seen, is_table)
                 if seen:
@@ -107,7 +108,7 @@ def _check_table(item: Any, n: int, is_table: Callable[[Any], bool]) -> None:
     if not is_table(item):
         raise DataError(
             f"item {n} is a {type(item).__name__}. An iterable must give tables, batches, or rows as dicts of "
-            "column names to values"
+            "column names to values, dataclasses or named tuples"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -170,6 +170,18 @@ _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
 _KNOWN: dict[type, str] = {}
 
 
+def as_dict(value: Any) -> Any:
+    """The fields of a dataclass or of a named tuple by their names. Any other value as it is."""
+    class_ = type(value)
+    if is_dataclass(class_):
+        return {field.name: getattr(value, field.name) for field in fields(class_)}
+    return (
+        dict(zip(class_._fields, value, strict=True))
+        if isinstance(value, tuple) and hasattr(class_, "_fields")
+        else value
+    )
+
+
 def kind_of(class_: type) -> str:
     kind = _KNOWN.get(class_)
     if kind is None:
@@ -220,6 +232,9 @@ def sorted_out(values: Sequence[Any], name: str, depth: int) -> Given:
     kinds = {kind_of(c) for c in classes - absent}
     given = Given(present, mask, len(values), kinds, name, depth)
     if "" in kinds:
+        dicts = [as_dict(value) for value in values]
+        if any(value is not before for value, before in zip(dicts, values, strict=True)):
+            return sorted_out(dicts, name, depth)
         at = given.first("")
         raise given.error(at, f"values of type {type(present[at]).__name__} cannot be stored. Convert them first")
     return given
