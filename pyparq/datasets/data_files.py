@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyparq.datasets.unfinished_writes import StoreWrite, Unfinished
 from pyparq.io.file_versions import Stated
 from pyparq.io.table_formats import Managed
 
 SUMMARIES = ("_metadata", "_common_metadata")
+
+
+class Logged(NamedTuple):
+    """What the log of a table says of a data file. Tables never change one, so this tells each from all others."""
+
+    path: str
+    """As it stands in the log."""
+    table: str
+    """The id of the table."""
+    modified: int = 0
+    """Milliseconds since 1970, where the log says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +42,8 @@ class DataFile:
     """Of a local file. No program can set it, so it tells of writes that have left size and time as they were."""
     above: tuple[str, ...] = ()
     """Names of the folders called ``name=value`` above the root, for files that were named or found by a pattern."""
+    logged: Logged | None = None
+    """Of a table's file."""
     fs: Any = field(default=None, compare=False, repr=False)
     """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
     listed: Stated | None = field(default=None, compare=False, repr=False)
@@ -44,7 +57,7 @@ class DataFile:
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = self.size, self.mtime_ns, self.inode, self.ctime_ns
-        return DataFile, (self.name, self.where, self.folders, *stated, self.above)
+        return DataFile, (self.name, self.where, self.folders, *stated, self.above, self.logged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +79,9 @@ class SourceFiles:
     streams: tuple[str, ...] = ()
     """Folders whose files were chosen by the log of a stream of Spark."""
     catalog: DataFile | None = None
-    """The folder itself, if it has a catalog."""
+    """The folder itself, if it has a catalog. Of a table the folder that may have one, or a Puffin file."""
+    version: tuple[str, int] | None = None
+    """Of a table: its id, and the version or the snapshot."""
 
 
 def is_hidden(name: str) -> bool:

@@ -19,6 +19,7 @@ from pyparq.arrow.decimals import decimal_type
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, UUID
+from pyparq.datasets.data_files import DataFile, Logged
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file, plain_place
@@ -165,8 +166,30 @@ def open_iceberg(table: Any) -> OpenedTable:
         names[str(mapped.field_id).encode()] = tuple(mapped.names)
     rows = np.array([entry.record_count for entry in entries], np.int64)
     known = TableFiles(ICEBERG, rows, deleted, _Statistics(entries, types), plain_place(root).rstrip("/"))
-    files = tuple(data_file(entry.file_path, entry.file_size_in_bytes, root) for entry in entries)
-    return OpenedTable(root, files, schema, partitions, Matching("field_id", stored=names), known)
+    number, snapshot = str(metadata.table_uuid), scan.snapshot()
+    files = tuple(
+        data_file(entry.file_path, entry.file_size_in_bytes, root, Logged(entry.file_path, number)) for entry in entries
+    )
+    return OpenedTable(
+        root, files, schema, partitions, Matching("field_id", stored=names), known,
+        None if snapshot is None else (number, snapshot.snapshot_id), _catalog(metadata, root),
+    )  # fmt: skip
+
+
+CATALOG = "pyparq-catalog-"
+"""Begins the names of Puffin files with catalogs of keys. The metadata cannot say more of them: pyiceberg cannot load
+a table of which it names a blob of an unknown type."""
+
+
+def is_catalog(path: str) -> bool:
+    """Whether a Puffin file is called as those with catalogs are."""
+    return path.rpartition("/")[2].startswith(CATALOG) and path.endswith(".stats")
+
+
+def _catalog(metadata: Any, root: str) -> DataFile | None:
+    """The newest catalog of keys that the metadata names, whatever the snapshot: it knows files by their names."""
+    named = [one for one in metadata.statistics if is_catalog(one.statistics_path)]
+    return data_file(named[-1].statistics_path, named[-1].file_size_in_bytes, root) if named else None
 
 
 def _check_plain(scan: Any) -> None:

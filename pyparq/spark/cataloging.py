@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq.column_names import ColumnName
 from pyparq.datasets.catalog.building import ShareReader, ShareResult, merged_range
 from pyparq.datasets.catalog.index_dataset import Build, CatalogReport, new_build
 from pyparq.datasets.catalog.key_table import KeyTable, bits_for
-from pyparq.datasets.catalog.layout import Place, Segment
+from pyparq.datasets.catalog.layout import Key, Place, Segment
 from pyparq.datasets.data_files import DataFile
 from pyparq.errors import WriteConflictError
 from pyparq.io.file_versions import Stated
@@ -101,7 +100,7 @@ class Todo:
     """What there is to do."""
 
     files: list[Listed]
-    names: Sequence[ColumnName]
+    names: Sequence[Key]
     before: str
     """The checksum of the catalog before."""
     rows: list[int]
@@ -118,7 +117,7 @@ def _todo(job: CatalogJob) -> Todo:
     return Todo(files, build.names, build.checksum, rows, build.next_number)
 
 
-def _read_share(files: Sequence[Listed], names: Sequence[ColumnName], job: CatalogJob) -> ShareResult:
+def _read_share(files: Sequence[Listed], names: Sequence[Key], job: CatalogJob) -> ShareResult:
     """Read some of the files. Their keys are written beside the catalog, to be joined."""
     options = ReadOptions(use_threads="://" in job.source)  # Spark has a task for each core
     reader = ShareReader(Place(job.source, job.storage_options), names, options, job.storage_options)

@@ -23,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -41,6 +41,15 @@ from pyparq.read.footers.open_file import OpenFile, open_file
 
 FOLDER = "_pyparq_catalog"
 HEAD = "catalog.json"
+Key: TypeAlias = tuple[str, ...] | int
+"""A key column: its path in files, or its field id in those of a table that matches columns by it."""
+
+
+def key_text(key: Key) -> str:
+    """A key column, for messages."""
+    return f"field {key}" if isinstance(key, int) else ".".join(key)
+
+
 VERSION = 1
 """Must grow with every change in the contents or the meaning of a catalog."""
 
@@ -58,6 +67,8 @@ class Part:
     """The CRC-32 of each block, four bytes each, little-endian."""
     tail: int = 0
     """Bytes at the end of the file with its footer and page indexes."""
+    start: int = 0
+    """Where it begins, if a larger file has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +89,8 @@ class Segment:
 class Head:
     """What ``catalog.json`` states."""
 
-    columns: tuple[tuple[str, ...], ...]
-    """The paths of the key columns."""
+    columns: tuple[Key, ...]
+    """The key columns."""
     kinds: tuple[bytes, ...]
     """Footers without row groups: one for each kind of file."""
     files: Part
@@ -96,6 +107,8 @@ class Head:
     """Whether no file of the dataset was left out."""
     previous: tuple[str, ...] = ()
     """Parts of the catalog before this one, which readers may still use."""
+    table: tuple[str, int] | None = None
+    """The id of the table that it was made from, and the version or snapshot. ``None`` for a folder."""
     checksum: str = ""
     """Of the contents: it tells one catalog from another."""
 
@@ -114,6 +127,7 @@ class Head:
             "num_files": self.num_files, "next_number": self.next_number,
             "partitions": None if self.partitions is None else dict(self.partitions),
             "kind_order": self.kind_order, "is_complete": self.is_complete, "previous": self.previous,
+            "table": self.table,
         }  # fmt: skip
         return json.dumps({"checksum": _checksum(stated), "catalog": stated}, indent=1).encode()
 
@@ -138,14 +152,14 @@ def parse_head(data: bytes | memoryview, name: str) -> Head:
 
 def _head(stated: Mapping[str, Any]) -> Head:
     return Head(
-        columns=tuple(tuple(path) for path in stated["columns"]),
+        columns=tuple(key if isinstance(key, int) else tuple(key) for key in stated["columns"]),
         kinds=tuple(zlib.decompress(base64.b64decode(kind)) for kind in stated["kinds"]),
         files=_part(stated["files"]),
         bounds=None if stated["bounds"] is None else _part(stated["bounds"]),
         segments=tuple(Segment(**{**segment, "part": _part(segment["part"])}) for segment in stated["segments"]),
         num_files=stated["num_files"], next_number=stated["next_number"], partitions=stated["partitions"],
         kind_order=tuple(stated["kind_order"]), is_complete=stated["is_complete"],
-        previous=tuple(map(_plain, stated["previous"])),
+        previous=tuple(map(_plain, stated["previous"])), table=tuple(stated.get("table") or ()) or None,
     )  # fmt: skip
 
 
@@ -234,6 +248,7 @@ class CheckedSource:
                 runs.append([k, k + 1])
         block, found = self._part.block, dict[int, memoryview]()
         ranges = [(first * block, min(last * block, self.size) - first * block) for first, last in runs]
+        ranges = [(self._part.start + first, length) for first, length in ranges]
         for (first, last), data in zip(runs, self._bytes(ranges), strict=True):
             for k in range(first, last):
                 piece = data[(k - first) * block : (k + 1 - first) * block]
@@ -451,7 +466,15 @@ def _time(info: Mapping[str, Any]) -> float:
 
 
 def _whole(source: Source) -> bytes | memoryview:
-    read_end = getattr(source, "read_end", None)
-    end = memoryview(b"") if read_end is None else read_end(HEAD_BYTES)
+    end = end_of(source)
     start = source.size - len(end)
     return end if start == 0 else b"".join((source.read_ranges([(0, start)])[0], end))
+
+
+def end_of(source: Source) -> memoryview:
+    """The last :data:`HEAD_BYTES` of a file, and its size with them."""
+    read_end = getattr(source, "read_end", None)
+    if read_end is not None:
+        return memoryview(read_end(HEAD_BYTES))
+    length = min(source.size, HEAD_BYTES)
+    return source.read_ranges([(source.size - length, length)])[0]
