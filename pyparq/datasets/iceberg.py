@@ -172,7 +172,7 @@ def open_iceberg(table: Any) -> OpenedTable:
     )
     return OpenedTable(
         root, files, schema, partitions, Matching("field_id", stored=names), known,
-        None if snapshot is None else (number, snapshot.snapshot_id), _catalog(metadata, root),
+        None if snapshot is None else (number, snapshot.snapshot_id), _catalog(metadata),
     )  # fmt: skip
 
 
@@ -186,10 +186,12 @@ def is_catalog(path: str) -> bool:
     return path.rpartition("/")[2].startswith(CATALOG) and path.endswith(".stats")
 
 
-def _catalog(metadata: Any, root: str) -> DataFile | None:
+def _catalog(metadata: Any) -> DataFile | None:
     """The newest catalog of keys that the metadata names, whatever the snapshot: it knows files by their names."""
     named = [one for one in metadata.statistics if is_catalog(one.statistics_path)]
-    return data_file(named[-1].statistics_path, named[-1].file_size_in_bytes, root) if named else None
+    if not named:
+        return None
+    return DataFile(named[-1].statistics_path, plain_place(named[-1].statistics_path), (), named[-1].file_size_in_bytes)
 
 
 def _check_plain(scan: Any) -> None:

@@ -14,6 +14,7 @@ from pyparq.datasets.catalog.key_table import FILE_SHIFT, KeyTable, UInt64Array,
 from pyparq.datasets.catalog.layout import Head, Place
 from pyparq.datasets.catalog.puffin import PuffinPlace
 from pyparq.datasets.data_files import SourceFiles
+from pyparq.datasets.tables import data_file
 from pyparq.errors import CatalogWarning, ParquetError
 from pyparq.io.retry import Retry
 from pyparq.options import ReadOptions
@@ -144,10 +145,12 @@ def known_files(found: SourceFiles, options: ReadOptions) -> KnownFiles | None:
 
 
 def place_in(found: SourceFiles, retry: Retry | None = None) -> Place:
-    """Where the catalog lies that ``found.catalog`` names."""
+    """Where the catalog lies that ``found.catalog`` names. Raises :class:`CorruptFileError` for a Puffin file elsewhere
+    than the table."""
     at = found.catalog
     assert at is not None
     if at.size is not None:
+        data_file(at.name, at.size, found.root)
         return PuffinPlace(str(at.where), at.size, found.storage_options, retry)
     return Place(str(at.where), found.storage_options, at.fs, retry)
 
