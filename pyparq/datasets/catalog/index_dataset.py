@@ -137,7 +137,7 @@ def index_dataset(
     options = ReadOptions(limits=limits or DEFAULT_LIMITS, use_threads=use_threads)
     source, storage_options = on_system(source, filesystem, storage_options)
     build = new_build(source, columns, rebuild, storage_options, options)
-    reader = ShareReader(build.place, build.names, options, storage_options)
+    reader = ShareReader(build.place, build.names, options, build.storage_options)
     reader.read(build.missing, progress)
     build.take(reader.result)
     return build.finished(lambda column, rows, live: reader.runs[column].segments(rows, live))
@@ -253,6 +253,7 @@ class Build:
         self.place = place
         self._shown = shown or {}
         self._found = found
+        self.storage_options = found.storage_options  # the table's own, where none are given
         self.names = names
         if before is not None and list(before.head.columns) != list(names):
             before = None
