@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyparq.datasets.unfinished_writes import StoreWrite, Unfinished
 from pyparq.io.file_versions import Stated
 from pyparq.io.table_formats import Managed
 
 SUMMARIES = ("_metadata", "_common_metadata")
-
-
-class Logged(NamedTuple):
-    """What the log of a table says of a data file. Tables never change one, so this tells each from all others."""
-
-    path: str
-    """As it stands in the log."""
-    table: str
-    """The id of the table."""
-    modified: int = 0
-    """Milliseconds since 1970, where the log says it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +31,9 @@ class DataFile:
     """Of a local file. No program can set it, so it tells of writes that have left size and time as they were."""
     above: tuple[str, ...] = ()
     """Names of the folders called ``name=value`` above the root, for files that were named or found by a pattern."""
-    logged: Logged | None = None
-    """Of a table's file."""
+    logged: tuple[str, str, int] | None = None
+    """Of a table's file: the path in the log, the id of the table, and milliseconds since 1970 if the log says when it
+    was made. A table never changes a file, so this tells each from all others."""
     fs: Any = field(default=None, compare=False, repr=False)
     """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
     listed: Stated | None = field(default=None, compare=False, repr=False)

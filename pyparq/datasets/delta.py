@@ -23,7 +23,7 @@ from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.schema.extensions import FIELD_ID
 from pyparq.arrow.table import Table
-from pyparq.datasets.data_files import DataFile, Logged
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file
@@ -58,7 +58,7 @@ def open_delta(table: Any) -> OpenedTable:
     actions = Table.from_arrow(table.get_add_actions())
     named, sizes = actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist()
     paths, number = [place_in(root, path) for path in named], str(table.metadata().id)
-    logged = (Logged(p, number, t or 0) for p, t in zip(named, actions.column("modification_time").to_pylist()))
+    logged = ((p, number, t or 0) for p, t in zip(named, actions.column("modification_time").to_pylist(), strict=True))
     mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     schema, names = _schema(schema_from_arrow(table.schema().to_arrow()), mapped != "none")
     matching = Matching("name" if mapped == "name" or not names else "field_id", stored=names)

@@ -19,7 +19,8 @@ from pyparq.arrow.decimals import decimal_type
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, UUID
-from pyparq.datasets.data_files import DataFile, Logged
+from pyparq.datasets.catalog.puffin import is_catalog
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file, plain_place
@@ -168,7 +169,7 @@ def open_iceberg(table: Any) -> OpenedTable:
     known = TableFiles(ICEBERG, rows, deleted, _Statistics(entries, types), plain_place(root).rstrip("/"))
     number, snapshot = str(metadata.table_uuid), scan.snapshot()
     files = tuple(
-        data_file(entry.file_path, entry.file_size_in_bytes, root, Logged(entry.file_path, number)) for entry in entries
+        data_file(entry.file_path, entry.file_size_in_bytes, root, (entry.file_path, number, 0)) for entry in entries
     )
     return OpenedTable(
         root, files, schema, partitions, Matching("field_id", stored=names), known,
@@ -176,22 +177,13 @@ def open_iceberg(table: Any) -> OpenedTable:
     )  # fmt: skip
 
 
-CATALOG = "pyparq-catalog-"
-"""Begins the names of Puffin files with catalogs of keys. The metadata cannot say more of them: pyiceberg cannot load
-a table of which it names a blob of an unknown type."""
-
-
-def is_catalog(path: str) -> bool:
-    """Whether a Puffin file is called as those with catalogs are."""
-    return path.rpartition("/")[2].startswith(CATALOG) and path.endswith(".stats")
-
-
 def _catalog(metadata: Any) -> DataFile | None:
     """The newest catalog of keys that the metadata names, whatever the snapshot: it knows files by their names."""
     named = [one for one in metadata.statistics if is_catalog(one.statistics_path)]
     if not named:
         return None
-    return DataFile(named[-1].statistics_path, plain_place(named[-1].statistics_path), (), named[-1].file_size_in_bytes)
+    newest = named[-1]
+    return DataFile(newest.statistics_path, plain_place(newest.statistics_path), (), newest.file_size_in_bytes)
 
 
 def _check_plain(scan: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.datasets.data_files import DataFile, Logged
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.file_columns import Matching
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import ChangedFileError, CorruptFileError, ParquetError
@@ -107,7 +107,7 @@ class OpenedTable(NamedTuple):
     """Where a catalog of its keys is, or may be."""
 
 
-def data_file(path: str, size: int | None, root: str, logged: Logged | None = None) -> DataFile:
+def data_file(path: str, size: int | None, root: str, logged: tuple[str, str, int] | None = None) -> DataFile:
     """The file at a path or URL of a log. Raises :class:`CorruptFileError` for one that is not where the table is."""
     where = plain_place(path) if isinstance(path, str) else ""
     if not where or "\0" in where or is_url(where) is not is_url(plain_place(root)):

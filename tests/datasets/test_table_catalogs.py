@@ -194,7 +194,7 @@ def test_deleted_rows_stay_deleted(tmp_path: Path) -> None:
     newer = with_deletes(iceberg, {path: [0, 1, 5, 39]}, "parquet")
     check(newer)
     assert pyparq.dataset(newer).explain(filters=col("id") == 7).catalog_knows == 5
-    with pytest.raises(OptionError, match="as a catalog of pyiceberg loads it"):
+    with pytest.raises(OptionError, match="as a catalog of pyiceberg loads"):
         pyparq.index_dataset(newer)
 
 

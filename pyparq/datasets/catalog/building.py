@@ -30,7 +30,7 @@ from pyparq.datasets.catalog.file_table import (
 from pyparq.datasets.catalog.key_table import SCHEMA, Columns, KeyTable, UInt64Array, bits_for
 from pyparq.datasets.catalog.layout import CheckingSink, Key, Part, Place, Segment, block_for, new_name
 from pyparq.datasets.data_files import DataFile
-from pyparq.datasets.footers import open_listed
+from pyparq.datasets.footers import is_remote, open_listed
 from pyparq.errors import ChangedFileError, ParquetError, UnsupportedError
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.option_values import Encoding
@@ -331,7 +331,7 @@ class ShareReader:
             except (ParquetError, OSError) as error:
                 return error
 
-        if not self._place.is_local and self._threads:
+        if any(map(is_remote, files[:1])) and self._threads:
             return map_requests(read, files, REQUESTS)
         return map_tasks(read, files, self._threads and cpu_count() > 1)
 

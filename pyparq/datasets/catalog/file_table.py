@@ -120,7 +120,7 @@ State = tuple[int, int, int, str]
 
 def path_of(file: DataFile) -> str:
     """The path of a file below the dataset's folder, or as the log of a table has it."""
-    return file.logged.path if file.logged else "/".join((*file.folders, posixpath.basename(str(file.where))))
+    return file.logged[0] if file.logged else "/".join((*file.folders, posixpath.basename(str(file.where))))
 
 
 def state_of(file: DataFile) -> State | None:
@@ -128,7 +128,7 @@ def state_of(file: DataFile) -> State | None:
     if file.size is None:
         return None
     if file.logged is not None:
-        return file.size, file.logged.modified * 1_000_000, 0, file.logged.table
+        return file.size, file.logged[2] * 1_000_000, 0, file.logged[1]
     if file.listed is None:
         local = file.mtime_ns is not None and file.inode is not None and "://" not in str(file.where)
         ctime = json.dumps([["ctime_ns", file.ctime_ns]])

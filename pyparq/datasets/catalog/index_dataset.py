@@ -24,7 +24,7 @@ from pyparq.datasets.catalog.catalog import Catalog, open_catalog, place_in
 from pyparq.datasets.catalog.file_table import SCHEMA, FileTable, check_key, path_of
 from pyparq.datasets.catalog.key_table import KeyTable, bits_for
 from pyparq.datasets.catalog.layout import Head, Key, Part, Place, Segment, key_text
-from pyparq.datasets.catalog.puffin import NewPuffin, PuffinPlace, check_registers
+from pyparq.datasets.catalog.puffin import NewPuffin, PuffinPlace
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.discovery import discover
 from pyparq.datasets.files import DatasetFiles
@@ -35,7 +35,6 @@ from pyparq.errors import OptionError, ParquetError
 from pyparq.format.schema_node import Node
 from pyparq.io.locations import located as on_system
 from pyparq.io.retry import Retry
-from pyparq.io.table_formats import ICEBERG, format_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.option_checks import keywords
 from pyparq.options import ReadOptions
@@ -147,10 +146,8 @@ def new_build(
     source: Any, columns: Names | None, rebuild: bool, storage_options: Mapping[str, Any] | None, options: ReadOptions
 ) -> Build:
     """List the files, and find out which of them are to be read. Raises as :func:`index_dataset` does."""
-    files = Opening(source, storage_options, None, "hive", None, options, "name", "raise", None).table_files(
-        use_catalog=True
-    )
-    if files is not None:
+    opening = Opening(source, storage_options, None, "hive", None, options, "name", "raise", None)
+    if (files := opening.table_files(use_catalog=True)) is not None:
         return _table_build(source, files, columns, rebuild)
     found = discover(source, storage_options, Retry(options.retries, options.retry_wait))
     if found.is_one_file or not isinstance(source, (str, os.PathLike)):
@@ -170,8 +167,6 @@ def _table_build(table: Any, files: DatasetFiles, columns: Names | None, rebuild
     found = files.found
     if found.version is None:
         raise OptionError("the table has no snapshot yet: write rows first", file=found.root)
-    if format_of(table) == ICEBERG:
-        check_registers(table)
     place = None if found.catalog is None else place_in(found)
     before = None if rebuild or place is None else _before(place, columns)
     if before is not None and (before.head.table or ("",))[0] != found.version[0]:  # of the plain folder

@@ -117,6 +117,12 @@ class Head:
         bounds = [] if self.bounds is None else [self.bounds]
         return [self.files, *bounds, *(segment.part for segment in self.segments)]
 
+    def with_parts(self, parts: Mapping[str, Part]) -> Head:
+        """The same with these parts, by their names."""
+        segments = tuple(replace(segment, part=parts[segment.part.name]) for segment in self.segments)
+        bounds = None if self.bounds is None else parts[self.bounds.name]
+        return replace(self, files=parts[self.files.name], bounds=bounds, segments=segments)
+
     def to_bytes(self) -> bytes:
         """As it is stored."""
         stated = {
@@ -246,9 +252,8 @@ class CheckedSource:
                 runs[-1][1] = k + 1
             else:
                 runs.append([k, k + 1])
-        block, found = self._part.block, dict[int, memoryview]()
-        ranges = [(first * block, min(last * block, self.size) - first * block) for first, last in runs]
-        ranges = [(self._part.start + first, length) for first, length in ranges]
+        block, at, found = self._part.block, self._part.start, dict[int, memoryview]()
+        ranges = [(at + first * block, min(last * block, self.size) - first * block) for first, last in runs]
         for (first, last), data in zip(runs, self._bytes(ranges), strict=True):
             for k in range(first, last):
                 piece = data[(k - first) * block : (k + 1 - first) * block]
