@@ -77,8 +77,8 @@ class Kind:
 
 def key_leaf(tree: SchemaTree, name: Key) -> Node | None:
     """The leaf of a key column, if a file has it and hashes of its values can be told apart."""
-    if isinstance(name, int):
-        leaves = [leaf for leaf in tree.leaves if leaf.element.field_id == name]
+    if name and isinstance(name[0], int):
+        leaves = [leaf for leaf in tree.leaves if leaf.element.field_id == name[0]]
     else:
         try:
             leaves = list(tree.find(name).leaves())

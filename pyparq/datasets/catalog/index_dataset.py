@@ -23,7 +23,7 @@ from pyparq.datasets.catalog.building import (
 from pyparq.datasets.catalog.catalog import Catalog, open_catalog, place_in
 from pyparq.datasets.catalog.file_table import SCHEMA, FileTable, check_key, path_of
 from pyparq.datasets.catalog.key_table import KeyTable, bits_for
-from pyparq.datasets.catalog.layout import Head, Key, Part, Place, Segment, key_text
+from pyparq.datasets.catalog.layout import Head, Key, Part, Place, Segment
 from pyparq.datasets.catalog.puffin import NewPuffin, PuffinPlace
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.discovery import discover
@@ -152,7 +152,7 @@ def new_build(
     found = discover(source, storage_options, Retry(options.retries, options.retry_wait))
     if found.is_one_file or not isinstance(source, (str, os.PathLike)):
         raise OptionError("a catalog is made of a folder or the URL of a folder", file=found.root)
-    place = place_of(source, found, storage_options)
+    place = Place(os.fsdecode(source), storage_options, next((file.fs for file in found.files), None))
     before = None if rebuild else _before(place, columns)
     names = [_path(name) for name in _names(columns, before, place.name)]
     build = Build(place, found, names, before)
@@ -193,18 +193,12 @@ def _key(leaf: Node, files: DatasetFiles) -> Key:
     """What files call a column of a table: the field id where columns are found by it."""
     number: int | None = leaf.element.field_id
     if files.matching.by == "field_id" and number is not None:
-        return number
+        return (number,)
     way = [leaf]
     while (above := way[-1].parent) is not None and above.parent is not None:
         way.append(above)
     stored = files.matching.stored
     return tuple(stored.get(str(node.element.field_id).encode(), (node.path[-1],))[0] for node in way[::-1])
-
-
-def place_of(source: Any, found: SourceFiles, storage_options: Mapping[str, Any] | None) -> Place:
-    """Where the catalog of a folder lies."""
-    fs = next((file.fs for file in found.files), None)
-    return Place(os.fsdecode(source), storage_options, fs)
 
 
 def _before(place: Place, columns: Names | None) -> Catalog | None:
@@ -353,9 +347,10 @@ class Build:
         return write_part(self.place, "bounds", schema_for(keys), tables, rows)
 
     def _report(self, head: Head, removed: int, changed: bool) -> CatalogReport:
+        names = tuple(self._shown.get(key) or ".".join(map(str, key)) for key in self.names)
         return CatalogReport(
-            self._found.root, tuple(self._shown.get(key) or key_text(key) for key in self.names), head.num_files,
-            len(self._files), removed, tuple(self._left_out), sum(segment.part.rows for segment in head.segments),
+            self._found.root, names, head.num_files, len(self._files), removed, tuple(self._left_out),
+            sum(segment.part.rows for segment in head.segments),
             sum(part.size for part in head.parts) + len(head.to_bytes()), changed,
         )  # fmt: skip
 

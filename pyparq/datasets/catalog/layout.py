@@ -41,15 +41,8 @@ from pyparq.read.footers.open_file import OpenFile, open_file
 
 FOLDER = "_pyparq_catalog"
 HEAD = "catalog.json"
-Key: TypeAlias = tuple[str, ...] | int
-"""A key column: its path in files, or its field id in those of a table that matches columns by it."""
-
-
-def key_text(key: Key) -> str:
-    """A key column, for messages."""
-    return f"field {key}" if isinstance(key, int) else ".".join(key)
-
-
+Key: TypeAlias = tuple[Any, ...]
+"""A key column: its path in files, or its field id alone for a table that finds columns by it."""
 VERSION = 1
 """Must grow with every change in the contents or the meaning of a catalog."""
 
@@ -67,8 +60,6 @@ class Part:
     """The CRC-32 of each block, four bytes each, little-endian."""
     tail: int = 0
     """Bytes at the end of the file with its footer and page indexes."""
-    start: int = 0
-    """Where it begins, if a larger file has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +108,6 @@ class Head:
         bounds = [] if self.bounds is None else [self.bounds]
         return [self.files, *bounds, *(segment.part for segment in self.segments)]
 
-    def with_parts(self, parts: Mapping[str, Part]) -> Head:
-        """The same with these parts, by their names."""
-        segments = tuple(replace(segment, part=parts[segment.part.name]) for segment in self.segments)
-        bounds = None if self.bounds is None else parts[self.bounds.name]
-        return replace(self, files=parts[self.files.name], bounds=bounds, segments=segments)
-
     def to_bytes(self) -> bytes:
         """As it is stored."""
         stated = {
@@ -158,7 +143,7 @@ def parse_head(data: bytes | memoryview, name: str) -> Head:
 
 def _head(stated: Mapping[str, Any]) -> Head:
     return Head(
-        columns=tuple(key if isinstance(key, int) else tuple(key) for key in stated["columns"]),
+        columns=tuple(tuple(path) for path in stated["columns"]),
         kinds=tuple(zlib.decompress(base64.b64decode(kind)) for kind in stated["kinds"]),
         files=_part(stated["files"]),
         bounds=None if stated["bounds"] is None else _part(stated["bounds"]),
@@ -210,12 +195,12 @@ KEPT = 64
 class CheckedSource:
     """A part of a catalog."""
 
-    def __init__(self, opened: Callable[[], Source], part: Part, name: str, is_local: bool) -> None:
-        """``opened``: opens the file, once for each read if it is local."""
+    def __init__(self, opened: Callable[[], Source], part: Part, name: str, is_local: bool, start: int = 0) -> None:
+        """``opened``: opens the file, once for each read if it is local. ``start``: where the part begins in it."""
         self.name = name
         self.is_local = is_local
         self.size = part.size
-        self._part = part
+        self._part, self._start = part, start
         self._checks = np.frombuffer(part.checks, "<u4")
         self._opened = opened
         self._source: Source | None = None
@@ -252,7 +237,7 @@ class CheckedSource:
                 runs[-1][1] = k + 1
             else:
                 runs.append([k, k + 1])
-        block, at, found = self._part.block, self._part.start, dict[int, memoryview]()
+        block, at, found = self._part.block, self._start, dict[int, memoryview]()
         ranges = [(at + first * block, min(last * block, self.size) - first * block) for first, last in runs]
         for (first, last), data in zip(runs, self._bytes(ranges), strict=True):
             for k in range(first, last):

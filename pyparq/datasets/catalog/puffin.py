@@ -14,7 +14,7 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pyparq.datasets.catalog.layout import HEAD, CheckedSource, Head, Part, Place, end_of, new_name, parse_head
+from pyparq.datasets.catalog.layout import HEAD, CheckedSource, Head, Key, Part, Place, end_of, new_name, parse_head
 from pyparq.datasets.tables import data_file, plain_place
 from pyparq.errors import CommitUnknownError, CorruptFileError, OptionError, UnsupportedError, WriteConflictError
 from pyparq.io.retry import Retry
@@ -48,6 +48,8 @@ class PuffinPlace(Place):
         super().__init__(folder, storage_options, None, retry)
         self._folder, self.name = self.root, self.root_name
         self._size = size
+        self.places: dict[str, tuple[int, int]] = {}
+        """Offset and length of each part, once the head was read."""
 
     def head(self) -> Head:
         name = self._name(self.file)
@@ -55,18 +57,21 @@ class PuffinPlace(Place):
             end = end_of(source)
             if source.size != self._size:
                 raise CorruptFileError(f"the file has {source.size} bytes, and not {self._size}", file=name)
-            places = [(b["offset"], b["length"]) for b in _blobs(end, self._size, name) if _part_of(b) == HEAD]
-            if not places:
+            self.places = {_part_of(b): (b["offset"], b["length"]) for b in _blobs(end, self._size, name)}
+            if HEAD not in self.places:
                 raise CorruptFileError("the file has no catalog", file=name)
-            start = places[0][0] - (self._size - len(end))
-            data = source.read_ranges(places[:1])[0] if start < 0 else end[start : start + places[0][1]]
-        head = parse_head(data, name)
-        if any(part.start < len(MAGIC) or part.size < 0 or part.start + part.size > self._size for part in head.parts):
-            raise CorruptFileError("the catalog is damaged: a part lies outside of the file", file=name)
-        return head
+            start = self.places[HEAD][0] - (self._size - len(end))
+            data = (
+                source.read_ranges([self.places[HEAD]])[0] if start < 0 else end[start : start + self.places[HEAD][1]]
+            )
+        return parse_head(data, name)
 
     def checked(self, part: Part) -> CheckedSource:
-        return CheckedSource(lambda: self._source(self.file), part, self._name(self.file), self.is_local)
+        name = self._name(self.file)
+        start, length = self.places.get(part.name, (0, -1))
+        if length != part.size:
+            raise CorruptFileError("the catalog is damaged: a part is missing", file=name)
+        return CheckedSource(lambda: self._source(self.file), part, name, self.is_local, start)
 
 
 def _blobs(end: memoryview, size: int, name: str) -> list[dict[str, Any]]:
@@ -79,24 +84,25 @@ def _blobs(end: memoryview, size: int, name: str) -> list[dict[str, Any]]:
         if any(end[-8:-4]):
             raise UnsupportedError("the footer of the Puffin file is compressed", file=name)
         blobs: list[dict[str, Any]] = json.loads(bytes(end[first:-12]))["blobs"]
-        if not all(4 <= b["offset"] <= b["offset"] + b["length"] <= size - 16 - length for b in blobs):
-            raise ValueError("a blob lies outside of the file")
+        for start, count in ((blob["offset"], blob["length"]) for blob in blobs):
+            if {type(start), type(count)} != {int} or not 4 <= start <= start + count <= size - 16 - length:
+                raise ValueError("a blob lies outside of the file")
         return blobs
     except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
         raise CorruptFileError(f"the footer of the Puffin file cannot be read: {error}", file=name) from None
 
 
-def _part_of(blob: Mapping[str, Any]) -> Any:
-    """Which part of a catalog a blob is. ``None`` for a blob of another engine."""
+def _part_of(blob: Mapping[str, Any]) -> str:
+    """Which part of a catalog a blob is. Empty for a blob of another engine."""
     properties = blob.get("properties")
-    return properties.get("part") if blob.get("type") == BLOB and isinstance(properties, dict) else None
+    return str(properties.get("part")) if blob.get("type") == BLOB and isinstance(properties, dict) else ""
 
 
 class NewPuffin(Place):
     """The Puffin file that will have a catalog. Its parts lie in a folder of this machine until all are there."""
 
     def __init__(
-        self, table: Any, before: PuffinPlace | None, keys: Sequence[Any], storage_options: Mapping[str, Any] | None
+        self, table: Any, before: PuffinPlace | None, keys: Sequence[Key], storage_options: Mapping[str, Any] | None
     ) -> None:
         """``before``: the file with the catalog that is updated. ``keys``: the key columns.
 
@@ -115,10 +121,11 @@ class NewPuffin(Place):
         self._uri = str(table.location_provider().new_metadata_location(f"{_BEGINS}{new_name('')[1:-8]}{_ENDS}"))
         self._target = PuffinPlace(plain_place(self._uri), 0, storage_options)
         self._table, self._before, self._reach = table, before, storage_options
-        self._fields = [key for key in keys if isinstance(key, int)]
+        self._fields = [key[0] for key in keys if isinstance(key[0], int)]
 
     def checked(self, part: Part) -> CheckedSource:
-        return super().checked(part) if self._before is None or not part.start else self._before.checked(part)
+        is_old = self._before is not None and part.name in self._before.places
+        return self._before.checked(part) if is_old else super().checked(part)  # type: ignore[union-attr]
 
     def put(self, head: Head, stale: Collection[str] = ()) -> None:
         """Write the file, and make the table name it. Raises :class:`WriteConflictError` if another writer has changed
@@ -139,7 +146,6 @@ class NewPuffin(Place):
         """Write the file. Returns its size, and that of the footer."""
         snapshot = self._table.snapshot_by_id(head.table[1])  # type: ignore[index]
         begun, blobs = self._of_others(known)
-        moved: dict[str, Part] = {}
         about = {"type": BLOB, "fields": self._fields, "snapshot-id": snapshot.snapshot_id,
                  "sequence-number": snapshot.sequence_number or 0}  # fmt: skip
 
@@ -151,11 +157,10 @@ class NewPuffin(Place):
             sink.write([begun])
             for part in head.parts:
                 describe(part.name, part.size)
-                moved[part.name] = replace(part, start=sink.position)
                 source = self.checked(part)
                 for start in range(0, part.size, PIECE):
                     sink.write(source.read_ranges([(start, min(PIECE, part.size - start))]))
-            data = head.with_parts(moved).to_bytes()
+            data = head.to_bytes()
             describe(HEAD, len(data))
             footer = json.dumps({"blobs": blobs, "properties": {"created-by": "pyparq"}}).encode()
             sink.write([data, MAGIC, footer, len(footer).to_bytes(4, "little"), bytes(4), MAGIC])
@@ -171,7 +176,7 @@ class NewPuffin(Place):
             return MAGIC, []
         file = data_file(known.statistics_path, None, str(self._table.location()))
         with closing(open_source(file.where, self._reach if is_url(file.where) else None)) as source:
-            blobs = [blob for blob in _blobs(end_of(source), source.size, file.name) if _part_of(blob) is None]
+            blobs = [blob for blob in _blobs(end_of(source), source.size, file.name) if not _part_of(blob)]
             end = max((blob["offset"] + blob["length"] for blob in blobs), default=len(MAGIC))
             if known.key_metadata is not None or end > MOST_OF_OTHERS:
                 raise UnsupportedError("the snapshot has statistics that are encrypted or too large", file=file.name)

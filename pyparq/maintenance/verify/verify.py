@@ -16,7 +16,7 @@ import numpy as np
 from pyparq.datasets.catalog.building import FileEntries, entries_of
 from pyparq.datasets.catalog.catalog import Catalog, open_catalog, place_in
 from pyparq.datasets.catalog.key_table import Columns, cut
-from pyparq.datasets.catalog.layout import FOLDER, key_text
+from pyparq.datasets.catalog.layout import FOLDER
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.discovery import discover
@@ -274,7 +274,7 @@ def _check_keys(
             there = own[(files == number) & (groups == group)]
             missing &= ~np.isin(cut(hashes, 64, bits), there)
         if missing.any():
-            name = key_text(catalog.head.columns[column])
+            name = ".".join(map(str, catalog.head.columns[column]))
             findings.add(
                 KIND, "keys",
                 f"it denies {int(missing.sum())} keys of the column {name} in row group {group} of {entries.file.name}",
