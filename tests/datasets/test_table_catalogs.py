@@ -10,11 +10,27 @@ from typing import Any
 
 import pytest
 from conftest import require
-from support.lake_tables import delete_by_vector, with_deletes
+from support.lake_tables import (
+    commit_of,
+    delete_by_vector,
+    field_of,
+    file_of,
+    metadata_of,
+    protocol_of,
+    with_deletes,
+)
 
 import pyparq
 from pyparq import col
-from pyparq.errors import CatalogWarning, ColumnNotFoundError, CorruptFileError, OptionError, UnsupportedError
+from pyparq.errors import (
+    CatalogWarning,
+    ColumnNotFoundError,
+    CommitUnknownError,
+    CorruptFileError,
+    OptionError,
+    UnsupportedError,
+    WriteConflictError,
+)
 
 deltalake = require("deltalake")
 require("pyiceberg")
@@ -246,6 +262,40 @@ def test_mapped_columns_of_delta(tmp_path: Path) -> None:
     assert pyparq.index_dataset(table).changed is False
 
 
+def test_columns_of_delta_by_id_that_were_renamed(tmp_path: Path) -> None:
+    def described(name: str) -> dict[str, Any]:
+        mapping = {"delta__columnMapping__id": 1, "delta__columnMapping__physicalName": "col-1"}
+        field = field_of(name, "long", **mapping)
+        return field | {"metadata": {key.replace("__", "."): value for key, value in field["metadata"].items()}}
+
+    folder, number = tmp_path / "t", pa.field("col-1", pa.int64(), metadata={"PARQUET:field_id": "1"})
+    adds = [file_of(folder, f"f{k}.parquet", pa.table([[k, k + 10]], pa.schema([number]))) for k in range(3)]
+    settings = {"columnMapping__mode": "id", "columnMapping__maxColumnId": "1"}
+    commit_of(folder, 0, protocol_of(2, 5), metadata_of([described("id")], **settings), *adds)
+    table = deltalake.DeltaTable(folder)
+    assert pyparq.index_dataset(table, "id").entries == 6
+    commit_of(folder, 1, metadata_of([described("key")], **settings))
+    renamed = deltalake.DeltaTable(folder)
+    assert pyparq.dataset(renamed).lookup("key", 11).to_pydict() == {"key": [11]}
+    told = pyparq.dataset(renamed).explain(filters=col("key") == 11)
+    assert (told.catalog_knows, told.catalog_rules_out) == (3, 2)
+    report = pyparq.index_dataset(renamed)
+    assert (report.columns, report.changed) == (("key",), False)
+
+
+def test_files_without_field_ids_take_the_ordinary_road(tmp_path: Path) -> None:
+    table = iceberg_at(tmp_path, random.Random(1))
+    pq: Any = require("pyarrow.parquet")
+    pq.write_table(rows(random.Random(5)), tmp_path / "added.parquet")
+    table.add_files([f"file://{tmp_path}/added.parquet"])
+    report = pyparq.index_dataset(table, "id")
+    assert (report.files, report.left_out) == (6, ())
+    check(table)
+    told = pyparq.dataset(table).explain(filters=col("id").isin([5, 500]))
+    assert told.catalog_knows == 6
+    assert told.catalog_rules_out < 6  # nothing is known of the keys of that file, which is asked
+
+
 def test_keys_that_cannot_be(table: Any) -> None:
     with pytest.raises(ColumnNotFoundError):
         pyparq.index_dataset(table, "nothing")
@@ -291,8 +341,6 @@ def test_another_table_at_the_same_place(tmp_path: Path) -> None:
     folder = tmp_path / "t"
 
     def made(key: int) -> Any:
-        from support.lake_tables import commit_of, field_of, file_of, metadata_of, protocol_of
-
         files = [file_of(folder, f"part-{k}.parquet", pa.table({"id": [key + k]})) for k in range(3)]
         about = metadata_of([field_of("id", "long")])
         about["metaData"]["id"] = f"table-{key}"
@@ -402,6 +450,34 @@ def test_statistics_of_others_stay(tmp_path: Path) -> None:
         update.set_statistics(StatisticsFile(**said | {"snapshot-id": table.current_snapshot().snapshot_id}))
     with pytest.raises(CorruptFileError, match="Puffin"):
         pyparq.index_dataset(table)
+
+
+def test_another_writer_at_the_same_time(tmp_path: Path) -> None:
+    table = iceberg_at(tmp_path, random.Random(1))
+    other = loaded(table)
+    other.append(rows(random.Random(2)))
+    pyparq.index_dataset(table, "id")  # an append does not matter
+    assert len(loaded(table).metadata.statistics) == 1
+    check(loaded(table))
+
+    exceptions: Any = require("pyiceberg.exceptions")
+
+    class Refusing(type(table.catalog)):  # type: ignore[misc]
+        error: Exception = exceptions.CommitFailedException("requirement failed")
+
+        def commit_table(self, *args: Any) -> Any:
+            raise self.error
+
+    table = loaded(table)
+    table.catalog.__class__ = Refusing
+    before = puffins(table)
+    with pytest.raises(WriteConflictError, match="Load the table and try again"):
+        pyparq.index_dataset(table, "name")
+    assert puffins(table) == before
+    Refusing.error = ConnectionError("lost")
+    with pytest.raises(CommitUnknownError, match="may have taken place"):
+        pyparq.index_dataset(table, "name")
+    assert len(puffins(table)) == len(before) + 1
 
 
 def test_an_empty_table(tmp_path: Path) -> None:
