@@ -179,11 +179,9 @@ def open_iceberg(table: Any) -> OpenedTable:
 
 def _catalog(metadata: Any) -> DataFile | None:
     """The newest catalog of keys that the metadata names, whatever the snapshot: it knows files by their names."""
-    named = [one for one in metadata.statistics if is_catalog(one.statistics_path)]
-    if not named:
-        return None
-    newest = named[-1]
-    return DataFile(newest.statistics_path, plain_place(newest.statistics_path), (), newest.file_size_in_bytes)
+    named = [(one.statistics_path, one.file_size_in_bytes) for one in metadata.statistics]
+    own = [DataFile(path, plain_place(path), (), size) for path, size in named if is_catalog(path)]
+    return own[-1] if own else None
 
 
 def _check_plain(scan: Any) -> None:

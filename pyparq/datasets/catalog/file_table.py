@@ -87,13 +87,15 @@ def key_leaf(tree: SchemaTree, name: Key) -> Node | None:
     return leaves[0] if len(leaves) == 1 and can_prune(leaves[0].type) else None
 
 
-def check_key(tree: SchemaTree, name: ColumnName) -> None:
-    """Raise :class:`pyparq.ColumnNotFoundError` or :class:`pyparq.OptionError` for what cannot be a key column."""
+def check_key(tree: SchemaTree, name: ColumnName) -> Node:
+    """The leaf of a key column. Raises :class:`pyparq.ColumnNotFoundError`, and :class:`pyparq.OptionError` for what
+    cannot be one."""
     leaves = list(tree.find(name).leaves())
     if len(leaves) != 1:
         raise OptionError(f"the column {name!r} has {len(leaves)} leaf columns: a key is one of them")
     if not can_prune(leaves[0].type):
         raise OptionError(f"the column {name!r} cannot be a key: hashes of {leaves[0].type.kind} values tell nothing")
+    return leaves[0]
 
 
 def key_columns(footer: LazyFileMetaData, names: Sequence[Key]) -> dict[int, int]:

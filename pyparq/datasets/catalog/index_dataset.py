@@ -155,7 +155,7 @@ def new_build(
     place = Place(os.fsdecode(source), storage_options, next((file.fs for file in found.files), None))
     before = None if rebuild else _before(place, columns)
     names = [_path(name) for name in _names(columns, before, place.name)]
-    build = Build(place, found, names, before)
+    build = Build(place, found, names, before, {})
     if build.before is None:
         check_keys([file for _, file in build.missing], names, options, storage_options)
     place.begin()
@@ -173,32 +173,24 @@ def _table_build(table: Any, files: DatasetFiles, columns: Names | None, rebuild
         before = None
     names, keys = _names(columns, before, found.root), {leaf.path: _key(leaf, files) for leaf in files.tree.leaves}
     if columns is not None:
-        names = [keys[_leaf(files, name).path] for name in names]
+        paths = [check_key(files.tree, name).path for name in names]
+        for path in paths:
+            if path[0] in files.partition_values.names:
+                raise OptionError(f"the table is partitioned by the column {path[0]!r}: its log finds the files")
+        names = [keys[path] for path in paths]
     if place is None or isinstance(place, PuffinPlace):
         place = NewPuffin(table, place, names, found.storage_options)
     place.begin()
     return Build(place, found, names, before, {key: ".".join(path) for path, key in keys.items()})
 
 
-def _leaf(files: DatasetFiles, name: ColumnName) -> Node:
-    """A key column in the table's schema."""
-    check_key(files.tree, name)
-    (leaf,) = files.tree.find(name).leaves()
-    if leaf.path[0] in files.partition_values.names:
-        raise OptionError(f"the table is partitioned by the column {name!r}: its log finds the files", file=files.root)
-    return leaf
-
-
 def _key(leaf: Node, files: DatasetFiles) -> Key:
     """What files call a column of a table: the field id where columns are found by it."""
-    number: int | None = leaf.element.field_id
-    if files.matching.by == "field_id" and number is not None:
-        return (number,)
-    way = [leaf]
-    while (above := way[-1].parent) is not None and above.parent is not None:
-        way.append(above)
+    if files.matching.by == "field_id" and leaf.element.field_id is not None:
+        return (leaf.element.field_id,)
+    way = [files.tree.find(leaf.path[: k + 1]) for k in range(len(leaf.path))]
     stored = files.matching.stored
-    return tuple(stored.get(str(node.element.field_id).encode(), (node.path[-1],))[0] for node in way[::-1])
+    return tuple(stored.get(str(node.element.field_id).encode(), (node.path[-1],))[0] for node in way)
 
 
 def _before(place: Place, columns: Names | None) -> Catalog | None:
@@ -235,12 +227,10 @@ class Build:
     """A catalog while it is made: the kept part of the old one, and what was read."""
 
     def __init__(
-        self, place: Place, found: SourceFiles, names: Sequence[Key], before: Catalog | None,
-        shown: Mapping[Key, str] | None = None,
-    ) -> None:  # fmt: skip
+        self, place: Place, found: SourceFiles, names: Sequence[Key], before: Catalog | None, shown: Mapping[Key, str]
+    ) -> None:
         """``shown``: how a table calls key columns."""
-        self.place = place
-        self._shown = shown or {}
+        self.place, self._shown = place, shown
         self._found = found
         self.storage_options = found.storage_options  # the table's own, where none are given
         self.names = names
