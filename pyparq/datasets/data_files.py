@@ -31,6 +31,9 @@ class DataFile:
     """Of a local file. No program can set it, so it tells of writes that have left size and time as they were."""
     above: tuple[str, ...] = ()
     """Names of the folders called ``name=value`` above the root, for files that were named or found by a pattern."""
+    logged: tuple[str, str, int] | None = None
+    """Of a table's file: the path in the log, the id of the table, and milliseconds since 1970 if the log says when it
+    was made. A table never changes a file, so this tells each from all others."""
     fs: Any = field(default=None, compare=False, repr=False)
     """The fsspec file system that listed it. It may hold credentials, so it is not pickled."""
     listed: Stated | None = field(default=None, compare=False, repr=False)
@@ -44,7 +47,7 @@ class DataFile:
 
     def __reduce__(self) -> tuple[Any, ...]:
         stated = self.size, self.mtime_ns, self.inode, self.ctime_ns
-        return DataFile, (self.name, self.where, self.folders, *stated, self.above)
+        return DataFile, (self.name, self.where, self.folders, *stated, self.above, self.logged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,9 @@ class SourceFiles:
     streams: tuple[str, ...] = ()
     """Folders whose files were chosen by the log of a stream of Spark."""
     catalog: DataFile | None = None
-    """The folder itself, if it has a catalog."""
+    """The folder itself, if it has a catalog. Of a table the folder that may have one, or a Puffin file."""
+    version: tuple[str, int] | None = None
+    """Of a table: its id, and the version or the snapshot."""
 
 
 def is_hidden(name: str) -> bool:

@@ -86,7 +86,7 @@ class Dataset(Asked):
             source, storage_options, declared, partitioning, name, read_options, by, on_error, progress
         )  # fmt: skip
         self._trusted: TrustedCatalog | None = None
-        found = opening.table_files()
+        found = opening.table_files(use_catalog=catalog != "off")
         if found is None and catalog == "trust":
             self._trusted = opening.trusted_catalog()
         if self._trusted is None:

@@ -23,6 +23,7 @@ from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.schema.extensions import FIELD_ID
 from pyparq.arrow.table import Table
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file
@@ -31,6 +32,7 @@ from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.index.row_mask import RowMask
 from pyparq.io.table_formats import DELTA
+from pyparq.io.url import shown
 
 _NAME, _ID = b"delta.columnMapping.physicalName", b"delta.columnMapping.id"
 _READER_VERSIONS = (1, 2, 3)
@@ -54,8 +56,9 @@ def open_delta(table: Any) -> OpenedTable:
     root = folder_of(table)
     _check_protocol(table, root)
     actions = Table.from_arrow(table.get_add_actions())
-    paths = [place_in(root, path) for path in actions.column("path").to_pylist()]
-    sizes = actions.column("size_bytes").to_pylist()
+    named, sizes = actions.column("path").to_pylist(), actions.column("size_bytes").to_pylist()
+    paths, number = [place_in(root, path) for path in named], str(table.metadata().id)
+    logged = ((p, number, t or 0) for p, t in zip(named, actions.column("modification_time").to_pylist(), strict=True))
     mapped = table.metadata().configuration.get("delta.columnMapping.mode", "none")
     schema, names = _schema(schema_from_arrow(table.schema().to_arrow()), mapped != "none")
     matching = Matching("name" if mapped == "name" or not names else "field_id", stored=names)
@@ -64,8 +67,9 @@ def open_delta(table: Any) -> OpenedTable:
     if len(rows) and int(rows.max()) > 1 << 32:  # deltalake takes a byte for each row of a file with deleted ones
         raise LimitError(f"the table's log says that a file has {int(rows.max()):,} rows", file=root)
     known = TableFiles(DELTA, rows, _deleted(table, paths, root), _Statistics(actions, names), root)
-    files = tuple(data_file(path, size, root) for path, size in zip(paths, sizes, strict=True))
-    return OpenedTable(root, files, schema, partitions, matching, known)
+    files = tuple(data_file(path, size, root, said) for path, size, said in zip(paths, sizes, logged, strict=True))
+    catalog = DataFile(shown(root), root)
+    return OpenedTable(root, files, schema, partitions, matching, known, (number, table.version()), catalog)
 
 
 def _check_protocol(table: Any, root: str) -> None:

@@ -26,7 +26,7 @@ from urllib.parse import unquote
 from pyparq.datasets import unfinished_writes as writes
 from pyparq.datasets.catalog.layout import FOLDER, HEAD
 from pyparq.datasets.data_files import DataFile, SourceFiles, folders_between, is_hidden, partition_folders_of
-from pyparq.datasets.file_state import PREFIX
+from pyparq.datasets.kept_files import PREFIX
 from pyparq.datasets.patterns import alternatives, fixed_part, has_folders, is_pattern, shows_file
 from pyparq.datasets.staging import staging_folders
 from pyparq.datasets.unfinished_writes import Names, Place, Unfinished, listed_files, partition_folders

@@ -337,7 +337,7 @@ class DatasetFiles:
                 return self.table.rows_left(k)
             if self.footers.rows[k] >= 0:
                 return int(self.footers.rows[k])
-            if self.knows(k):
+            if not self.has_deleted(k) and self.knows(k):
                 return self.known.rows(k)  # type: ignore[union-attr]
         file = self.open(k)
         return 0 if file is None else self._rows_in(k, file)

@@ -19,6 +19,8 @@ from pyparq.arrow.decimals import decimal_type
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, UUID
+from pyparq.datasets.catalog.puffin import is_catalog
+from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
 from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file, plain_place
@@ -165,8 +167,21 @@ def open_iceberg(table: Any) -> OpenedTable:
         names[str(mapped.field_id).encode()] = tuple(mapped.names)
     rows = np.array([entry.record_count for entry in entries], np.int64)
     known = TableFiles(ICEBERG, rows, deleted, _Statistics(entries, types), plain_place(root).rstrip("/"))
-    files = tuple(data_file(entry.file_path, entry.file_size_in_bytes, root) for entry in entries)
-    return OpenedTable(root, files, schema, partitions, Matching("field_id", stored=names), known)
+    number, snapshot = str(metadata.table_uuid), scan.snapshot()
+    files = tuple(
+        data_file(entry.file_path, entry.file_size_in_bytes, root, (entry.file_path, number, 0)) for entry in entries
+    )
+    return OpenedTable(
+        root, files, schema, partitions, Matching("field_id", stored=names), known,
+        None if snapshot is None else (number, snapshot.snapshot_id), _catalog(metadata),
+    )  # fmt: skip
+
+
+def _catalog(metadata: Any) -> DataFile | None:
+    """The newest catalog of keys that the metadata names, whatever the snapshot: it knows files by their names."""
+    named = [(one.statistics_path, one.file_size_in_bytes) for one in metadata.statistics]
+    own = [DataFile(path, plain_place(path), (), size) for path, size in named if is_catalog(path)]
+    return own[-1] if own else None
 
 
 def _check_plain(scan: Any) -> None:

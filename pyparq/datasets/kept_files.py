@@ -4,20 +4,55 @@ A folder of files has no versions. Where a new reader must not see a file, the f
 commit that keeps its old files moves them to ``_pyparq_replaced-<id>`` in the target, a name that readers pass over,
 and notes their paths and the time until which they stay in ``kept.json`` there. A reader of pyparq that finds a file
 gone looks for it there. Its listing, or its plan, tells whether it is the same file. Readers of other libraries do not
-look. While a commit goes on, the file is in the staging folder, whose record or ``old/kept.json`` names it.
+look. While a commit goes on, the file is in the staging folder, whose record or ``old/kept.json`` names it. Here is
+also the state of a file, as far as a listing shows it, and how the small files of commits are read.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 
-from pyparq.datasets.file_state import PREFIX, RECORD, own_text
+State = tuple[int | None, int | None, int | None, int | None]
+"""Size, mtime, inode and ctime, as far as a listing has them."""
+
+
+def local_state(path: str) -> State | None:
+    """The state of a local file, as a listing has it."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns
+
+
+PREFIX = "_pyparq_staging-"
+"""Begins the name of a staging folder."""
+RECORD = "commit.json"
+"""The commit record in it."""
+OWN = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def own_text(path: str) -> str:
+    """The text of a file that a write has made. Raises ``ValueError`` for what no write makes: links, pipes, other
+    text. A folder that comes from elsewhere may hold them."""
+    flags = os.O_RDONLY | OWN | getattr(os, "O_NONBLOCK", 0)
+    try:
+        with open(os.open(path, flags), "rb") as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return file.read().decode("ascii")
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    raise ValueError(f"{path} is not a file")
+
 
 KEPT = "_pyparq_replaced-"
 _LIST = "kept.json"

@@ -66,7 +66,7 @@ class Opening:
         files.tells_left_out = self.declared is not None
         return _with_one_unit(files)
 
-    def table_files(self) -> DatasetFiles | None:
+    def table_files(self, *, use_catalog: bool) -> DatasetFiles | None:
         """The files of a table of Delta Lake or Iceberg, at the version that it has loaded. ``None`` for any other
         source. The table's package is not imported: the name of its class tells it."""
         format_ = format_of(self.source)
@@ -82,9 +82,11 @@ class Opening:
             table = open_delta(self.source) if format_ == DELTA else open_iceberg(self.source)
         given = store_options_of(self.source) if self.storage_options is None else self.storage_options
         by = table.matching._replace(case_sensitive=self.options.case_sensitive)
+        catalog = table.catalog if use_catalog else None
+        found = SourceFiles(table.root, table.files, False, given, catalog=catalog, version=table.version)
         files = DatasetFiles(
-            SourceFiles(table.root, table.files, False, given), self._with_filenames(table.partitions, table.files),
-            table.schema, self.options, by, self.on_error, self.progress, table.known,
+            found, self._with_filenames(table.partitions, table.files), table.schema, self.options, by, self.on_error,
+            self.progress, table.known,
         )  # fmt: skip
         return _with_one_unit(files)
 
@@ -107,7 +109,7 @@ class Opening:
                 'there is no catalog to trust: make one with pyparq.index_dataset, or leave out catalog="trust"',
                 file=shown(place.root_name),
             )
-        is_usable = catalog.head.is_complete and catalog.head.partitions is not None
+        is_usable = catalog.head.is_complete and catalog.head.partitions is not None and catalog.head.table is None
         return TrustedCatalog(place, catalog, self) if is_usable else None
 
     @property

@@ -184,14 +184,17 @@ class DatasetScan(Convertible):
 
 
 def _files_left(dataset: DatasetFiles, query: Query) -> FilesLeft:
-    """The files that a table's log, or the folder's catalog, leaves for a filter."""
+    """The files that a table's log, and the catalog, leave for a filter."""
+    numbers = query.numbers
     if query.expression is None:
-        return FilesLeft(query.numbers)
+        return FilesLeft(numbers)
     if dataset.table is not None:
         bounds, projection = FileBounds(dataset.table, dataset.partition_values), query.projection
         left = bounds.may_match(bind(query.expression, projection.tree, projection.shown))
-        return FilesLeft([k for k in query.numbers if left[k]])
-    return FilesLeft(query.numbers) if dataset.known is None else files_left(dataset.known, query.numbers, query)
+        numbers = [k for k in numbers if left[k]]
+        if len(numbers) < 2:  # the catalog takes more requests than a file
+            return FilesLeft(numbers)
+    return FilesLeft(numbers) if dataset.known is None else files_left(dataset.known, numbers, query)
 
 
 def file_scans_of(scan: DatasetScan) -> list[FileScan]:

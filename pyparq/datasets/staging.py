@@ -28,7 +28,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from pyparq.datasets.file_state import OWN, PREFIX, RECORD, local_state, own_text
+from pyparq.datasets.kept_files import OWN, PREFIX, RECORD, local_state, own_text
 from pyparq.errors import CorruptFileError, WriteConflictError
 from pyparq.io.atomic_write import sync_folder
 from pyparq.io.file_lock import HeldLock, has_locks, lock

@@ -101,16 +101,18 @@ class OpenedTable(NamedTuple):
     """The columns whose values the log holds."""
     matching: Matching
     known: TableFiles
-    storage_options: Mapping[str, Any] | None = None
-    """How its own library reaches the store."""
+    version: tuple[str, int] | None
+    """The id of the table, and its version or snapshot."""
+    catalog: DataFile | None
+    """Where a catalog of its keys is, or may be."""
 
 
-def data_file(path: str, size: int | None, root: str) -> DataFile:
+def data_file(path: str, size: int | None, root: str, logged: tuple[str, str, int] | None = None) -> DataFile:
     """The file at a path or URL of a log. Raises :class:`CorruptFileError` for one that is not where the table is."""
     where = plain_place(path) if isinstance(path, str) else ""
     if not where or "\0" in where or is_url(where) is not is_url(plain_place(root)):
         raise CorruptFileError(f"the table's log names a file that is not where the table is: {path!r}", file=root)
-    return DataFile(shown(where) if is_url(where) else where, where, (), size)
+    return DataFile(shown(where) if is_url(where) else where, where, (), size, logged=logged)
 
 
 @contextmanager

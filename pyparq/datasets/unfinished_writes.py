@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Self
 
-from pyparq.datasets.file_state import RECORD
+from pyparq.datasets.kept_files import RECORD
 from pyparq.datasets.staging import Record, read_record, staging_folders
 from pyparq.errors import ChangedMeanwhile, CorruptFileError
 from pyparq.io.file_versions import Stated

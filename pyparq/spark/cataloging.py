@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyparq.column_names import ColumnName
 from pyparq.datasets.catalog.building import ShareReader, ShareResult, merged_range
 from pyparq.datasets.catalog.index_dataset import Build, CatalogReport, new_build
+from pyparq.datasets.catalog.index_dataset import index_dataset as of_table
 from pyparq.datasets.catalog.key_table import KeyTable, bits_for
-from pyparq.datasets.catalog.layout import Place, Segment
+from pyparq.datasets.catalog.layout import Key, Place, Segment
 from pyparq.datasets.data_files import DataFile
 from pyparq.errors import WriteConflictError
 from pyparq.io.file_versions import Stated
+from pyparq.io.table_formats import format_of
 from pyparq.options import ReadOptions
 from pyparq.spark.session import absolute, check_session, is_connect, parallelism, store_options
 from pyparq.spark.tasks import PER_SLOT, here, in_tasks
@@ -42,7 +43,8 @@ def index_dataset(
 
     The parameters and the report are those of :func:`pyparq.index_dataset`. Tasks read shares of the files that are new
     or have changed; others join the keys, each a range of the hashes. The catalog appears when all is done. The folder
-    must be one that all workers see: in a store, or on a disk that they share.
+    must be one that all workers see: in a store, or on a disk that they share. A table of Delta Lake or Iceberg is
+    indexed in this process.
 
     Example::
 
@@ -51,6 +53,8 @@ def index_dataset(
         ps.index_dataset(spark, "flights/", ["tailnum"])
     """
     check_session(spark)
+    if format_of(source) is not None:  # its own library has opened it here
+        return of_table(source, columns, rebuild=rebuild, storage_options=storage_options)
     where = absolute(source, is_connect(spark))
     job = CatalogJob(where, columns, rebuild, store_options(spark, storage_options, where))
     todo: Todo = here(spark, _todo, job)
@@ -101,7 +105,7 @@ class Todo:
     """What there is to do."""
 
     files: list[Listed]
-    names: Sequence[ColumnName]
+    names: Sequence[Key]
     before: str
     """The checksum of the catalog before."""
     rows: list[int]
@@ -118,7 +122,7 @@ def _todo(job: CatalogJob) -> Todo:
     return Todo(files, build.names, build.checksum, rows, build.next_number)
 
 
-def _read_share(files: Sequence[Listed], names: Sequence[ColumnName], job: CatalogJob) -> ShareResult:
+def _read_share(files: Sequence[Listed], names: Sequence[Key], job: CatalogJob) -> ShareResult:
     """Read some of the files. Their keys are written beside the catalog, to be joined."""
     options = ReadOptions(use_threads="://" in job.source)  # Spark has a task for each core
     reader = ShareReader(Place(job.source, job.storage_options), names, options, job.storage_options)

@@ -14,7 +14,7 @@ import pytest
 
 import pyparq
 from pyparq.datasets import staging
-from pyparq.datasets.file_state import local_state
+from pyparq.datasets.kept_files import local_state
 from pyparq.datasets.write import folder_commit
 from pyparq.io import file_lock
 

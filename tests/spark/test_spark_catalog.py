@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import require
 
 import pyparq
 from pyparq import col
@@ -83,3 +84,16 @@ def test_the_driver_plans_from_it(ps: Any, spark: Any, lake: Path) -> None:
     assert len(plan.files) == 1
     assert sorted(map(str, ps.read(spark, str(lake), filters=col("id") == 700).collect())) == expected
     assert ps.count(spark, str(lake)) == 2000
+
+
+def test_a_table_is_indexed_by_the_driver(ps: Any, spark: Any, tmp_path: Path) -> None:
+    deltalake = require("deltalake")
+    for k in range(6):
+        ids = np.arange(k * 50, (k + 1) * 50) * 7 % 300
+        deltalake.write_deltalake(tmp_path / "t", pyparq.Table.from_pydict({"id": ids}), mode="append")
+    table = deltalake.DeltaTable(tmp_path / "t")
+    report = ps.index_dataset(spark, table, "id")
+    assert (report.files, report.columns) == (6, ("id",))
+    assert pyparq.dataset(table).explain(filters=col("id") == 7).catalog_rules_out == 5
+    assert [row.id for row in ps.read(spark, table, filters=col("id").isin([7, 1000])).collect()] == [7]
+    assert ps.count(spark, table, filters=col("id") > 290) == 9

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from pyparq.column_names import ColumnName
 from pyparq.datasets.catalog.bounds_table import StatisticsRows, statistics_of
 from pyparq.datasets.catalog.file_table import (
     MOST_KINDS,
@@ -29,9 +28,9 @@ from pyparq.datasets.catalog.file_table import (
     state_of,
 )
 from pyparq.datasets.catalog.key_table import SCHEMA, Columns, KeyTable, UInt64Array, bits_for
-from pyparq.datasets.catalog.layout import CheckingSink, Part, Place, Segment, block_for, new_name
+from pyparq.datasets.catalog.layout import CheckingSink, Key, Part, Place, Segment, block_for, new_name
 from pyparq.datasets.data_files import DataFile
-from pyparq.datasets.footers import open_listed
+from pyparq.datasets.footers import is_remote, open_listed
 from pyparq.errors import ChangedFileError, ParquetError, UnsupportedError
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.option_values import Encoding
@@ -215,7 +214,7 @@ class FileEntries:
 
 
 def entries_of(
-    file: DataFile, names: Sequence[ColumnName], options: ReadOptions, storage_options: Mapping[str, Any] | None
+    file: DataFile, names: Sequence[Key], options: ReadOptions, storage_options: Mapping[str, Any] | None
 ) -> FileEntries:
     """Read the key columns of a file.
 
@@ -241,7 +240,7 @@ def entries_of(
         opened.close()
 
 
-def _keys(file: OpenFile, names: Sequence[ColumnName]) -> dict[tuple[int, int], UInt64Array]:
+def _keys(file: OpenFile, names: Sequence[Key]) -> dict[tuple[int, int], UInt64Array]:
     account = Account(file.options.limits)
     found: dict[tuple[int, int], UInt64Array] = {}
     for leaf, column in key_columns(file.footer, names).items():
@@ -279,7 +278,7 @@ class ShareReader:
     """Reads files one after the other, many at a time."""
 
     def __init__(
-        self, place: Place, names: Sequence[ColumnName], options: ReadOptions,
+        self, place: Place, names: Sequence[Key], options: ReadOptions,
         storage_options: Mapping[str, Any] | None,
     ) -> None:  # fmt: skip
         self._place = place
@@ -332,7 +331,7 @@ class ShareReader:
             except (ParquetError, OSError) as error:
                 return error
 
-        if not self._place.is_local and self._threads:
+        if any(map(is_remote, files[:1])) and self._threads:
             return map_requests(read, files, REQUESTS)
         return map_tasks(read, files, self._threads and cpu_count() > 1)
 

@@ -12,7 +12,9 @@ from pyparq.datasets.catalog.bounds_table import BoundsTable
 from pyparq.datasets.catalog.file_table import FileTable, Int64Array, Kind
 from pyparq.datasets.catalog.key_table import FILE_SHIFT, KeyTable, UInt64Array, rows_near
 from pyparq.datasets.catalog.layout import Head, Place
+from pyparq.datasets.catalog.puffin import PuffinPlace
 from pyparq.datasets.data_files import SourceFiles
+from pyparq.datasets.tables import data_file
 from pyparq.errors import CatalogWarning, ParquetError
 from pyparq.io.retry import Retry
 from pyparq.options import ReadOptions
@@ -131,16 +133,26 @@ def known_files(found: SourceFiles, options: ReadOptions) -> KnownFiles | None:
     if found.catalog is None:
         return None
     try:
-        retry = Retry(options.retries, options.retry_wait)
-        place = Place(str(found.catalog.where), found.storage_options, found.catalog.fs, retry)
-        catalog = open_catalog(place)
+        catalog = open_catalog(place_in(found, Retry(options.retries, options.retry_wait)))
         if catalog is None:
             return None
         catalog.begin(all_files=True)
         return KnownFiles(catalog, catalog.files, catalog.files.places_of(found.files), options)
     except (ParquetError, OSError) as error:
-        pass_over(found.root, error)
+        if found.version is None or not isinstance(error, PermissionError):  # so some stores say that nothing is there
+            pass_over(found.root, error)
         return None
+
+
+def place_in(found: SourceFiles, retry: Retry | None = None) -> Place:
+    """Where the catalog lies that ``found.catalog`` names. Raises :class:`CorruptFileError` for a Puffin file elsewhere
+    than the table."""
+    at = found.catalog
+    assert at is not None
+    if at.size is not None:
+        data_file(at.name, at.size, found.root)
+        return PuffinPlace(str(at.where), at.size, found.storage_options, retry)
+    return Place(str(at.where), found.storage_options, at.fs, retry)
 
 
 def pass_over(root: str, error: Exception) -> None:

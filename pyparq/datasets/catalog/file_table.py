@@ -21,6 +21,7 @@ import numpy.typing as npt
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Table
 from pyparq.column_names import ColumnName
+from pyparq.datasets.catalog.layout import Key
 from pyparq.datasets.data_files import DataFile
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import OptionError, ParquetError
@@ -66,7 +67,7 @@ def _bytes(key: Any) -> bytes:
 class Kind:
     """One kind of file, to be asked with some options."""
 
-    def __init__(self, stored: bytes, names: Sequence[ColumnName], options: ReadOptions) -> None:
+    def __init__(self, stored: bytes, names: Sequence[Key], options: ReadOptions) -> None:
         footer = LazyFileMetaData(stored)
         self.model = OpenFile(Fetcher(BytesSource(b"")), footer, CLEAR_FILE, options)
         """A file of this kind without rows."""
@@ -74,25 +75,30 @@ class Kind:
         """By the number of a leaf: the key column that it is."""
 
 
-def key_leaf(tree: SchemaTree, name: ColumnName) -> Node | None:
+def key_leaf(tree: SchemaTree, name: Key) -> Node | None:
     """The leaf of a key column, if a file has it and hashes of its values can be told apart."""
-    try:
-        leaves = list(tree.find(name).leaves())
-    except ParquetError:
-        return None
+    if name and isinstance(name[0], int):
+        leaves = [leaf for leaf in tree.leaves if leaf.element.field_id == name[0]]
+    else:
+        try:
+            leaves = list(tree.find(name).leaves())
+        except ParquetError:
+            return None
     return leaves[0] if len(leaves) == 1 and can_prune(leaves[0].type) else None
 
 
-def check_key(tree: SchemaTree, name: ColumnName) -> None:
-    """Raise :class:`pyparq.ColumnNotFoundError` or :class:`pyparq.OptionError` for what cannot be a key column."""
+def check_key(tree: SchemaTree, name: ColumnName) -> Node:
+    """The leaf of a key column. Raises :class:`pyparq.ColumnNotFoundError`, and :class:`pyparq.OptionError` for what
+    cannot be one."""
     leaves = list(tree.find(name).leaves())
     if len(leaves) != 1:
         raise OptionError(f"the column {name!r} has {len(leaves)} leaf columns: a key is one of them")
     if not can_prune(leaves[0].type):
         raise OptionError(f"the column {name!r} cannot be a key: hashes of {leaves[0].type.kind} values tell nothing")
+    return leaves[0]
 
 
-def key_columns(footer: LazyFileMetaData, names: Sequence[ColumnName]) -> dict[int, int]:
+def key_columns(footer: LazyFileMetaData, names: Sequence[Key]) -> dict[int, int]:
     """For the leaves that are key columns: which of them. Names are told apart by case, whatever a reader does."""
     tree = build_tree(footer.schema(), DEFAULT_LIMITS.max_schema_depth)
     leaves = [key_leaf(tree, name) for name in names]
@@ -115,14 +121,16 @@ State = tuple[int, int, int, str]
 
 
 def path_of(file: DataFile) -> str:
-    """The path of a file below the dataset's folder."""
-    return "/".join((*file.folders, posixpath.basename(str(file.where))))
+    """The path of a file below the dataset's folder, or as the log of a table has it."""
+    return file.logged[0] if file.logged else "/".join((*file.folders, posixpath.basename(str(file.where))))
 
 
 def state_of(file: DataFile) -> State | None:
     """The listed state of a file. ``None`` if the listing cannot tell one version of it from another."""
     if file.size is None:
         return None
+    if file.logged is not None:
+        return file.size, file.logged[2] * 1_000_000, 0, file.logged[1]
     if file.listed is None:
         local = file.mtime_ns is not None and file.inode is not None and "://" not in str(file.where)
         ctime = json.dumps([["ctime_ns", file.ctime_ns]])
@@ -135,7 +143,7 @@ def state_of(file: DataFile) -> State | None:
 
 def age_ns(file: DataFile, now: int | None = None) -> int | None:
     """How long ago a file was changed, by its time of change. ``None`` where an entity tag tells its version."""
-    if file.listed is not None and file.listed.tags:
+    if file.logged is not None or (file.listed is not None and file.listed.tags):
         return None
     at = file.mtime_ns
     if at is None and file.listed is not None:

@@ -20,15 +20,19 @@ from pyparq.datasets.catalog.building import (
     merged,
     write_part,
 )
-from pyparq.datasets.catalog.catalog import Catalog, open_catalog
+from pyparq.datasets.catalog.catalog import Catalog, open_catalog, place_in
 from pyparq.datasets.catalog.file_table import SCHEMA, FileTable, check_key, path_of
 from pyparq.datasets.catalog.key_table import KeyTable, bits_for
-from pyparq.datasets.catalog.layout import Head, Part, Place, Segment
+from pyparq.datasets.catalog.layout import Head, Key, Part, Place, Segment
+from pyparq.datasets.catalog.puffin import NewPuffin, PuffinPlace
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.discovery import discover
+from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.footers import open_listed
+from pyparq.datasets.opening import Opening
 from pyparq.datasets.partitions import partitions_of
 from pyparq.errors import OptionError, ParquetError
+from pyparq.format.schema_node import Node
 from pyparq.io.locations import located as on_system
 from pyparq.io.retry import Retry
 from pyparq.limits import DEFAULT_LIMITS, Limits
@@ -106,7 +110,9 @@ def index_dataset(
     """Make a catalog of the keys in a dataset, or bring it up to date. Lookups then open only files that have the key.
 
     ``source``: a folder, or the URL of one. The catalog goes into its folder ``_pyparq_catalog``, which readers of
-    datasets pass over. ``columns``: the key columns; each must be one leaf column, as Bloom filters can have.
+    datasets pass over. Or a table as ``deltalake`` or ``pyiceberg`` opens it: for Delta Lake it goes there too, for
+    Iceberg into a Puffin file that the table's metadata names from then on.
+    ``columns``: the key columns; each must be one leaf column, as Bloom filters can have.
     ``None``: those of the catalog that is there. A catalog of these columns is updated: only files are read that are
     new or have changed. ``rebuild``: make it anew.
 
@@ -130,7 +136,7 @@ def index_dataset(
     options = ReadOptions(limits=limits or DEFAULT_LIMITS, use_threads=use_threads)
     source, storage_options = on_system(source, filesystem, storage_options)
     build = new_build(source, columns, rebuild, storage_options, options)
-    reader = ShareReader(build.place, build.names, options, storage_options)
+    reader = ShareReader(build.place, build.names, options, build.storage_options)
     reader.read(build.missing, progress)
     build.take(reader.result)
     return build.finished(lambda column, rows, live: reader.runs[column].segments(rows, live))
@@ -140,22 +146,51 @@ def new_build(
     source: Any, columns: Names | None, rebuild: bool, storage_options: Mapping[str, Any] | None, options: ReadOptions
 ) -> Build:
     """List the files, and find out which of them are to be read. Raises as :func:`index_dataset` does."""
+    opening = Opening(source, storage_options, None, "hive", None, options, "name", "raise", None)
+    if (files := opening.table_files(use_catalog=True)) is not None:
+        return _table_build(source, files, columns, rebuild)
     found = discover(source, storage_options, Retry(options.retries, options.retry_wait))
     if found.is_one_file or not isinstance(source, (str, os.PathLike)):
         raise OptionError("a catalog is made of a folder or the URL of a folder", file=found.root)
-    place = place_of(source, found, storage_options)
+    place = Place(os.fsdecode(source), storage_options, next((file.fs for file in found.files), None))
     before = None if rebuild else _before(place, columns)
-    build = Build(place, found, [_path(name) for name in _names(columns, before, place)], before)
+    names = [_path(name) for name in _names(columns, before, place.name)]
+    build = Build(place, found, names, before, {})
     if build.before is None:
-        check_keys([file for _, file in build.missing], build.names, options, storage_options)
+        check_keys([file for _, file in build.missing], names, options, storage_options)
     place.begin()
     return build
 
 
-def place_of(source: Any, found: SourceFiles, storage_options: Mapping[str, Any] | None) -> Place:
-    """Where the catalog of a folder lies."""
-    fs = next((file.fs for file in found.files), None)
-    return Place(os.fsdecode(source), storage_options, fs)
+def _table_build(table: Any, files: DatasetFiles, columns: Names | None, rebuild: bool) -> Build:
+    """As :func:`new_build`, for a table. Names are those of the table."""
+    found = files.found
+    if found.version is None:
+        raise OptionError("the table has no snapshot yet: write rows first", file=found.root)
+    place = None if found.catalog is None else place_in(found)
+    before = None if rebuild or place is None else _before(place, columns)
+    if before is not None and (before.head.table or ("",))[0] != found.version[0]:  # of the plain folder
+        before = None
+    names, keys = _names(columns, before, found.root), {leaf.path: _key(leaf, files) for leaf in files.tree.leaves}
+    if columns is not None:
+        paths = [check_key(files.tree, name).path for name in names]
+        for path in paths:
+            if path[0] in files.partition_values.names:
+                raise OptionError(f"the table is partitioned by the column {path[0]!r}: its log finds the files")
+        names = [keys[path] for path in paths]
+    if place is None or isinstance(place, PuffinPlace):
+        place = NewPuffin(table, place, names, found.storage_options)
+    place.begin()
+    return Build(place, found, names, before, {key: ".".join(path) for path, key in keys.items()})
+
+
+def _key(leaf: Node, files: DatasetFiles) -> Key:
+    """What files call a column of a table: the field id where columns are found by it."""
+    if files.matching.by == "field_id" and leaf.element.field_id is not None:
+        return (leaf.element.field_id,)
+    way = [files.tree.find(leaf.path[: k + 1]) for k in range(len(leaf.path))]
+    stored = files.matching.stored
+    return tuple(stored.get(str(node.element.field_id).encode(), (node.path[-1],))[0] for node in way)
 
 
 def _before(place: Place, columns: Names | None) -> Catalog | None:
@@ -168,14 +203,14 @@ def _before(place: Place, columns: Names | None) -> Catalog | None:
         return None
 
 
-def _names(columns: Names | None, before: Catalog | None, place: Place) -> list[Any]:
+def _names(columns: Names | None, before: Catalog | None, name: str) -> list[Any]:
     if columns is not None:
         names = [columns] if isinstance(columns, str) else list(columns)
         if not names:
-            raise OptionError("columns names no column: give the key columns", file=place.name)
+            raise OptionError("columns names no column: give the key columns", file=name)
         return names
     if before is None:
-        raise OptionError("there is no catalog to update: give columns=, the key columns", file=place.name)
+        raise OptionError("there is no catalog to update: give columns=, the key columns", file=name)
     return list(before.head.columns)
 
 
@@ -191,11 +226,15 @@ of the numbers of the files that there are."""
 class Build:
     """A catalog while it is made: the kept part of the old one, and what was read."""
 
-    def __init__(self, place: Place, found: SourceFiles, names: Sequence[ColumnName], before: Catalog | None) -> None:
-        self.place = place
+    def __init__(
+        self, place: Place, found: SourceFiles, names: Sequence[Key], before: Catalog | None, shown: Mapping[Key, str]
+    ) -> None:
+        """``shown``: how a table calls key columns."""
+        self.place, self._shown = place, shown
         self._found = found
+        self.storage_options = found.storage_options  # the table's own, where none are given
         self.names = names
-        if before is not None and [_path(c) for c in before.head.columns] != [_path(c) for c in names]:
+        if before is not None and list(before.head.columns) != list(names):
             before = None
         self.before = before
         self._table = FileTable.none() if before is None else before.files
@@ -240,10 +279,10 @@ class Build:
         live[[file["number"] for file in self._files]] = True
         segments = [segment for k in range(len(self.names)) for segment in self._segments(k, live, new_segments)]
         head = Head(
-            tuple(_path(name) for name in self.names), tuple(self._stored_kinds), self._file_part(places),
+            tuple(self.names), tuple(self._stored_kinds), self._file_part(places),
             self._bounds_part(live), tuple(segments), len(places) + len(self._files), self.next_number,
             partition_types(self._found.files), self._kind_order(), self._is_complete(),
-            () if before is None else tuple(part.name for part in before.head.parts),
+            () if before is None else tuple(part.name for part in before.head.parts), self._found.version,
         )  # fmt: skip
         self.place.put(head, () if before is None else before.head.previous)
         return self._report(head, removed, changed=True)
@@ -298,9 +337,10 @@ class Build:
         return write_part(self.place, "bounds", schema_for(keys), tables, rows)
 
     def _report(self, head: Head, removed: int, changed: bool) -> CatalogReport:
+        names = tuple(self._shown.get(key) or ".".join(map(str, key)) for key in self.names)
         return CatalogReport(
-            self._found.root, tuple(".".join(_path(name)) for name in self.names), head.num_files, len(self._files),
-            removed, tuple(self._left_out), sum(segment.part.rows for segment in head.segments),
+            self._found.root, names, head.num_files, len(self._files), removed, tuple(self._left_out),
+            sum(segment.part.rows for segment in head.segments),
             sum(part.size for part in head.parts) + len(head.to_bytes()), changed,
         )  # fmt: skip
 

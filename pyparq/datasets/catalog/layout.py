@@ -23,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -41,6 +41,8 @@ from pyparq.read.footers.open_file import OpenFile, open_file
 
 FOLDER = "_pyparq_catalog"
 HEAD = "catalog.json"
+Key: TypeAlias = tuple[Any, ...]
+"""A key column: its path in files, or its field id alone for a table that finds columns by it."""
 VERSION = 1
 """Must grow with every change in the contents or the meaning of a catalog."""
 
@@ -78,8 +80,8 @@ class Segment:
 class Head:
     """What ``catalog.json`` states."""
 
-    columns: tuple[tuple[str, ...], ...]
-    """The paths of the key columns."""
+    columns: tuple[Key, ...]
+    """The key columns."""
     kinds: tuple[bytes, ...]
     """Footers without row groups: one for each kind of file."""
     files: Part
@@ -96,6 +98,8 @@ class Head:
     """Whether no file of the dataset was left out."""
     previous: tuple[str, ...] = ()
     """Parts of the catalog before this one, which readers may still use."""
+    table: tuple[str, int] | None = None
+    """The id of the table that it was made from, and the version or snapshot. ``None`` for a folder."""
     checksum: str = ""
     """Of the contents: it tells one catalog from another."""
 
@@ -114,6 +118,7 @@ class Head:
             "num_files": self.num_files, "next_number": self.next_number,
             "partitions": None if self.partitions is None else dict(self.partitions),
             "kind_order": self.kind_order, "is_complete": self.is_complete, "previous": self.previous,
+            "table": self.table,
         }  # fmt: skip
         return json.dumps({"checksum": _checksum(stated), "catalog": stated}, indent=1).encode()
 
@@ -145,7 +150,7 @@ def _head(stated: Mapping[str, Any]) -> Head:
         segments=tuple(Segment(**{**segment, "part": _part(segment["part"])}) for segment in stated["segments"]),
         num_files=stated["num_files"], next_number=stated["next_number"], partitions=stated["partitions"],
         kind_order=tuple(stated["kind_order"]), is_complete=stated["is_complete"],
-        previous=tuple(map(_plain, stated["previous"])),
+        previous=tuple(map(_plain, stated["previous"])), table=tuple(stated.get("table") or ()) or None,
     )  # fmt: skip
 
 
@@ -190,12 +195,12 @@ KEPT = 64
 class CheckedSource:
     """A part of a catalog."""
 
-    def __init__(self, opened: Callable[[], Source], part: Part, name: str, is_local: bool) -> None:
-        """``opened``: opens the file, once for each read if it is local."""
+    def __init__(self, opened: Callable[[], Source], part: Part, name: str, is_local: bool, start: int = 0) -> None:
+        """``opened``: opens the file, once for each read if it is local. ``start``: where the part begins in it."""
         self.name = name
         self.is_local = is_local
         self.size = part.size
-        self._part = part
+        self._part, self._start = part, start
         self._checks = np.frombuffer(part.checks, "<u4")
         self._opened = opened
         self._source: Source | None = None
@@ -232,8 +237,8 @@ class CheckedSource:
                 runs[-1][1] = k + 1
             else:
                 runs.append([k, k + 1])
-        block, found = self._part.block, dict[int, memoryview]()
-        ranges = [(first * block, min(last * block, self.size) - first * block) for first, last in runs]
+        block, at, found = self._part.block, self._start, dict[int, memoryview]()
+        ranges = [(at + first * block, min(last * block, self.size) - first * block) for first, last in runs]
         for (first, last), data in zip(runs, self._bytes(ranges), strict=True):
             for k in range(first, last):
                 piece = data[(k - first) * block : (k + 1 - first) * block]
@@ -451,7 +456,15 @@ def _time(info: Mapping[str, Any]) -> float:
 
 
 def _whole(source: Source) -> bytes | memoryview:
-    read_end = getattr(source, "read_end", None)
-    end = memoryview(b"") if read_end is None else read_end(HEAD_BYTES)
+    end = end_of(source)
     start = source.size - len(end)
     return end if start == 0 else b"".join((source.read_ranges([(0, start)])[0], end))
+
+
+def end_of(source: Source) -> memoryview:
+    """The last :data:`HEAD_BYTES` of a file, and its size with them."""
+    read_end = getattr(source, "read_end", None)
+    if read_end is not None:
+        return memoryview(read_end(HEAD_BYTES))
+    length = min(source.size, HEAD_BYTES)
+    return source.read_ranges([(source.size - length, length)])[0]

@@ -15,8 +15,7 @@ from functools import partial
 from typing import Any, Self
 
 from pyparq.datasets.data_files import is_hidden
-from pyparq.datasets.file_state import RECORD, local_state
-from pyparq.datasets.kept_files import remove_expired
+from pyparq.datasets.kept_files import RECORD, local_state, remove_expired
 from pyparq.datasets.staging import (
     OldFile,
     Record,

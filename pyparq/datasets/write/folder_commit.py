@@ -18,8 +18,7 @@ import os
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 
-from pyparq.datasets.file_state import RECORD
-from pyparq.datasets.kept_files import keep, note_kept
+from pyparq.datasets.kept_files import RECORD, keep, note_kept
 from pyparq.datasets.staging import (
     OldFile,
     Record,

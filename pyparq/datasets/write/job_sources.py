@@ -12,7 +12,7 @@ from typing import Any
 
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.discovery import discover
-from pyparq.datasets.file_state import State
+from pyparq.datasets.kept_files import State
 from pyparq.errors import ChangedMeanwhile, ManagedTableWarning, UnfinishedWriteWarning
 from pyparq.io.url import is_url
 

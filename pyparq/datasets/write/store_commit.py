@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, Self
 
 from pyparq.datasets.data_files import SUMMARIES, is_hidden
-from pyparq.datasets.file_state import PREFIX
+from pyparq.datasets.kept_files import PREFIX
 from pyparq.datasets.staging import SUFFIX, new_name
 from pyparq.datasets.unfinished_writes import MARKER, Marker, state_of
 from pyparq.datasets.write.job_sources import Sources

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pyparq.datasets.data_files import SUMMARIES, is_hidden
-from pyparq.datasets.file_state import PREFIX
+from pyparq.datasets.kept_files import PREFIX
 from pyparq.datasets.partitions import unescaped
 from pyparq.datasets.write.job_sources import Sources
 from pyparq.errors import OptionError

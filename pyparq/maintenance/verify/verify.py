@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.datasets.catalog.building import FileEntries, entries_of
-from pyparq.datasets.catalog.catalog import Catalog, open_catalog
+from pyparq.datasets.catalog.catalog import Catalog, open_catalog, place_in
 from pyparq.datasets.catalog.key_table import Columns, cut
-from pyparq.datasets.catalog.layout import FOLDER, Place
+from pyparq.datasets.catalog.layout import FOLDER
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.discovery import discover
@@ -233,9 +233,10 @@ def check_catalog(found: SourceFiles, options: ReadOptions) -> FileReport | None
         return None
     findings = Findings(f"{found.root.rstrip('/')}/{FOLDER}")
     try:
-        catalog = open_catalog(Place(str(found.catalog.where), found.storage_options, found.catalog.fs))
-        if catalog is not None:
-            _check(catalog, found, options, findings)
+        catalog = open_catalog(place_in(found))
+        if catalog is None:
+            return None
+        _check(catalog, found, options, findings)
     except (ParquetError, OSError) as error:
         findings.add(KIND, "catalog.json", f"it cannot be read: {error}")
     return FileReport(findings.file, findings=findings.found)
