@@ -13,7 +13,6 @@ import numpy as np
 
 from pyparq.datasets.patterns import names_many
 from pyparq.errors import OptionError, ParquetError, located
-from pyparq.filters.expression import col
 from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
 from pyparq.option_checks import NOT_FOR_WRITING, keywords
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from pyparq.arrow.table import Table
     from pyparq.column_names import Names
     from pyparq.datasets import dataset as datasets
+    from pyparq.filters import expression
     from pyparq.format.types import Schema
     from pyparq.read import file as reader
     from pyparq.read.footers.metadata import FileMetaData
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 else:  # it loads while the first request to a store is under way
     reader = LazyModule("pyparq.read.file")
     datasets = LazyModule("pyparq.datasets.dataset")
+    expression = LazyModule("pyparq.filters.expression")
 
 _READER = "pyparq.read.file"
 
@@ -216,7 +217,7 @@ def write(
 
 def field(name: Any, *of: Any, **given: Any) -> Any:
     """pyarrow's two functions of this name: :func:`pyparq.col`, and a field of a schema where a type is given."""
-    return load("pyarrow").field(name, *of, **given) if of or given else col(name)
+    return load("pyarrow").field(name, *of, **given) if of or given else expression.col(name)
 
 
 def read_schema(
