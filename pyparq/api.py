@@ -37,8 +37,6 @@ else:  # it loads while the first request to a store is under way
     datasets = LazyModule("pyparq.datasets.dataset")
     expression = LazyModule("pyparq.filters.expression")
 
-_READER = "pyparq.read.file"
-
 __all__ = ["read_metadata", "read_schema", "read_table", "read_table_async"]
 
 
@@ -85,7 +83,7 @@ def read_table(
     # A list in the place of an iterator: a file that has changed is asked a second time.
     parts: list[Any] = [columns, filters, row_groups, rows]
     columns, filters, row_groups, rows = [list(part) if hasattr(part, "__next__") else part for part in parts]
-    source = opened_early(source, storage_options, given, _READER)
+    source = opened_early(source, storage_options, given, "pyparq.read.file")
     return reader.read_once(
         source,
         given,

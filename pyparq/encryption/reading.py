@@ -114,7 +114,7 @@ class _Encrypted:
             raise _explained(error, module) from None
 
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
-        plain, end = self._module_at(data, at, module, page)
+        plain, end = self.module_at(data, at, module, page)
         # parquet-java leaves bytes behind the struct: they are not looked at.
         return deserialize(cls, plain)[0], end
 
@@ -122,11 +122,8 @@ class _Encrypted:
         return PageCipher(self, self._key.native, self._aad.of_pages, self._ctr)
 
     def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
-        return self._module_at(data, at, cipher.Module(module), page)
-
-    def _module_at(self, data: memoryview, at: int, module: Module, page: int) -> tuple[bytes, int]:
         try:
-            return self._key.open_at(data, at, self._aad.of(module, page))
+            return self._key.open_at(data, at, self._aad.of(cipher.Module(module), page))
         except EncryptionError as error:
             raise _explained(error, module) from None
 
@@ -149,7 +146,7 @@ class _Encrypted:
         return [self._key.seal(parts, self._aad.of(module))]
 
 
-def _explained(error: EncryptionError, module: Module) -> EncryptionError:
+def _explained(error: EncryptionError, module: int) -> EncryptionError:
     return EncryptionError(f"the {cipher.Module(module).label} cannot be decrypted: {error.message}")
 
 

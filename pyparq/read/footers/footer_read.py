@@ -126,17 +126,15 @@ def open_footer(
 
 
 def _properties(options: ReadOptions, source: Source) -> keys.DecryptionProperties | None:
-    _check_keys(options)
+    given = _check_keys(options)
+    return given and given.for_file(companions.base_name(source.name), partial(companions.read_sibling, source))
+
+
+def _check_keys(options: ReadOptions) -> keys.DecryptionProperties | None:
     given = options.decryption
-    if given is None:
-        return None
-    return given.for_file(companions.base_name(source.name), partial(companions.read_sibling, source))
-
-
-def _check_keys(options: ReadOptions) -> None:
-    given: object = options.decryption
     if given is not None and not isinstance(given, keys.DecryptionProperties):
         raise OptionError(f"decryption must be DecryptionProperties, not {type(given).__name__}")
+    return given
 
 
 def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int, lazily: bool) -> tuple[bytes, memoryview]:
