@@ -140,7 +140,7 @@ def cat_command(sources: tuple[str, ...], columns: list[str], output: str | None
     pyparq cat january.parquet february.parquet --csv | sort | uniq -c
     pyparq cat 'logs/*.parquet' -o - | pyparq count -
     """
-    form = _form(output) or "jsonl"
+    form = _form(output) or ("jsonl" if output is None else None)
     with opened_any(*sources) as parquet:
         scan = parquet.scan(columns or None)
         _show(scan.schema, _limited(scan, None), form, None, output)

@@ -219,7 +219,7 @@ class Schema(OtherNames):
         "leaves root find": "tree of the open file", "column": "field(name)", "keys columns": "names",
         "with_metadata append set remove": "pyparq.schema(...), or key_value_metadata= of write_table",
         "to_arrow": "pyarrow.schema(schema)", "get_field_index": "=index", "text to_string": "str(schema)",
-        "equals": "==, which compares the metadata too", "types dtypes": "[f.type for f in schema]",
+        "equals": "the operator ==, for the metadata too", "types dtypes": "[f.type for f in schema]",
         "names": "pyparq.schema(...) to make one: the fields of this one are none",
     })  # fmt: skip
 
