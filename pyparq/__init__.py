@@ -14,6 +14,7 @@ from pyparq.runtime.lazy_import import load as _load
 from pyparq.runtime.lazy_import import provide as _provide
 
 _provide("top-level functions", "pyparq.api")
+_provide("types of others", "pyparq.arrow.exchange")
 
 _PUBLIC = {
     "api": "count read_metadata read_schema read_table read_table_async",
@@ -102,7 +103,7 @@ _ELSEWHERE = by_each({
 _SAME = {
     "field": "api.field", "write_to_dataset": "write_dataset", "concat_tables": "Table.concat",
     "SortingColumn": "SortKey", "read_parquet": "read_table", "scan_parquet": "polars.scan",
-    "to_parquet": "pandas.to_parquet", "write_parquet": "write_table",
+    "to_parquet": "pandas.to_parquet", "write_parquet": "write_table", "write_pandas": "write_table",
 }  # fmt: skip
 """Names of other libraries for the same functions."""
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from pyparq.datasets.patterns import has_folders, names_many
 from pyparq.errors import OptionError, ParquetError, located
-from pyparq.filters.expression import col
 from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
 from pyparq.io.url import is_url
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from pyparq.arrow.table import Table
     from pyparq.column_names import Names
     from pyparq.datasets import dataset as datasets
+    from pyparq.filters import expression
     from pyparq.format.types import Schema
     from pyparq.read import file as reader
     from pyparq.read.footers.metadata import FileMetaData
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 else:  # it loads while the first request to a store is under way
     reader = LazyModule("pyparq.read.file")
     datasets = LazyModule("pyparq.datasets.dataset")
+    expression = LazyModule("pyparq.filters.expression")
 
-_READER = "pyparq.read.file"
 T = TypeVar("T")
 
 __all__ = ["read_metadata", "read_schema", "read_table", "read_table_async"]
@@ -95,7 +95,7 @@ def read_table(
     def one() -> Table:
         given = ReadOptions.make(options)
         return reader.read_once(
-            opened_early(source, storage_options, given, _READER),
+            opened_early(source, storage_options, given, "pyparq.read.file"),
             given,
             storage_options,
             lambda file: reader.first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
@@ -236,7 +236,7 @@ def write(
 
 def field(name: Any, *of: Any, **given: Any) -> Any:
     """pyarrow's two functions of this name: :func:`pyparq.col`, and a field of a schema where a type is given."""
-    return load("pyarrow").field(name, *of, **given) if of or given else col(name)
+    return load("pyarrow").field(name, *of, **given) if of or given else expression.col(name)
 
 
 def read_schema(

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache, wraps
+from types import NoneType
 from typing import Any, TypeVar, cast
 
 from pyparq.column_names import NOT_COMPUTED, as_list, is_name
@@ -70,32 +71,23 @@ def whole(least: int, most: int | None = None) -> Check:
     return check
 
 
-def choice(*choices: str) -> Check:
-    """One of some texts."""
+def instance(kind: Any, shown: str, *words: str) -> Check:
+    """An object of a class, or one of some words."""
 
     def check(name: str, value: Any) -> None:
-        if value not in choices:
-            _fail(name, " or ".join(map(repr, choices)), value)
-
-    return check
-
-
-def instance(kind: type[Any], shown: str) -> Check:
-    """An object of a class."""
-
-    def check(name: str, value: Any) -> None:
-        if not isinstance(value, kind):
+        if not isinstance(value, kind) and value not in words:
             _fail(name, shown, value)
 
     return check
 
 
+def choice(*choices: str) -> Check:
+    """One of some texts."""
+    return instance((), " or ".join(map(repr, choices)), *choices)
+
+
 flag = instance(bool, "True or False")
-
-
-def flag_or_auto(name: str, value: Any) -> None:
-    if not isinstance(value, bool) and value != "auto":
-        _fail(name, "True, False or 'auto'", value)
+flag_or_auto = instance(bool, "True, False or 'auto'", "auto")
 
 
 def seconds(name: str, value: Any) -> None:
@@ -103,23 +95,25 @@ def seconds(name: str, value: Any) -> None:
         _fail(name, "a number of seconds", value)
 
 
+def _are_names(value: Any) -> bool:
+    return isinstance(value, (list, tuple, set, frozenset)) and all(map(is_name, value))
+
+
 def check_names(name: str, value: Any) -> None:
-    if not isinstance(value, (list, tuple, set, frozenset)) or not all(is_name(v) for v in value):
-        raise OptionError(f"{name} must be a list of names, not {value!r}")
+    if not _are_names(value):
+        _fail(name, "a list of names", value)
 
 
 def as_columns(columns: Any) -> Any:
-    """The columns to read as a list. Raises :class:`OptionError` for a dict."""
-    if isinstance(columns, Mapping):
-        raise OptionError(f"columns must be a list of names, not a dict; use {NOT_COMPUTED}")
+    """The columns to read as a list. Raises :class:`OptionError` for a dict, and for one number."""
+    if isinstance(columns, Mapping) or not hasattr(columns, "__iter__"):
+        raise OptionError(f"columns must be a list of names or numbers, not {columns!r}; use {NOT_COMPUTED}")
     return [columns] if isinstance(columns, str) else list(columns)
 
 
 def switch_by_name(name: str, value: Any, more: str = "") -> None:
     """``True``, ``False``, or the columns it is on for."""
-    if not isinstance(value, (bool, list, tuple, set, frozenset)) or not (
-        isinstance(value, bool) or all(is_name(column) for column in value)
-    ):
+    if not isinstance(value, bool) and not _are_names(value):
         _fail(name, f"True, False or a list of names{more}", value)
 
 
@@ -136,11 +130,7 @@ def switch_or_values(name: str, value: Any) -> None:
 
 
 by_column = instance(Mapping, "a dict with columns as keys")
-
-
-def by_column_or_auto(name: str, value: Any) -> None:
-    if not isinstance(value, (Mapping, type(None))) and value != "auto":
-        _fail(name, "'auto' or a dict with columns as keys", value)
+by_column_or_auto = instance((Mapping, NoneType), "'auto' or a dict with columns as keys", "auto")
 
 
 # ---- unknown options
@@ -155,9 +145,11 @@ NOT_FOR_WRITING = by_each({
     "columns": "every column of the data is written. Select columns before writing",
     "encryption_properties": "give encryption=pyparq.EncryptionProperties(...)",
     "flavor": "names are kept as they are, so leave it out",
-    "object_encoding": "give a schema, such as {'x': 'string?'}", "times": "give int96_timestamps=True for 'int96'",
+    "object_encoding": "columns become what their values are. For another type give a schema of all columns, such as "
+        "{'x': 'json?', 'n': 'int64?'}", "times": "give int96_timestamps=True for 'int96'",
+    "store_decimal_as_integer": "give decimal_storage: 'smallest' stores short decimals as integers, as is done anyway",
     "row_group_offsets": "give row_group_size, or call write() of a ParquetWriter for each row group",
-    "has_nulls": "give a schema: its types without ? take no nulls",
+    "has_nulls": "leave it out: nulls take no space where there are none. Or give a schema: types without ? take none",
     "mode": "an existing file is replaced when the new one is complete. pyparq.write_dataset(data, folder, "
         "mode='append') adds rows",
     "use_byte_stream_split": "give column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
@@ -181,6 +173,8 @@ NOT_FOR_READING = by_each({
     "ignore_prefixes": "names that begin with _ or . are passed over, so leave it out",
     "schema": "give it to pyparq.dataset(source, schema=...).read()",
     "thrift_container_size_limit thrift_string_size_limit": "give limits=pyparq.Limits(...)",
+    "promote promote_options": "the tables need the same columns, but files do not: pyparq.dataset([...]).read(); or "
+        "pyarrow.concat_tables([t.to_arrow(), ...], promote_options='default')",
     "use_pandas_metadata": "to_pandas() always uses the pandas metadata, so leave it out",
 })  # fmt: skip
 """Options of pyarrow that have no counterpart, and what to do without."""
@@ -264,9 +258,9 @@ def keywords(function: F) -> F:
             elif not any_name and (name in _TUNE or _SAY_NOTHING.get(name, OF_OTHERS) == given[name]):
                 del given[name]
             elif not any_name:
-                hint = NOT_FOR_READING.get(name)
                 if "." in said:  # a method, of the class that the user knows
                     said = f"{getattr(args[0], '__name__', type(args[0]).__name__)}.{function.__name__}"
+                hint = NOT_FOR_READING.get(name)
                 meant = f"; {hint}" if hint else near_matches(name, sorted(known), "options")
                 raise UnknownArgument(f"{said}() has no argument {name!r}{meant}")
         return function(*args, **given)

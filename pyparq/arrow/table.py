@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
 from pyparq.arrow.c_export import batch_capsule, batches_to_stream, schema_capsule
@@ -20,7 +21,7 @@ from pyparq.arrow.tabular import Part, Tabular, check_columns, for_anybody, join
 from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.format.types import Schema
-from pyparq.option_checks import keywords, methods_told
+from pyparq.option_checks import NOT_FOR_READING, keywords, methods_told, refuse_unknown
 from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.messages import requirement
 
@@ -170,6 +171,7 @@ class _FromOtherData(Tabular):
             return to_pandas.frame_of(self)
 
     def _to_pandas_by_pyarrow(self, options: dict[str, Any]) -> pandas.DataFrame:
+        options = options and refuse_unknown(options, signature(self.to_arrow().to_pandas).parameters, NOT_FOR_READING)
         if b"pandas" not in self.schema.metadata or options.get("ignore_metadata"):
             return self.to_arrow().to_pandas(**options)
         try:

@@ -217,7 +217,9 @@ def _os_error(error: OSError) -> int:
 def _what(error: click.UsageError) -> str:
     said = error.format_message().rstrip(".")
     if said.startswith("Got unexpected extra argument") and ".parquet" in said:
-        return "this command takes one SOURCE. Put a pattern such as 'logs/*.parquet' in quotes"
+        writes = error.ctx is not None and any("-o" in param.opts for param in error.ctx.command.params)
+        said = "this command takes one SOURCE. Put a pattern such as 'logs/*.parquet' in quotes"
+        return f"{said}. Give what it writes with -o" if writes else said
     return said
 
 

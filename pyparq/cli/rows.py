@@ -51,10 +51,20 @@ LONGEST = 2000
 """Cells of a table are cut to this even in a pipe; JSON and CSV are whole."""
 _NUMBERS = ("int", "uint", "float", "decimal")
 
+
+def _note(ctx: click.Context, param: click.Parameter, given: str | None) -> None:
+    if given is not None:
+        ctx.meta.setdefault("pyparq.forms", []).append("csv" if given == "csv" else "jsonl")
+
+
 FORM = all_of(
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row, each on one line."),
-    click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a header line."),
-)
+    click.option("--json", "as_json", flag_value="jsonl", expose_value=False, callback=_note,
+                 help="Print one JSON object per row, each on one line."),
+    click.option("--csv", "as_csv", flag_value="csv", expose_value=False, callback=_note,
+                 help="Print CSV with a header line."),
+    click.option("--format", type=click.Choice(["json", "csv"]), expose_value=False, callback=_note,
+                 help="The same by its name."),
+)  # fmt: skip
 ROWS = click.option("--rows", "-n", default=10, show_default=True, type=click.IntRange(min=0), help="Number of rows.")
 OUTPUT = click.option(
     "--output", "-o", metavar="PATH", shell_complete=complete_files,
@@ -69,11 +79,11 @@ OUTPUT = click.option(
 @COLUMNS
 @IGNORE_CASE
 @FORM
-def head_command(file: str, rows: int, columns: list[str], as_json: bool, as_csv: bool) -> None:
+def head_command(file: str, rows: int, columns: list[str]) -> None:
     """The first rows of a file, a folder or a glob. If the files have page indexes, only the first pages are read."""
     with opened_any(file) as parquet:
         scan = parquet.scan(columns or None, limit=rows)
-        _show(scan.schema, scan.iter_batches(), _form(as_json, as_csv), lambda: rows_in(parquet))
+        _show(scan.schema, scan.iter_batches(), _form(), lambda: rows_in(parquet))
 
 
 @click.command("tail")
@@ -82,12 +92,12 @@ def head_command(file: str, rows: int, columns: list[str], as_json: bool, as_csv
 @COLUMNS
 @IGNORE_CASE
 @FORM
-def tail_command(sources: tuple[str, ...], rows: int, columns: list[str], as_json: bool, as_csv: bool) -> None:
+def tail_command(sources: tuple[str, ...], rows: int, columns: list[str]) -> None:
     """The last rows of files, in their order. If the files have page indexes, only the last pages are read."""
     with opened_any(*sources) as parquet:
         total = rows_in(parquet)
         table = parquet.read_rows(max(total - rows, 0), total, columns or None)
-        _show(table.schema, table.batches, _form(as_json, as_csv), lambda: total)
+        _show(table.schema, table.batches, _form(), lambda: total)
 
 
 @click.command("sample")
@@ -99,9 +109,8 @@ def tail_command(sources: tuple[str, ...], rows: int, columns: list[str], as_jso
 @FORM
 @OUTPUT
 def sample_command(
-    sources: tuple[str, ...], rows: int, seed: int | None, columns: list[str], as_json: bool, as_csv: bool,
-    output: str | None,
-) -> None:  # fmt: skip
+    sources: tuple[str, ...], rows: int, seed: int | None, columns: list[str], output: str | None
+) -> None:
     """Some rows, chosen at random, in the order of the files. Every row is equally likely, and comes once at most.
 
     If the files have page indexes, only the pages with these rows are read.
@@ -109,14 +118,11 @@ def sample_command(
     \b
     pyparq sample flights/ -n 1000 --seed 7 -o some.parquet
     """
-    form = _form(as_json, as_csv, output)
+    form = _form(output)
     with opened_any(*sources) as parquet:
         with Busy("reading"):
             table = parquet.sample(rows, columns or None, seed=seed)
-        if output is not None:
-            saving.save_and_say(output, table.schema, table.to_batches())
-        else:
-            _show(table.schema, table.batches, form, lambda: rows_in(parquet))
+        _show(table.schema, table.batches, form, lambda: rows_in(parquet), output)
 
 
 @click.command("cat")
@@ -125,7 +131,7 @@ def sample_command(
 @IGNORE_CASE
 @FORM
 @OUTPUT
-def cat_command(sources: tuple[str, ...], columns: list[str], as_json: bool, as_csv: bool, output: str | None) -> None:
+def cat_command(sources: tuple[str, ...], columns: list[str], output: str | None) -> None:
     """All rows of files, one after the other: as lines of JSON (the default) or CSV, or into one file.
 
     Columns that a file does not have are null in its rows.
@@ -134,20 +140,18 @@ def cat_command(sources: tuple[str, ...], columns: list[str], as_json: bool, as_
     pyparq cat january.parquet february.parquet --csv | sort | uniq -c
     pyparq cat 'logs/*.parquet' -o - | pyparq count -
     """
-    form = _form(as_json, as_csv, output) or "jsonl"
+    form = _form(output) or ("jsonl" if output is None else None)
     with opened_any(*sources) as parquet:
         scan = parquet.scan(columns or None)
-        if output is not None:
-            saving.save_and_say(output, scan.schema, _limited(scan, None))
-        else:
-            saving.save(PIPE, scan.schema, _limited(scan, None), form)
+        _show(scan.schema, _limited(scan, None), form, None, output)
 
 
-def _form(as_json: bool, as_csv: bool, output: str | None = None) -> str | None:
+def _form(output: str | None = None) -> str | None:
     """What standard output gets; ``None`` for a table."""
-    if as_json + as_csv + (output is not None) > 1:
+    given = click.get_current_context().meta.get("pyparq.forms", [])
+    if len(given) + (output is not None) > 1:
         misused("use only one of --json, --csv and --output")
-    return "jsonl" if as_json else "csv" if as_csv else None
+    return given[0] if given else None
 
 
 _WHERE_HELP = """
@@ -186,7 +190,7 @@ exception: for a FLOAT column, 0.1 means the float that is printed as 0.1 (the s
 @OUTPUT
 def query_command(
     file: str, where: str | None, columns: list[str], row_groups: tuple[int, ...], limit: int | None, explain: bool,
-    as_json: bool, as_csv: bool, output: str | None,
+    output: str | None,
 ) -> None:  # fmt: skip
     """Rows of SOURCE (a file, a folder, or a glob in quotes) where a condition is true. Indexes are used wherever they
     help. A condition on partition columns (year=2024/) rules out whole files.
@@ -195,16 +199,14 @@ def query_command(
     pyparq query flights.parquet --where "tailnum = 'N14228' AND dep_delay > 60"
     pyparq query flights.parquet -w "time_hour < TIMESTAMP '2013-01-02'" -c flight,dest -o out.parquet
     """
-    form = _form(as_json, as_csv, output)
+    form = _form(output)
     with opened_any(file) as parquet:
         if limit is None and form is None and output is None:
             limit = LIMIT
         scan = make_scan(parquet, where, columns, row_groups, limit)
         batches = _limited(scan, limit)
-        if output is not None:
-            saving.save_and_say(output, scan.schema, batches)
-        elif form is not None:
-            saving.save(PIPE, scan.schema, batches, form)
+        if output is not None or form is not None:
+            _show(scan.schema, batches, form, None, output)
         else:
             _show_matches(parquet, scan, list(batches), where, row_groups, limit)
         if explain:
@@ -221,7 +223,7 @@ def _show_matches(
     if limit and total >= limit:
         with Busy("counting the rows beyond the limit"):
             total = int(make_scan(parquet, where, row_groups=row_groups).count())
-    _show(scan.schema, batches, None, lambda: total, "--limit 0 shows all")
+    _show(scan.schema, batches, None, lambda: total, hint="--limit 0 shows all")
 
 
 def _limited(scan: Any, limit: int | None) -> Iterator[Any]:
@@ -237,9 +239,6 @@ def _limited(scan: Any, limit: int | None) -> Iterator[Any]:
             busy.show(max(scan.share_read, rows / limit if limit else 0.0), rows)
 
 
-FILENAME = "filename"
-
-
 @click.command("lookup")
 @SOURCE
 @click.argument("column")
@@ -252,9 +251,8 @@ FILENAME = "filename"
 @click.option("--path", is_flag=True, help="Add a column with the name of each row's file.")
 @FORM
 def lookup_command(
-    file: str, column: str, wanted: tuple[str, ...], listed: Any, columns: list[str], path: bool, as_json: bool,
-    as_csv: bool,
-) -> None:  # fmt: skip
+    file: str, column: str, wanted: tuple[str, ...], listed: Any, columns: list[str], path: bool
+) -> None:
     """The rows of SOURCE (a file, a folder, or a glob in quotes) where COLUMN is one of the keys. The statistics and
     Bloom filters of all files are asked at once. The exit code is 0 also where no row is found.
 
@@ -265,7 +263,7 @@ def lookup_command(
     from pyparq.filters.conditions import probe_value
     from pyparq.format.shown_types import shown_field
 
-    form = _form(as_json, as_csv)
+    form = _form()
     texts = [*wanted, *(line.rstrip("\r\n") for line in listed or ())]
     if not texts and listed is None:
         misused("give at least one key, or --from with a file of keys")
@@ -275,7 +273,7 @@ def lookup_command(
     field = shown_field(node, tree.root.children, dataset.schema.fields)
     values = [probe_value(text, node, field) for text in texts]
     with Busy("looking"):
-        found = dataset.lookup(column, values, columns=columns or None, filename=FILENAME if path else False)
+        found = dataset.lookup(column, values, columns=columns or None, filename="filename" if path else False)
     _show(found.schema, found.batches, form, lambda: int(found.num_rows))
 
 
@@ -312,11 +310,13 @@ def count_command(sources: tuple[str, ...], where: str | None, each: bool, as_js
 # ---- rows as a table
 
 
-def _show(schema: Any, batches: Iterable[Any], form: str | None, total: Any, hint: str = "-n N shows more") -> None:
-    """Rows as JSON or CSV, or as a table and how many there are. ``total``: a function that tells it."""
-    if form is not None:
-        saving.save(PIPE, schema, iter(batches), form)
-        return
+def _show(
+    schema: Any, batches: Iterable[Any], form: str | None, total: Any, output: str | None = None,
+    hint: str = "-n N shows more",
+) -> None:  # fmt: skip
+    """Rows in a file, as JSON or CSV, or as a table and how many there are. ``total``: a function that tells it."""
+    if output is not None or form is not None:
+        return saving.save_and_say(output or PIPE, schema, iter(batches), form)
     whole, given = total(), list(batches)
     shown = sum(batch.num_rows for batch in given)
     _show_table(schema, given)

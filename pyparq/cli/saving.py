@@ -64,9 +64,9 @@ def save(path: str, schema: Any, batches: Iterable[Any], form: str | None = None
     return rows.count
 
 
-def save_and_say(path: str, schema: Any, batches: Iterable[Any]) -> None:
+def save_and_say(path: str, schema: Any, batches: Iterable[Any], form: str | None = None) -> None:
     """The same, and a line on stderr."""
-    say_written(path, save(path, schema, batches))
+    say_written(path, save(path, schema, batches, form))
 
 
 def say_written(path: str, rows: int) -> None:

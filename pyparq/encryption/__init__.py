@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
+from pyparq.runtime.lazy_import import load
 
 if TYPE_CHECKING:
     from pyparq.encryption.keytools import CryptoFactory
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         KmsConnectionConfig,
         LocalFileKms,
     )
+    from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
 
 __all__ = [
     "CryptoFactory",
@@ -32,12 +33,11 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name for one that loads later
 
     def __getattr__(name: str) -> Any:
-        # Key tools are for those who use a KMS; every reader imports this package.
+        # Keys are for those who use them, and key tools for those with a KMS; every reader imports this package.
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from pyparq.encryption import keytools, kms
-
-        return getattr(keytools if hasattr(keytools, name) else kms, name)
+        modules = (load(f"{__name__}.{module}") for module in ("properties", "keytools", "kms"))
+        return next(getattr(module, name) for module in modules if hasattr(module, name))
 
 
 DOOR = (

@@ -11,7 +11,7 @@ have that one open still.
 from __future__ import annotations
 
 import json
-import secrets
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +34,7 @@ def column_reference(number: int) -> str:
 
 def new_generation() -> str:
     """A text that ends the references of one file, different from those of all other files."""
-    return f"-{secrets.token_hex(8)}"
+    return f"-{os.urandom(8).hex()}"
 
 
 def _generation_of(reference: str) -> str:

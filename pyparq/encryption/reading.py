@@ -9,32 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pyparq.column_names import ColumnName
-from pyparq.encryption.cipher import (
-    GCM_OVERHEAD,
-    IS_PAGE,
-    LENGTH,
-    SIGNATURE,
-    ChunkAad,
-    DataKey,
-    Module,
-    footer_aad,
-    module_end,
-    stated_length,
-)
 from pyparq.encryption.material import describe, short
-from pyparq.encryption.properties import (
-    AES_GCM_CTR_V1,
-    AES_GCM_V1,
-    DecryptionProperties,
-    FileKeys,
-    Find,
-    HeldKey,
-    find_in,
-    nearest,
-)
 from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning, located
 from pyparq.format import ttypes as tt
 from pyparq.format.schema_node import Node
@@ -42,7 +20,17 @@ from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import deserialize
 from pyparq.kernels import PageCipher
 from pyparq.runtime import fork_safety
+from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.messages import warn_caller
+
+if TYPE_CHECKING:
+    from pyparq.encryption import cipher
+    from pyparq.encryption import properties as keys
+    from pyparq.encryption.cipher import DataKey, Module
+    from pyparq.encryption.properties import DecryptionProperties, FileKeys, Find, HeldKey
+else:  # a file in the clear needs none of them
+    cipher = LazyModule("pyparq.encryption.cipher")
+    keys = LazyModule("pyparq.encryption.properties")
 
 T = TypeVar("T")
 
@@ -109,24 +97,24 @@ class _Encrypted:
     """A chunk under ``key``. May be used from several threads."""
 
     encrypted = True
-    overhead = GCM_OVERHEAD
 
     def __init__(self, key: DataKey, file_aad: bytes, ctr: bool, row_group: int, column: int) -> None:
         self._key = key
-        self._aad = ChunkAad(file_aad, row_group, column)
+        self.overhead = cipher.GCM_OVERHEAD
+        self._aad = cipher.ChunkAad(file_aad, row_group, column)
         self._ctr = ctr
         self.authenticates_pages = not ctr
 
     def open(self, module: Module, stored: Any, page: int = -1) -> memoryview:
         try:
-            if self._ctr and IS_PAGE[module]:
+            if self._ctr and cipher.IS_PAGE[module]:
                 return self._key.open_ctr(stored)
             return self._key.open(stored, self._aad.of(module, page))
         except EncryptionError as error:
             raise _explained(error, module) from None
 
     def struct(self, cls: type[T], data: memoryview, at: int, module: Module, page: int = -1) -> tuple[T, int]:
-        plain, end = self._module_at(data, at, module, page)
+        plain, end = self.module_at(data, at, module, page)
         # parquet-java leaves bytes behind the struct: they are not looked at.
         return deserialize(cls, plain)[0], end
 
@@ -134,35 +122,32 @@ class _Encrypted:
         return PageCipher(self, self._key.native, self._aad.of_pages, self._ctr)
 
     def module_at(self, data: memoryview, at: int, module: int, page: int = -1) -> tuple[Any, int]:
-        return self._module_at(data, at, Module(module), page)
-
-    def _module_at(self, data: memoryview, at: int, module: Module, page: int) -> tuple[bytes, int]:
         try:
-            return self._key.open_at(data, at, self._aad.of(module, page))
+            return self._key.open_at(data, at, self._aad.of(cipher.Module(module), page))
         except EncryptionError as error:
             raise _explained(error, module) from None
 
     def open_page_v2(self, stored: memoryview, levels: int, page: int) -> tuple[memoryview, memoryview]:
         # The specification encrypts the whole body, as Arrow C++ does; parquet-java leaves the levels in the clear.
-        if stated_length(stored, 0) == len(stored) - LENGTH:
+        if cipher.stated_length(stored, 0) == len(stored) - cipher.LENGTH:
             try:
-                body = self.open(Module.DATA_PAGE, stored, page)
+                body = self.open(cipher.Module.DATA_PAGE, stored, page)
                 return body[:levels], body[levels:]
             except EncryptionError:
-                if not levels or stated_length(stored, levels) != len(stored) - levels - LENGTH:
+                if not levels or cipher.stated_length(stored, levels) != len(stored) - levels - cipher.LENGTH:
                     raise
         if levels > len(stored):
             raise CorruptFileError(
                 f"the page header declares {levels} bytes of levels, but the page has {len(stored)} bytes"
             )
-        return stored[:levels], self.open(Module.DATA_PAGE, stored[levels:], page)
+        return stored[:levels], self.open(cipher.Module.DATA_PAGE, stored[levels:], page)
 
     def seal(self, module: Module, parts: list[Any]) -> list[Any]:
         return [self._key.seal(parts, self._aad.of(module))]
 
 
-def _explained(error: EncryptionError, module: Module) -> EncryptionError:
-    return EncryptionError(f"the {Module(module).label} cannot be decrypted: {error.message}")
+def _explained(error: EncryptionError, module: int) -> EncryptionError:
+    return EncryptionError(f"the {cipher.Module(module).label} cannot be decrypted: {error.message}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +310,8 @@ class EncryptedFile:
                 f"Give it as DecryptionProperties(footer_key=...), or on the command line with --keys"
             )
         try:
-            end = module_end(stored, 0)
-            plain = self._footer_key.open(stored[:end], footer_aad(self._file_aad))
+            end = cipher.module_end(stored, 0)
+            plain = self._footer_key.open(stored[:end], cipher.footer_aad(self._file_aad))
         except EncryptionError as error:
             raise EncryptionError(
                 f"the footer cannot be decrypted: {error.message} (footer key: {describe(self.key_metadata)})"
@@ -345,8 +330,9 @@ class EncryptedFile:
                 raise EncryptionError(message)
             warn_caller(message, UnverifiedFooterWarning)
             return
-        footer, signature = signed[:-SIGNATURE], signed[-SIGNATURE:]
-        if len(signed) <= SIGNATURE or not self._footer_key.verify(footer, signature, footer_aad(self._file_aad)):
+        footer, signature = signed[: -cipher.SIGNATURE], signed[-cipher.SIGNATURE :]
+        aad = cipher.footer_aad(self._file_aad)
+        if len(signed) <= cipher.SIGNATURE or not self._footer_key.verify(footer, signature, aad):
             raise EncryptionError(
                 "the footer does not match its signature: the key or AAD is wrong, or the footer was changed"
             )
@@ -358,7 +344,7 @@ class EncryptedFile:
                 f"the footer changes and has to be signed again, but its key is not known "
                 f"({describe(self.key_metadata)}). Give it as DecryptionProperties(footer_key=...)"
             )
-        aad = footer_aad(self._file_aad)
+        aad = cipher.footer_aad(self._file_aad)
         if self.plaintext_footer:
             return [footer, self._footer_key.sign(footer, aad)]
         return [self._footer_key.seal([footer], aad)]
@@ -375,9 +361,9 @@ class EncryptedFile:
                 own = raw.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY
                 with located(column=leaf.dotted):
                     key = self._key(leaf, own, tree)
-                columns[leaf.path] = None if own is None else HeldKey(key, own.key_metadata)
-        footer = HeldKey(self._footer_key, self.key_metadata)
-        return SameKeys(FileKeys(footer, columns), self.algorithm, self.plaintext_footer, *self._prefix)
+                columns[leaf.path] = None if own is None else keys.HeldKey(key, own.key_metadata)
+        footer = keys.HeldKey(self._footer_key, self.key_metadata)
+        return SameKeys(keys.FileKeys(footer, columns), self.algorithm, self.plaintext_footer, *self._prefix)
 
     # ---- columns
 
@@ -389,7 +375,7 @@ class EncryptedFile:
         if own is None and crypto.ENCRYPTION_WITH_FOOTER_KEY is None:
             raise EncryptionError("the column is encrypted in an unknown way")
         key = self._key(leaf, own, tree)
-        context = _Encrypted(key, self._file_aad, self.algorithm == AES_GCM_CTR_V1, row_group, leaf.column)
+        context = _Encrypted(key, self._file_aad, self.algorithm == keys.AES_GCM_CTR_V1, row_group, leaf.column)
         stored = raw.encrypted_column_metadata
         if stored is None:
             if self.plaintext_footer and not self._verified:
@@ -398,7 +384,7 @@ class EncryptedFile:
                 )
             return raw.meta_data, context
         try:
-            return context.struct(tt.ColumnMetaData, memoryview(stored), 0, Module.COLUMN_METADATA)[0], context
+            return context.struct(tt.ColumnMetaData, memoryview(stored), 0, cipher.Module.COLUMN_METADATA)[0], context
         except EncryptionError as error:
             which = "the footer key" if own is None else describe(own.key_metadata)
             raise EncryptionError(f"{error.message} (key: {which})") from None
@@ -428,8 +414,8 @@ class EncryptedFile:
         """The key of a leaf that has one of its own, as it was given or is retrieved, once."""
         with self._lock:
             if self._given is None:
-                self._given = properties.column_keys(find_in(tree))
-            key = nearest(leaf.path, self._given)
+                self._given = properties.column_keys(keys.find_in(tree))
+            key = keys.nearest(leaf.path, self._given)
             if key is not None:
                 return key
             place = leaf.dotted, metadata
@@ -441,9 +427,9 @@ class EncryptedFile:
 def _algorithm(union: Any) -> tuple[str, Any]:
     """(name, AesGcmV1 or AesGcmCtrV1)."""
     if union is not None and union.AES_GCM_V1 is not None:
-        return AES_GCM_V1, union.AES_GCM_V1
+        return keys.AES_GCM_V1, union.AES_GCM_V1
     if union is not None and union.AES_GCM_CTR_V1 is not None:
-        return AES_GCM_CTR_V1, union.AES_GCM_CTR_V1
+        return keys.AES_GCM_CTR_V1, union.AES_GCM_CTR_V1
     raise EncryptionError("the file is encrypted with an unknown algorithm")
 
 

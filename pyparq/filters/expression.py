@@ -247,7 +247,8 @@ class Value(OtherNames, Expression):
         "isnull isna": "is_null()", "notnull notna is_not_nan": "is_not_null()",
         "eq ne lt le gt ge": "the operators ==, !=, <, <=, > and >=", "not_ invert": "~ before the condition",
         "and_ or_": "& and |, with each condition in parentheses", "cast astype": "a literal of the column's type",
-        "match rlike": "matches(pattern)", "len": "length()", "alias": NOT_COMPUTED,
+        "match rlike": "matches(pattern)", "len": "length()",
+        "alias": f"rename_columns() of the table, or {NOT_COMPUTED}",
     })  # fmt: skip
     __hash__ = None  # type: ignore[assignment]
     depth = 0

@@ -245,7 +245,7 @@ class Test(Bound):
         have = column.type
         if have.dictionary is not None and column.dictionary is not None:
             return by_entry(column, column.dictionary, self._match(column.dictionary, None), within)
-        if have != self.node.arrow_type:
+        if have.format != self.node.arrow_type.format:
             _check_unit(self.node, have)
         if have.format == "n":
             return RowMask.none(column.length)

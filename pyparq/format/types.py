@@ -19,6 +19,7 @@ from pyparq.errors import ColumnNotFoundError, OtherNames, SchemaError, by_each,
 from pyparq.kernels import ArrowField
 from pyparq.option_checks import keywords, methods_told
 from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.runtime.lazy_import import provided
 from pyparq.runtime.text import printable
 
 
@@ -86,14 +87,20 @@ class DataType:
     dictionary: DataType | None = None
     ordered: bool = False
 
+    def __eq__(self, other: object) -> bool:
+        """Whether ``other`` is the same type, its name (``"int64"``), or the same type of pyarrow. As with numpy's
+        types, the hash is not that of the name."""
+        if type(other) is DataType:
+            mine, others = (self.format, self.children), (other.format, other.children)
+            return mine == others and self.dictionary == other.dictionary and self.ordered == other.ordered
+        if hasattr(other, "__arrow_c_schema__"):
+            return self == provided("types of others").field_from_arrow(other).type  # type: ignore[no-any-return]
+        return isinstance(other, str) and str(self) == other
+
     @property
     def kind(self) -> str:
         """Family: ``bool int uint float string binary fixed decimal date time timestamp null`` or a nested one."""
         f = self.format
-        if f in ("c", "s", "i", "l"):
-            return "int"
-        if f in ("C", "S", "I", "L"):
-            return "uint"
         return _KINDS.get(f) or _KINDS.get(f[:2]) or _KINDS.get(f[:1]) or "unknown"
 
     @property
@@ -165,6 +172,7 @@ _KINDS = {
     "vu": "string", "z": "binary", "Z": "binary", "vz": "binary", "w": "fixed", "d": "decimal", "td": "date",
     "tt": "time", "ts": "timestamp", "tD": "duration", "ti": "interval", "+s": "struct", "+l": "list",
     "+L": "list", "+w": "list", "+m": "map", "+r": "run_end", "+v": "list_view", "+u": "union", "_p": "int128",
+    "c": "int", "s": "int", "i": "int", "l": "int", "C": "uint", "S": "uint", "I": "uint", "L": "uint",
 }  # fmt: skip
 
 
@@ -210,7 +218,9 @@ class Schema(OtherNames):
     _elsewhere = by_each({
         "leaves root find": "tree of the open file", "column": "field(name)", "keys columns": "names",
         "with_metadata append set remove": "pyparq.schema(...), or key_value_metadata= of write_table",
-        "to_arrow": "pyarrow.schema(schema)", "types dtypes": "[f.type for f in schema]",
+        "to_arrow": "pyarrow.schema(schema)", "get_field_index": "=index", "text to_string": "str(schema)",
+        "equals": "the operator ==, for the metadata too", "types dtypes": "[f.type for f in schema]",
+        "names": "pyparq.schema(...) to make one: the fields of this one are none",
     })  # fmt: skip
 
     @property

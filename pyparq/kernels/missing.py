@@ -9,23 +9,15 @@ from pathlib import Path
 def why_missing(error: ImportError) -> str:
     """The message of the import error, with what to do: the import system said ``error``."""
     package = Path(__file__).resolve().parents[1]
-    installed = _installed_elsewhere(package)
-    if installed is not None:
-        return (
-            f"Python found the source folder {package} before the installed pyparq in {installed}, and the source "
-            "folder has no compiled kernels. Run Python from another folder, use the command `pyparq` instead of "
-            "`python -m pyparq`, or install the source folder with `pip install -e .`"
-        )
+    for entry in sys.path:
+        other = (Path(entry or ".") / "pyparq").resolve()
+        if other != package and any((other / "kernels").glob("_native*")):
+            return (
+                f"Python found the source folder {package} before the installed pyparq in {other}, and the source "
+                "folder has no compiled kernels. Run Python from another folder, use the command `pyparq` instead of "
+                "`python -m pyparq`, or install the source folder with `pip install -e .`"
+            )
     return (
         "pyparq's compiled kernels (pyparq.kernels._native) are missing or do not fit this Python. Install pyparq "
         f"again: `pip install .` in the source folder builds them. The loader said: {error}"
     )
-
-
-def _installed_elsewhere(package: Path) -> Path | None:
-    """Another folder on Python's path that has pyparq with its kernels."""
-    for entry in sys.path:
-        other = (Path(entry or ".") / "pyparq").resolve()
-        if other != package and any((other / "kernels").glob("_native*")):
-            return other
-    return None

@@ -6,9 +6,10 @@ from __future__ import annotations
 import operator as compare
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from inspect import signature
 from typing import Any
 
 from pyparq.arrow.column import Column
@@ -24,7 +25,7 @@ from pyparq.format.types import DataType, Field, Schema
 from pyparq.io.locations import StorageOptions
 from pyparq.io.locations import located as on_system
 from pyparq.limits import Limits
-from pyparq.option_checks import UnknownArgument
+from pyparq.option_checks import refuse_unknown
 
 # ---- sources and targets
 
@@ -87,11 +88,10 @@ _TUNING_OF_READS = {
 """Arguments of reads that only tune pyarrow, tell it what pyparq finds itself, or bound the footer of one file."""
 
 
-def check_tuning(function: str, tuning: dict[str, Any]) -> None:
-    """Raise :class:`TypeError` for arguments that pyarrow does not have either."""
-    unknown = tuning.keys() - _TUNING_OF_READS
-    if unknown:
-        raise TypeError(f"{function}() got an unexpected keyword argument {min(unknown)!r}")
+def check_tuning(maker: Callable[..., None], tuning: dict[str, Any]) -> None:
+    """Raise :class:`TypeError` for arguments that pyarrow does not have either. ``maker`` has the others."""
+    if tuning:
+        refuse_unknown(tuning, _TUNING_OF_READS, {}, [*signature(maker).parameters])
 
 
 def check_footer(file: Any, tuning: dict[str, Any]) -> None:
@@ -173,9 +173,7 @@ def write_options(given: dict[str, Any], columns: Sequence[Any]) -> dict[str, An
     }
     if any(str(field.type).startswith("dictionary") for field in columns):
         left.setdefault("dictionary_pagesize_limit", 1 << 30)  # all entries come back
-    unknown = left.keys() - _SAME - _RENAMED.keys()
-    if unknown:
-        raise UnknownArgument(f"unexpected keyword argument {min(unknown)!r}")
+    refuse_unknown(left, {*_SAME, *_RENAMED}, {}, ["write_statistics", "store_decimal_as_integer"])
     return made | {_RENAMED.get(name, name): value for name, value in left.items() if value is not None}
 
 

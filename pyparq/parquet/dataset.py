@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.errors import ColumnNotFoundError, FilterError, SchemaError
+from pyparq.option_checks import as_columns, methods_told
 from pyparq.parquet.arguments import (
     check_source,
     check_tuning,
@@ -37,6 +38,7 @@ from pyparq.parquet.file import ParquetFile, known_columns, text_columns
 from pyparq.read.file import ParquetFile as OwnFile
 
 
+@methods_told
 class ParquetDataset:
     """One Parquet file, a folder, or a list of files. Arguments and methods are those of pyarrow's class.
 
@@ -79,7 +81,7 @@ class ParquetDataset:
         buffer_size: int = 0,
         **tuning: Any,
     ) -> None:
-        check_tuning("ParquetDataset", tuning)
+        check_tuning(ParquetDataset.__init__, tuning)
         self._limits = {name: value for name, value in tuning.items() if name.startswith("thrift")}
         self._filters = given_filters(filters)
         self._given_schema, self._ignored = schema, ignore_prefixes
@@ -183,7 +185,7 @@ class ParquetDataset:
         """
         check_values(self._filters)
         with arrow_errors():
-            wanted = None if columns is None else list(columns)
+            wanted = None if columns is None else as_columns(columns)
             if wanted is not None and use_pandas_metadata:
                 wanted += [name for name in index_columns(self._metadata()) if name not in wanted]
             if wanted is None or len(set(wanted)) == len(wanted):

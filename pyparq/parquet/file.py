@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 from pyparq.column_names import ColumnName
+from pyparq.option_checks import as_columns, methods_told
 from pyparq.parquet.arguments import check_footer, check_source, check_tuning, is_folder, located, read_options
 from pyparq.parquet.arrow import (
     Asked,
@@ -22,6 +23,7 @@ from pyparq.parquet.metadata import FileMetaData
 from pyparq.read.file import ParquetFile as OwnFile
 
 
+@methods_told
 class ParquetFile:
     """One Parquet file. The arguments and methods are those of ``pyarrow.parquet.ParquetFile``.
 
@@ -54,7 +56,7 @@ class ParquetFile:
         buffer_size: int = 0,
         **tuning: Any,
     ) -> None:
-        check_tuning("ParquetFile", tuning)
+        check_tuning(ParquetFile.__init__, tuning)
         asked = Asked(binary_type, list_type, arrow_extensions_enabled, coerce_int96_timestamp_unit == "s")
         check_source(source, buffer_size)
         place, storage = located(source, filesystem)
@@ -114,7 +116,7 @@ class ParquetFile:
         """The columns that the file has of these. Other names are passed over, as pyarrow does."""
         if columns is None:
             return None
-        wanted: list[str] = [name for name in columns if name is not None]
+        wanted: list[str] = [name for name in as_columns(columns) if name is not None]
         if use_pandas_metadata:
             wanted += [name for name in index_columns(self._own.key_value_metadata) if name not in wanted]
         return known_columns(self._own.tree, wanted)
@@ -141,8 +143,7 @@ class ParquetFile:
     ) -> Any:
         """The rows of these row groups as a table."""
         for i in row_groups:
-            if not 0 <= i < self.num_row_groups:
-                raise IndexError(f"there is no row group {i}: the file has {self.num_row_groups}")
+            self.metadata.row_group(i)  # or an error
         with arrow_errors():
             return self._table(self._own.read_row_groups(row_groups, self._names(columns, use_pandas_metadata)))
 

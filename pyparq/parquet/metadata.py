@@ -276,8 +276,8 @@ class FileMetaData(_Part):
 
     def row_group(self, i: int) -> RowGroupMetaData:
         """The row group number ``i``. Raises :class:`IndexError` where there is none."""
-        if not 0 <= i < self.num_row_groups:
-            raise IndexError(f"{i} out of bounds: the file has {self.num_row_groups} row groups")
+        if i not in range(self.num_row_groups):
+            raise IndexError(f"{i!r} out of bounds: the file has {self.num_row_groups} row groups")
         return RowGroupMetaData(self, self._footer.row_groups[i])
 
     def set_file_path(self, path: str) -> None:

@@ -11,6 +11,7 @@ from pyparq.datasets.write.rolling_files import FileLimits
 from pyparq.datasets.write.write_dataset import write_folder
 from pyparq.errors import OptionError
 from pyparq.format.thrift_codec import serialize
+from pyparq.option_checks import methods_told
 from pyparq.parquet.arguments import ArrowNames, located, names_of, write_options
 from pyparq.parquet.arrow import arrow_errors, as_table, converted, has_pyarrow, written_schema
 from pyparq.parquet.file import read_metadata
@@ -24,6 +25,7 @@ _MOST_ROWS = 64 << 20
 _USUAL_ROWS = 1 << 20
 
 
+@methods_told
 class ParquetWriter:
     """Writes a file table by table. Each table makes row groups of its own, as with pyarrow.
 

@@ -134,7 +134,7 @@ class ParquetFile(Asked):
     """
 
     _elsewhere = Convertible._elsewhere | by_each({
-        "shape": "num_rows and len(columns)", "dtypes": "schema_arrow", "names column_names": "=columns",
+        "shape": "num_rows and len(columns)", "names column_names": "=columns",
         "read_all collect read_pandas": "=read", "query": "read(filters=)", "to_batches": "=iter_batches",
         "row_group": "metadata.row_group(k)",
         "info": "print(file), or file.metadata",

@@ -258,6 +258,11 @@ class Asked(Convertible):
             made.save(path)
         return made
 
+    @property
+    def dtypes(self) -> pandas.Series[Any]:
+        """The type of each column in pandas, by its name."""
+        return self.head(0).to_pandas().dtypes
+
     def to_pandas(
         self, columns: Names | None = None, filters: Filters | None = None, *, index: Any = None, **options: Any
     ) -> pandas.DataFrame:

@@ -59,12 +59,16 @@ def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -
 def called() -> tuple[str, Sequence[str]]:
     """The function of pyparq that the user called, and the names of its arguments."""
     frame: FrameType | None = sys._getframe(1)
-    code = sys._getframe(1).f_code
+    last = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_OWN):
-        code = code if frame.f_code.co_name in ("call", "<lambda>") else frame.f_code  # that is around the function
+        last = last if frame.f_code.co_name in ("call", "<lambda>") else frame  # that is around the function
         frame = frame.f_back
+    code = last.f_code
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    return code.co_qualname.removesuffix(".__init__").lstrip("_") + "()", names
+    name = code.co_qualname.removesuffix(".__init__").lstrip("_")
+    if "." in name and "self" in names:  # a method, of the class that the user knows
+        name = f"{type(last.f_locals['self']).__name__}.{code.co_name}"
+    return f"{name}()", names
 
 
 def _outside(frame: FrameType | None) -> FrameType | None:

@@ -299,7 +299,7 @@ class RowGroupEncoder:
         if not is_flat:
             return self._shredded(batches, top, first_row)
         columns = [batch.columns[top] for batch in batches]
-        num_rows = sum(batch.num_rows for batch in batches)
+        num_rows = sum([batch.num_rows for batch in batches])
         known = None
         if self._chunks.keeps_entries(shape.node.column):
             known = self._dictionaries.of(columns[0], shape.node)

@@ -45,7 +45,7 @@ def _flat_and_kept(data: Schema, tree: SchemaTree) -> bool:
         type_ = field.type
         if field.metadata or type_.children or type_.dictionary is not None or type_.format == "n" or not node.is_leaf:
             return False
-        if arrow_type(node.type) != type_:
+        if arrow_type(node.type).format != type_.format:
             return False
     return True
 

@@ -44,7 +44,6 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 INSIDE_FUNCTIONS = {
     "api": "a read of one file does not load what reads many",
     "cli/": "each command loads what it needs alone, so that the first line comes at once",
-    "encryption/__init__": "key tools load with their first use",
     "encryption/keyfile": "key tools load with their first use",
     "io/locations": "fsspec may be missing",
     "spark/file_jobs": "the session's process starts jobs, and loads what they do only to check their options",

@@ -372,6 +372,30 @@ RUN: dict[str, str] = {
         assert pf.to_pandas(index="b", categories=[]).loc["w", "a"] == 2
         write("outdir", df, file_scheme="hive", partition_on=["b"])
     """,
+    "fastparquet 13: types by name": """\
+        from pyparq import ParquetFile, dataset
+        assert ParquetFile("people.parquet").dtypes["age"] == "int64"
+        assert dict(dataset("sales").dtypes)["amount"] == "int64"
+    """,
+    "pyarrow 22: a type is compared with its name, or with pyarrow's": """\
+        import pyarrow as pa, pyparq
+        schema = pyparq.read_schema("people.parquet")
+        assert schema.field("age").type == "int64" and schema.field("born").type == "timestamp[us]"
+        assert schema.field("age").type == pa.int64() and pa.string() == schema.field("name").type
+        assert schema.field("age").type != "int32" and schema.field("born").type != pa.timestamp("ms")
+        assert schema.field("age").type != 5
+    """,
+    "command line: rows by the name of a format": """\
+        import pyparq.cli
+        assert pyparq.cli.main(["cat", "people.parquet", "--format", "json"]) == 0
+        assert pyparq.cli.main(["head", "people.parquet", "--format", "csv", "-n", "1"]) == 0
+        assert pyparq.cli.main(["head", "people.parquet", "--format", "csv", "--json"]) == 2
+    """,
+    "snowflake 1: write_pandas": """\
+        import pandas as pd, pyparq
+        pyparq.write_pandas(pd.DataFrame({"a": [1]}), "w.parquet")
+        assert pyparq.count("w.parquet") == 1
+    """,
 }
 """Snippets that run as they are."""
 
@@ -501,6 +525,33 @@ TOLD: dict[str, tuple[str, str, str]] = {
         """\
         import pyparq
         assert len(pyparq.dataset("sales").to_pandas()) == 9
+    """,
+    ),
+    "pyarrow 23: tables with other columns": (
+        """\
+        import pyparq
+        tables = [pyparq.table({"a": [1]}), pyparq.table({"a": [2], "b": ["x"]})]
+        assert pyparq.concat_tables(tables, promote_options="default").num_rows == 2
+    """,
+        "pyarrow.concat_tables",
+        """\
+        import pyarrow, pyparq
+        tables = [pyparq.table({"a": [1]}), pyparq.table({"a": [2], "b": ["x"]})]
+        assert pyarrow.concat_tables([t.to_arrow() for t in tables], promote_options="default").num_rows == 2
+    """,
+    ),
+    "fastparquet 14: objects as JSON": (
+        """\
+        import pandas as pd, pyparq
+        df = pd.DataFrame({"n": [1, 2], "x": [{"k": 1}, {"k": 2}]})
+        pyparq.write("j.parquet", df, object_encoding={"x": "json"})
+    """,
+        "json",
+        """\
+        import json, pandas as pd, pyparq
+        df = pd.DataFrame({"n": [1, 2], "x": [{"k": 1}, {"k": 2}]})
+        df["x"] = df["x"].map(json.dumps)
+        pyparq.write("j.parquet", df, schema={"x": "json?", "n": "int64?"})
     """,
     ),
 }

@@ -98,6 +98,27 @@ print([m for m in sys.modules if m.startswith("pyparq.arrow.")])
 """
 
 
+COUNT = """
+import sys
+from pyparq.cli import main
+
+try:
+    main(["count", sys.argv[1]])
+finally:
+    print([m for m in sys.modules if m.startswith("pyparq.")])
+"""
+
+
+def test_counting_loads_neither_keys_nor_filters(tmp_path: Path) -> None:
+    pyparq.write_table({"a": [1, 2, 3]}, tmp_path / "t.parquet")
+    command = [sys.executable, "-c", COUNT, str(tmp_path / "t.parquet")]
+    rows, loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert rows == "3"
+    assert "pyparq.read.footers.open_file" in loaded
+    for name in ("encryption.cipher", "encryption.properties", "filters", "read.file", "arrow.table"):
+        assert f"'pyparq.{name}'" not in loaded, name
+
+
 def test_a_read_loads_no_conversions(tmp_path: Path) -> None:
     pyparq.write_table({"a": [1, 2, 3], "b": ["x", None, "z"], "l": [[1], [], [2]]}, tmp_path / "t.parquet")
     command = [sys.executable, "-c", READ, str(tmp_path / "t.parquet")]

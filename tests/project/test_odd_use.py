@@ -299,3 +299,29 @@ def test_messages_say_what_to_write(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match=r"use pyparq\.dataset"):
         pyparq.ParquetFile(tmp_path)
     assert pyparq.read_table(path).to_pydict() == {"a": [1]}
+
+
+@pytest.mark.parametrize(("wrong", "told"), [
+    ("pq.read_table(PATH, colums=['a'])", r"read_table\(\) has no option 'colums'; did you mean 'columns'"),
+    ("pq.read_table(PATH, filter=None)", "did you mean 'filters'"),
+    ("pq.read_pandas(PATH, colum=['a'])", "did you mean 'columns'"),
+    ("pq.ParquetDataset(PATH, filter=None)", "did you mean 'filters'"),
+    ("pq.ParquetFile(PATH, memory_mapp=True)", "did you mean 'memory_map'"),
+    ("pq.ParquetFile(PATH).read(column=['a'])", r"ParquetFile.read\(\) has no argument 'column'; did you mean"),
+    ("pq.ParquetFile(PATH).iter_batches(batchsize=1)", "did you mean 'batch_size'"),
+    ("pq.read_schema(PATH, memory=1)", "did you mean 'memory_map'"),
+    ("pq.write_table({'a': [1]}, 'o', compresion='zstd')", "did you mean 'compression'"),
+    ("pq.read_table(PATH, columns=1)", "columns must be a list of names or numbers, not 1"),
+    ("pq.ParquetFile(PATH).read_row_group('a')", "'a' out of bounds: the file has 1 row groups"),
+    ("pyparq.ParquetFile(PATH).metadata.row_group('a')", "row group 'a' does not exist"),
+    ("pyparq.ParquetFile(PATH).to_pandas(column=1)", r"ParquetFile.to_pandas\(\) .* did you mean 'columns'"),
+    ("pyparq.ParquetFile(PATH).to_pandas(columns=1)", "columns must be a list of names or numbers, not 1"),
+    ("pyparq.read_table(PATH).to_pandas(column=1)", r"Table.to_pandas\(\) .* give it to read_table"),
+    ("pyparq.Schema([('a', 'int64')]).names", "pyparq.schema"),
+])  # fmt: skip
+def test_wrong_arguments_get_a_sentence(tmp_path: Path, wrong: str, told: str) -> None:
+    path = tmp_path / "t.parquet"
+    pyparq.write_table({"a": [1, 2]}, path)
+    names = {"pyparq": pyparq, "pq": pyparq.parquet, "PATH": str(path)}
+    with pytest.raises((TypeError, AttributeError, IndexError, pyparq.OptionError), match=told):
+        eval(wrong, names)

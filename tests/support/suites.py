@@ -26,7 +26,8 @@ UNPACKED = {
     "pyiceberg": "tests/io/test_pyarrow*.py tests/io/test_format_writers.py tests/table/test_upsert.py "
     "-m 'not s3 and not gcs and not adls and not integration'",
     "datasets": "tests/test_arrow_writer.py tests/test_arrow_dataset.py tests/test_dataset_dict.py "
-    "tests/test_iterable_dataset.py tests/test_buckets.py -k parquet",
+    "tests/test_iterable_dataset.py tests/test_buckets.py tests/io/test_parquet.py "
+    "tests/packaged_modules/test_parquet.py -k parquet",
 }
 
 

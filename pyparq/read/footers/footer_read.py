@@ -6,7 +6,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyparq.encryption.properties import DecryptionProperties
 from pyparq.encryption.reading import CLEAR_FILE, EncryptedFile, FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, LimitError, OptionError
 from pyparq.format import ttypes as tt
@@ -21,9 +20,11 @@ from pyparq.options import ReadOptions
 from pyparq.runtime.lazy_import import LazyModule
 
 if TYPE_CHECKING:
+    from pyparq.encryption import properties as keys
     from pyparq.io import companion_files as companions
 else:  # few files have their keys in another one
     companions = LazyModule("pyparq.io.companion_files")
+    keys = LazyModule("pyparq.encryption.properties")
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 
@@ -124,18 +125,16 @@ def open_footer(
     return footer, CLEAR_FILE
 
 
-def _properties(options: ReadOptions, source: Source) -> DecryptionProperties | None:
-    _check_keys(options)
+def _properties(options: ReadOptions, source: Source) -> keys.DecryptionProperties | None:
+    given = _check_keys(options)
+    return given and given.for_file(companions.base_name(source.name), partial(companions.read_sibling, source))
+
+
+def _check_keys(options: ReadOptions) -> keys.DecryptionProperties | None:
     given = options.decryption
-    if given is None:
-        return None
-    return given.for_file(companions.base_name(source.name), partial(companions.read_sibling, source))
-
-
-def _check_keys(options: ReadOptions) -> None:
-    given: object = options.decryption
-    if given is not None and not isinstance(given, DecryptionProperties):
+    if given is not None and not isinstance(given, keys.DecryptionProperties):
         raise OptionError(f"decryption must be DecryptionProperties, not {type(given).__name__}")
+    return given
 
 
 def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int, lazily: bool) -> tuple[bytes, memoryview]:

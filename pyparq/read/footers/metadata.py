@@ -81,10 +81,8 @@ class FileMetaData(OtherNames):
         return self._file.decryption.info
 
     def row_group(self, k: int) -> RowGroupMetaData:
-        if not 0 <= k < self.num_row_groups:
-            raise OptionError(
-                f"row group {k} does not exist: the file has {self.num_row_groups} row groups, numbered from 0"
-            )
+        if k not in range(self.num_row_groups):
+            raise OptionError(f"row group {k!r} does not exist: the file has {self.num_row_groups}, counted from 0")
         return RowGroupMetaData(self._file, k)
 
     @viewable
