@@ -86,9 +86,7 @@ def read_table(
     def many(source: Any) -> Table:
         for name, given in (("row_groups", row_groups), ("rows", rows)):
             if given is not None:
-                raise OptionError(
-                    f"{name} counts within one file, but the source may have several. Use filters or limit"
-                )
+                raise OptionError(f"{name} counts within one file, but there may be several. Use filters or limit")
         dataset = datasets.Dataset(source, storage_options=storage_options, **options)
         return dataset.scan(columns, filters, limit=limit).to_table()
 

@@ -307,7 +307,9 @@ def _of_vectors(entry: Any, io: Any, paths: set[str]) -> Iterator[tuple[str, Int
         puffin = load("pyiceberg.table.puffin").PuffinFile(opened.read())
     for blob in puffin.footer.blobs:
         path = blob.properties.get("referenced-data-file")
-        if blob.type == "deletion-vector-v1" and path in paths:
+        if blob.type != "deletion-vector-v1" or path is None:  # passed over, deleted rows would come back
+            raise CorruptFileError(f"a delete file has a blob of the type {blob.type!r}", file=entry.file_path)
+        if path in paths:
             yield path, _of_vector(bytes(puffin.get_blob_payload(blob)), entry.file_path)
 
 

@@ -29,7 +29,7 @@ from support.lake_tables import (
 )
 
 import pyparq
-from pyparq.errors import ParquetError
+from pyparq.errors import CorruptFileError, ParquetError
 
 deltalake = require("deltalake")
 require("pyiceberg")
@@ -126,6 +126,19 @@ def metadata_files(folder: Path, open_: Callable[[], Any]) -> list[Path]:
     names = [scan.snapshot().manifest_list, *(one.manifest_path for one in manifests)]
     wanted = [Path(name.removeprefix("file://")) for name in names]
     return [*wanted, *sorted(folder.rglob("*.puffin")), *folder.rglob("deletes.metadata.json")]
+
+
+def test_a_deletion_vector_by_another_name_is_not_passed_over(tmp_path: Path) -> None:
+    """Its rows would come back."""
+    home = tmp_path / "t"
+    open_ = TABLES["deletion vectors"](home)
+    path = next(path for path in metadata_files(home, open_) if path.name == "delete-1.puffin")
+    stored = path.read_bytes()
+    assert pyparq.dataset(open_()).read().num_rows > 0
+    for wrong in (b"deletion-vector-v7", b"deletion-vector%v1"):
+        path.write_bytes(stored.replace(b"deletion-vector-v1", wrong))
+        with pytest.raises(CorruptFileError, match="a delete file has a blob of the type"):
+            pyparq.dataset(open_()).read()
 
 
 # ---- mutants -------------------------------------------------------------------------------------------------------
