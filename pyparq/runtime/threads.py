@@ -127,13 +127,6 @@ def within_task() -> bool:
     return getattr(_running, "task", None) is not None
 
 
-def swap_task(task: Task[Any] | None) -> Task[Any] | None:
-    """Set the task whose call this thread runs. Returns the one before."""
-    before: Task[Any] | None = getattr(_running, "task", None)
-    _running.task = task
-    return before
-
-
 class Task(Generic[R]):
     """One call, made by a thread of the pool or by the thread that needs its result, whichever comes first.
 

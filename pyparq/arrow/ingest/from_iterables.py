@@ -75,7 +75,7 @@ def pieces(items: Iterable[Any], is_table: Callable[[Any], bool]) -> Iterator[An
         before = len(rows)
         size, others, ended = kernels.gather_rows(source, rows, size, MOST_ROWS, MOST_BYTES, SMALL_TYPES)
         seen += len(rows) - before
-        for item in map(as_dict, others):
+        for item in (other if is_table(other) else as_dict(other) for other in others):
             if not _is_row(item):
                 _check_table(item, seen, is_table)
                 if seen:

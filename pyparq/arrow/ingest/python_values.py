@@ -175,11 +175,8 @@ def as_dict(value: Any) -> Any:
     class_ = type(value)
     if is_dataclass(class_):
         return {field.name: getattr(value, field.name) for field in fields(class_)}
-    return (
-        dict(zip(class_._fields, value, strict=True))
-        if isinstance(value, tuple) and hasattr(class_, "_fields")
-        else value
-    )
+    is_named = isinstance(value, tuple) and hasattr(class_, "_fields")
+    return dict(zip(class_._fields, value, strict=True)) if is_named else value
 
 
 def kind_of(class_: type) -> str:
