@@ -8,6 +8,7 @@ through the Arrow C stream without a conversion of types; every engine uses its 
 from __future__ import annotations
 
 import importlib
+import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -56,6 +57,14 @@ class Query:
     count: bool = False  # only how many rows there are, as a table of one number called "count"
     small: bool = False  # few rows come back: for engines that offer a choice of interfaces
     condition: Condition | None = None  # what a row must fulfil besides
+
+    @property
+    def needed(self) -> set[str] | None:
+        """The columns that have to be read, and words of the condition that are no columns; ``None`` for all."""
+        if self.columns is None:
+            return None
+        text = "" if self.condition is None else re.sub("'[^']*'", "", self.condition.sql)
+        return {*self.columns, *(term.column for term in self.where), *re.findall(r"\w+", text)}
 
     def __str__(self) -> str:
         where = " and ".join(f"{t.column} {t.op} {str(t.value)[:40]}" for t in self.where)

@@ -79,7 +79,7 @@ class Read(Line):
             if isinstance(engine, Pyparq) and self.counts_bytes:
                 measure.count_ours(engine, path, queries, timings[engine.name])
         if self.with_floor:
-            columns = queries[0].columns
+            columns = queries[0].needed
             pages = [p for p in floors.walk_pages(path) if columns is None or p.column.split(".")[0] in columns]
             more["floor_ms"] = round(floors.read_floor(path, pages) * 1e3, 4)
         return self.figures(timings, {e.name for e in able if not isinstance(e, Pyparq)}, refused, **more)

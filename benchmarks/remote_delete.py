@@ -61,7 +61,7 @@ def make_catalog(files: int, given: dict[str, Any]) -> None:
     fs = there.files[0].fs
     listed = [real.get(_path(k)) or _drawn(_path(k), fs) for k in range(files)]
     place = Place(URL, given, fs)
-    build = Build(place, SourceFiles(URL, tuple(listed), False, given), [("id",)], None)
+    build = Build(place, SourceFiles(URL, tuple(listed), False, given), [("id",)], None, {})
     place.begin()
     reader = ShareReader(place, build.names, ReadOptions(), given)
     reader.read([(number, file) for number, file in build.missing if file in real.values()])

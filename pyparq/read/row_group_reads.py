@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+import numpy as np
+
 from pyparq.arrow.column import Column, bytes_held
+from pyparq.arrow.column_operations import slice_column
 from pyparq.arrow.table import Batch
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, ParquetError, located, reading
 from pyparq.filters.computed import Computed
 from pyparq.filters.leaf_tests import EntryLevels, Test
 from pyparq.filters.predicate import FALSE, Constant, Predicate, asks_variants, matching_rows, rewritten
 from pyparq.format.schema_node import Node
-from pyparq.index.row_mask import Rows, as_mask, rows_of
+from pyparq.index.row_mask import RowMask, Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import bounds_of_chunks
 from pyparq.read.column_reads import ColumnReader, Wanted
@@ -326,13 +329,32 @@ class RowGroupReader:
             leaves = {c: self._select(leaf, undecided) for c, leaf in leaves.items()}
         columns = {c: leaf.column for c, leaf in leaves.items()}
         levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
-        mask = matching_rows(predicate, columns, levels=levels)
+        mask = self._where_true(predicate, columns, levels)
         if rows.count < MASKED_FROM:
             return rows.select(mask.bools()) & selection.maybe | selection.sure
         found = mask.spread(rows)
         if not selection.maybe.is_all:
             found &= as_mask(selection.maybe)
         return rows_of(found | as_mask(selection.sure) if selection.sure else found)
+
+    def _where_true(
+        self, predicate: Predicate, columns: Mapping[int, Column], levels: Mapping[int, EntryLevels]
+    ) -> RowMask:
+        """The rows where the predicate is true. Many texts are tested in slices, on several threads; few different ones
+        are tested once each."""
+        count = next(iter(columns.values())).length
+        repeated = any(c.codes is not None or c.type.dictionary is not None for c in columns.values())
+        nested = any(level.definition is not None or level.repetition is not None for level in levels.values())
+        texts = any(c.type.is_binary_like for c in columns.values())
+        if count < 2 * MATCHED_FROM or repeated or nested or not texts or not self._file.options.use_threads:
+            return matching_rows(predicate, columns, levels=levels)
+
+        def of_slice(start: int) -> RowMask:
+            stop = min(start + MATCHED_FROM, count)
+            return matching_rows(predicate, {k: slice_column(c, start, stop) for k, c in columns.items()})
+
+        masks = map_tasks(of_slice, range(0, count, MATCHED_FROM), True)
+        return RowMask.of_words(np.concatenate([mask.words for mask in masks]), count)
 
     def _select(self, leaf: DecodedLeaf, rows: Rows) -> DecodedLeaf:
         """The leaf at some of its rows. Its memory is counted."""

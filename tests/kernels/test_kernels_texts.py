@@ -175,6 +175,17 @@ def test_texts_in_other_cases_lengths_and_order() -> None:
     assert one.tolist() == [(values[k] > b"kK") - (values[k] < b"kK") for k in codes.tolist()]
 
 
+@pytest.mark.parametrize("upper", [False, True])
+def test_every_character_in_another_case(upper: bool) -> None:
+    """Alone, among letters, and beside others of its kind: capital sigma looks at its neighbours."""
+    characters = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    texts = [*characters, *(f"aB{c}{d}Σ" for c, d in zip(characters[::7], characters[3::7], strict=False))]
+    ends, changed = kernels.change_case(*buffers([text.encode() for text in texts]), upper)
+    expected = [(text.upper() if upper else text.lower()).encode() for text in texts]
+    assert changed.tobytes() == b"".join(expected)
+    assert np.diff(ends).tolist() == list(map(len, expected))
+
+
 def test_parts_of_dates() -> None:
     start = dt.datetime(1970, 1, 1)
     ticks = np.random.default_rng(6).integers(-(10**16) * 6, 2 * 10**17, 5000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +223,27 @@ def test_text_is_tested_by_its_dictionaries(tmp_path: Path, kind: str, monkeypat
         with pyparq.ParquetFile(path) as file:
             assert file.scan(filters=ours).count() == want.num_rows
     assert bool(refused) == (kind == "dictionary that ends")
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_many_texts_of_one_row_group(dictionary: bool, tmp_path: Path) -> None:
+    """Those that are tested in slices, on several threads."""
+    rng = np.random.default_rng(9)
+    words = ["Größe", "needle", "Needle", "haystack", "東京", "", "ΑΣ"]
+    texts = [f"{words[k % 7]} {k}" for k in rng.integers(0, 10**6, 150_001).tolist()]
+    digits = re.compile("[0-9]{6}$").search
+    texts[::31] = [None] * len(texts[::31])
+    data = pa.table({"s": pa.array(texts), "k": rng.integers(0, 9, len(texts)), "row": np.arange(len(texts))})
+    found = tmp_path / "t.parquet"
+    pq.write_table(data, found, use_dictionary=["s"] if dictionary else False)
+    for condition, passes in (
+        (col("s").lower().contains("größe 1"), lambda s, k: s is not None and "größe 1" in s.lower()),
+        (col("s").ilike("NEEDLE %7"), lambda s, k: s is not None and re.fullmatch("(?i)needle .*7", s)),
+        (col("s").length() < 8, lambda s, k: s is not None and len(s) < 8),
+        ((col("s") > "haystack 5") & (col("k") == 3), lambda s, k: s is not None and s > "haystack 5" and k == 3),
+        (~col("s").matches("[0-9]{6}$") | (col("k") < 2), lambda s, k: (s is not None and not digits(s)) or k < 2),
+    ):
+        rows = enumerate(zip(texts, data["k"].to_pylist(), strict=True))
+        expected = [row for row, (text, k) in rows if passes(text, k)]
+        assert pyparq.read_table(found, columns=["row"], filters=condition)["row"].to_pylist() == expected
+        assert pyparq.count(found, filters=condition) == len(expected)

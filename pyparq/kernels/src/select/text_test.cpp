@@ -31,8 +31,8 @@ std::pair<size_t, char> folds_to_ascii(const uint8_t* p, size_t left) {
     return {0, ' '};
 }
 
-// Whether there are such. What is behind the end is not looked at, so half a character there is one of the next value.
-bool holds_special(const uint8_t* p, size_t n) {
+// Whether there are such that begin before the last two bytes.
+[[gnu::always_inline]] inline bool special_before_end(const uint8_t* p, size_t n) {
     uint8_t found = 0;
     for (size_t i = 0; i + 2 < n; ++i) {
         const uint8_t is_i = static_cast<uint8_t>((p[i] == 0xc4) & ((p[i + 1] & 0xfe) == 0xb0));
@@ -40,7 +40,20 @@ bool holds_special(const uint8_t* p, size_t n) {
         const uint8_t is_k = static_cast<uint8_t>((p[i] == 0xe2) & (p[i + 1] == 0x84) & (p[i + 2] == 0xaa));
         found |= is_i | is_s | is_k;
     }
-    return found != 0 || (n >= 2 && folds_to_ascii(p + n - 2, 2).first != 0);
+    return found != 0;
+}
+
+#if PYPARQ_AVX2
+PYPARQ_TARGET_AVX2 bool special_before_end_avx2(const uint8_t* p, size_t n) { return special_before_end(p, n); }
+#endif
+
+// Whether there are such. What is behind the end is not looked at, so half a character there is one of the next value.
+bool holds_special(const uint8_t* p, size_t n) {
+    if (n >= 2 && folds_to_ascii(p + n - 2, 2).first != 0) return true;
+#if PYPARQ_AVX2
+    if (have_avx2()) return special_before_end_avx2(p, n);
+#endif
+    return special_before_end(p, n);
 }
 
 // The value with those letters in their place, and in lower case.
