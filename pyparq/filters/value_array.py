@@ -332,10 +332,6 @@ _RAW: dict[Any, Any] = {str: str.encode, bytes: bytes, UUID: operator.attrgetter
 
 
 def _distinct(numbers: Numbers) -> Numbers:
-    """Sorted distinct values. A radix or vectorised sort is far quicker than ``numpy.unique``, which hashes."""
-    ascending: Numbers = np.sort(numbers)
-    if len(ascending) < 2:
-        return ascending
-    new = np.concatenate(([True], ascending[1:] != ascending[:-1]))
-    distinct: Numbers = ascending[new]
+    """Sorted distinct values."""
+    distinct: Numbers = kernels.distinct_numbers(numbers).view(numbers.dtype)
     return distinct

@@ -1327,6 +1327,11 @@ def distinct_binary(offsets: Buffer, data: Buffer) -> tuple[NDArray[np.int64], N
     The values in unsigned lexicographic order, each once, as fresh offsets and data.
     """
 
+def distinct_numbers(values: Buffer) -> NDArray[np.uint64]:
+    """
+    The bits of int64, uint64 or float64 numbers, ascending, each once. -0.0 and 0.0 are two.
+    """
+
 def divide_fixed(values: Buffer, width: int, groups: Buffer, counts: Buffer) -> list[NDArray[np.uint8]]:
     """
     The values of `width` bytes of each group, in their order. `groups`: int32, that of each row; `counts`: int64, the

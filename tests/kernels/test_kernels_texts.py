@@ -246,3 +246,25 @@ def test_spaces_of_every_kind(pattern: str) -> None:
     values = [chr(c) for c in range(0x3100) if not 0xD800 <= c < 0xE000] + [f"a{chr(c)}b" for c in range(0x3100)]
     found = passing(TextTest("matches", pattern, True, fails), [value.encode() for value in values])
     assert found == [re.search(pattern, value) is not None for value in values]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 700, 5000])
+def test_distinct_values_in_order(count: int) -> None:
+    draw = random.Random(count)
+    for start in (b"", b"name ", b"\0"):
+        values = [start + draw.randbytes(draw.choice([0, 1, 7, 8, 9, 20])) for _ in range(count)]
+        values += draw.choices(values, k=count // 3) + [start * k for k in range(min(count, 3))]
+        expected = sorted(set(values))
+        ends, data = kernels.distinct_binary(*buffers(values))
+        assert [data[a:b].tobytes() for a, b in pairwise(ends)] == expected
+    rng = np.random.default_rng(count)
+    for numbers in (
+        rng.integers(-(1 << 63), (1 << 63) - 1, count),
+        rng.integers(-70_000, 3, count),
+        rng.integers(0, (1 << 64) - 1, count, np.uint64),
+        np.concatenate([rng.normal(size=count), [np.inf, -np.inf, 0.0, 5e-324]]),
+    ):
+        found = kernels.distinct_numbers(np.concatenate([numbers, numbers[: count // 2]]))
+        assert found.view(numbers.dtype).tolist() == np.unique(numbers).tolist()
+    with pytest.raises(KernelError, match="no numbers of 64 bits"):
+        kernels.distinct_numbers(np.zeros(3, np.int32))

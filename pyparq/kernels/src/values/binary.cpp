@@ -177,43 +177,6 @@ nb::object take_binary(const Offsets& offsets, const RawIn& data, const In<int64
     });
 }
 
-nb::object distinct_binary(const Offsets& offsets, const RawIn& data) {
-    struct Key {
-        uint64_t prefix;
-        size_t row;
-    };
-    std::vector<Key> keys;
-    size_t bytes = 0;
-    return offsets.visit([&](const auto* o) -> nb::object {
-        check_offsets(o, offsets.size, data.size);
-        const auto size_of = [&](size_t i) { return static_cast<size_t>(o[i + 1] - o[i]); };
-        {
-            const NoGil nogil(offsets.size * 8);
-            const uint8_t* const end = data.data + data.size;
-            const auto order = [&](const Key& a, const Key& b) {
-                return a.prefix != b.prefix ? (a.prefix < b.prefix ? -1 : 1)
-                                            : compare_bytes(data.data + o[a.row], size_of(a.row), data.data + o[b.row], size_of(b.row));
-            };
-            keys.reserve(offsets.size - 1);
-            for (size_t i = 0; i + 1 < offsets.size; ++i) keys.push_back({order_prefix(data.data + o[i], size_of(i), end), i});
-            std::sort(keys.begin(), keys.end(), [&](const Key& a, const Key& b) { return order(a, b) < 0; });
-            keys.erase(std::unique(keys.begin(), keys.end(), [&](const Key& a, const Key& b) { return order(a, b) == 0; }), keys.end());
-            for (const Key& key : keys) bytes += size_of(key.row);
-        }
-        Fresh<int64_t> places(keys.size() + 1);
-        Fresh<uint8_t> out(bytes);
-        uint8_t* w = out.data;
-        places.data[0] = 0;
-        for (size_t i = 0; i < keys.size(); ++i) {
-            const size_t size = size_of(keys[i].row);
-            copy_short(w, out.data + bytes, data.data + o[keys[i].row], data.data + data.size, size);
-            w += size;
-            places.data[i + 1] = w - out.data;
-        }
-        return nb::make_tuple(places.object, out.object);
-    });
-}
-
 nb::object compact_binary(const Offsets& offsets, const RawIn& data, const Valid& valid) {
     return offsets.visit([&](const auto* o) -> nb::object {
         check_offsets(o, offsets.size, data.size);

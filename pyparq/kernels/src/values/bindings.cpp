@@ -33,6 +33,8 @@ overwritten too.)");
     m.def("distinct_binary", &distinct_binary, "offsets"_a, "data"_a,
           nb::sig("def distinct_binary(offsets: Buffer, data: Buffer) -> tuple[NDArray[np.int64], NDArray[np.uint8]]"),
           "The values in unsigned lexicographic order, each once, as fresh offsets and data.");
+    m.def("distinct_numbers", &distinct_numbers, "values"_a, nb::sig("def distinct_numbers(values: Buffer) -> NDArray[np.uint64]"),
+          "The bits of int64, uint64 or float64 numbers, ascending, each once. -0.0 and 0.0 are two.");
     m.def("divide_fixed", &divide_fixed, "values"_a, "width"_a, "groups"_a, "counts"_a,
           nb::sig("def divide_fixed(values: Buffer, width: int, groups: Buffer, counts: Buffer) -> list[NDArray[np.uint8]]"),
           R"(The values of `width` bytes of each group, in their order. `groups`: int32, that of each row; `counts`: int64, the

@@ -14,6 +14,7 @@ size_t gather_binary_bytes(const Offsets& dict_offsets, const RawIn& dict_data, 
                            const RawOut& out_data);
 nb::object take_binary(const Offsets& offsets, const RawIn& data, const In<int64_t>& rows);
 nb::object distinct_binary(const Offsets& offsets, const RawIn& data);
+nb::object distinct_numbers(const AnyArray<false>& values);
 nb::list divide_fixed(const RawIn& values, int64_t width_, const In<int32_t>& groups, const In<int64_t>& counts);
 nb::list divide_binary(const Offsets& offsets, const RawIn& data, const In<int32_t>& groups, const In<int64_t>& counts);
 nb::object compact_binary(const Offsets& offsets, const RawIn& data, const Valid& valid);
