@@ -1,8 +1,8 @@
 """Questions to files in a store, each asked by a process of its own from its start to its end, imports and all.
 
 ``python benchmarks/remote_cold.py`` prints for each question the median seconds and the ratio by the best peer, then
-the same for the second question of one process. What each library keeps from the first one is left as it is by
-default; of DuckDB both of its caches are on. The store answers after 30 ms and sends 80 MB/s, as that of ``remote.py`` does.
+the same for the second question of one process. What a library keeps from the first one is left as it is by default;
+of DuckDB both caches are on. The store answers after 30 ms and sends 80 MB/s, as that of ``remote.py`` does.
 """
 
 from __future__ import annotations

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from pyparq.datasets import dataset as datasets
 from pyparq.datasets.patterns import has_folders, names_many
 from pyparq.errors import OptionError, ParquetError, located
+from pyparq.filters import expression
 from pyparq.io.locations import located as on_system
 from pyparq.io.source import opened_early
 from pyparq.io.url import is_url
 from pyparq.option_checks import NOT_FOR_WRITING, keywords
 from pyparq.options import ReadOptions, with_options
+from pyparq.read import file as reader
 from pyparq.read.async_reads import run_async
-from pyparq.runtime.lazy_import import LazyModule, load
+from pyparq.runtime.lazy_import import load
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -27,16 +30,9 @@ if TYPE_CHECKING:
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.arrow.table import Table
     from pyparq.column_names import Names
-    from pyparq.datasets import dataset as datasets
-    from pyparq.filters import expression
     from pyparq.format.types import Schema
-    from pyparq.read import file as reader
     from pyparq.read.footers.metadata import FileMetaData
     from pyparq.read.scan import Scan
-else:  # it loads while the first request to a store is under way
-    reader = LazyModule("pyparq.read.file")
-    datasets = LazyModule("pyparq.datasets.dataset")
-    expression = LazyModule("pyparq.filters.expression")
 
 T = TypeVar("T")
 

@@ -1,6 +1,8 @@
 """Columns and tables in memory as Arrow has them; ``schema/``: Arrow's schemas; ``ingest/``: tables from other data."""
 
-from pyparq.runtime.lazy_import import provide
+from pyparq.runtime.lazy_import import load_later, provide
+
+load_later(__name__, "equality", "from_any", "pandas_key", "preview", "to_pandas", "to_polars", "to_python")
 
 DOOR = (
     "c_export", "c_import", "column", "column_operations", "decimals", "exchange", "ingest", "ingest.cast",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.arrow import equality, preview, to_python
 from pyparq.arrow.c_export import chunks_to_stream, field_capsule
 from pyparq.arrow.column import Column, bytes_held, count_nulls, shifted
 from pyparq.arrow.column_operations import trimmed
@@ -16,15 +17,7 @@ from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.errors import OptionError, OtherNames, by_each
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.option_checks import methods_told
-from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import printable
-
-if TYPE_CHECKING:
-    from pyparq.arrow import equality, preview, to_python
-else:  # a read needs none of them
-    equality = LazyModule("pyparq.arrow.equality")
-    preview = LazyModule("pyparq.arrow.preview")
-    to_python = LazyModule("pyparq.arrow.to_python")
 
 Objects = list[Any]
 _AT_ONCE = 4096

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
+from pyparq.arrow import from_any, to_pandas, to_polars
 from pyparq.arrow.c_export import batch_capsule, batches_to_stream, schema_capsule
 from pyparq.arrow.chunked_array import ChunkedArray, parts_of
 from pyparq.arrow.column import Column, shifted
@@ -22,19 +23,11 @@ from pyparq.arrow.wide_offsets import widen_columns
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.format.types import Schema
 from pyparq.option_checks import NOT_FOR_READING, keywords, methods_told, refuse_unknown
-from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.messages import requirement
 
 if TYPE_CHECKING:
     import pandas
     import polars
-
-    from pyparq.arrow import to_pandas, to_polars
-    from pyparq.arrow.ingest import from_any
-else:  # a read needs none of them
-    from_any = LazyModule("pyparq.arrow.ingest.from_any")
-    to_pandas = LazyModule("pyparq.arrow.to_pandas")
-    to_polars = LazyModule("pyparq.arrow.to_polars")
 
 
 @methods_told

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy.typing as npt
 
 from pyparq import kernels
+from pyparq.arrow import equality, preview, to_python
 from pyparq.arrow.c_export import batches_to_stream, schema_capsule
 from pyparq.arrow.chunked_array import ChunkedArray, parts_of, whole_rows
 from pyparq.arrow.column import Column, bytes_held, shifted
@@ -22,15 +23,8 @@ from pyparq.column_names import as_list
 from pyparq.errors import ColumnNotFoundError, OptionError, OtherNames, SchemaError, UnsupportedError, by_each
 from pyparq.format.types import DataType, Schema
 from pyparq.option_checks import methods_told
-from pyparq.runtime.lazy_import import LazyModule, provided
+from pyparq.runtime.lazy_import import provided
 from pyparq.runtime.text import printable
-
-if TYPE_CHECKING:
-    from pyparq.arrow import equality, preview, to_python
-else:  # a read needs neither
-    equality = LazyModule("pyparq.arrow.equality")
-    preview = LazyModule("pyparq.arrow.preview")
-    to_python = LazyModule("pyparq.arrow.to_python")
 
 Part = tuple[list[Column], int]
 """The columns of some rows, and how many rows these are."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column, struct_child
-from pyparq.arrow.ingest import cast
+from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.layouts import normal_type, normalize
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.tabular import Part

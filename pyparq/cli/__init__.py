@@ -9,6 +9,9 @@ import sys
 from collections.abc import Sequence
 
 from pyparq.cli.missing_extra import missing_extra
+from pyparq.runtime.lazy_import import load_later
+
+load_later(__name__, "saving")
 
 DOOR = ()
 """Modules of this package that other packages may use: none."""

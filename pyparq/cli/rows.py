@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from pyparq.cli import saving
 from pyparq.cli.options import (
     COLUMNS,
     IGNORE_CASE,
@@ -35,13 +36,7 @@ from pyparq.cli.output import (
 )
 from pyparq.cli.progress import Busy
 from pyparq.cli.sources import PIPE, dataset_of, make_scan, opened_any, rows_in, rows_where
-from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import visible
-
-if TYPE_CHECKING:
-    from pyparq.cli import saving
-else:  # counting needs it not
-    saving = LazyModule("pyparq.cli.saving")
 
 LIMIT = 20
 """Rows of a table when --limit is not given."""

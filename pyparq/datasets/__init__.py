@@ -1,5 +1,9 @@
 """Many files as one table: read, found again by a catalog (``catalog/``), and written (``write/``)."""
 
+from pyparq.runtime.lazy_import import load_later
+
+load_later(__name__, "dataset")
+
 DOOR = (
     "catalog.building", "catalog.catalog", "catalog.index_dataset", "catalog.key_table", "catalog.layout",
     "common_schema", "data_files", "dataset", "delta", "discovery", "file_columns", "file_groups", "files", "footers",

@@ -30,8 +30,8 @@ from pyparq.datasets.footers import AT_A_TIME, Footers, StoredFooter
 from pyparq.datasets.tables import units_left
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, CorruptFileError
+from pyparq.filters.bound import Constant
 from pyparq.filters.leaf_tests import Test
-from pyparq.filters.predicate import Constant
 from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers, stored_path
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.schema_node import Node

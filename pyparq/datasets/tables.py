@@ -15,9 +15,10 @@ from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.file_columns import Matching
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import ChangedFileError, CorruptFileError, ParquetError
+from pyparq.filters.bound import Constant
 from pyparq.filters.leaf_tests import Test, domain_dtype
 from pyparq.filters.literal import locate
-from pyparq.filters.predicate import And, Constant, Or, Predicate
+from pyparq.filters.predicate import And, Or, Predicate
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType, Schema
 from pyparq.index.bounds import Bounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pyparq.runtime.lazy_import import load
+from pyparq.runtime.lazy_import import load, load_later
 
 if TYPE_CHECKING:
     from pyparq.encryption.keytools import CryptoFactory
@@ -39,6 +39,8 @@ if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name f
         modules = (load(f"{__name__}.{module}") for module in ("properties", "keytools", "kms"))
         return next(getattr(module, name) for module in modules if hasattr(module, name))
 
+
+load_later(__name__, "cipher", "material", "properties")
 
 DOOR = (
     "cipher",

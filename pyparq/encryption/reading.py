@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pyparq.column_names import ColumnName
-from pyparq.encryption.material import describe, short
+from pyparq.encryption import cipher, material
+from pyparq.encryption import properties as keys
 from pyparq.errors import CorruptFileError, EncryptionError, MissingKeyError, UnverifiedFooterWarning, located
 from pyparq.format import ttypes as tt
 from pyparq.format.schema_node import Node
@@ -20,17 +21,11 @@ from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import deserialize
 from pyparq.kernels import PageCipher
 from pyparq.runtime import fork_safety
-from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.messages import warn_caller
 
 if TYPE_CHECKING:
-    from pyparq.encryption import cipher
-    from pyparq.encryption import properties as keys
     from pyparq.encryption.cipher import DataKey, Module
     from pyparq.encryption.properties import DecryptionProperties, FileKeys, Find, HeldKey
-else:  # a file in the clear needs none of them
-    cipher = LazyModule("pyparq.encryption.cipher")
-    keys = LazyModule("pyparq.encryption.properties")
 
 T = TypeVar("T")
 
@@ -165,7 +160,7 @@ class FileEncryptionInfo:
     @property
     def key(self) -> str:
         """The footer key for a person to read."""
-        return describe(self.key_metadata)
+        return material.describe(self.key_metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +175,7 @@ class ColumnEncryptionInfo:
     @property
     def key(self) -> str:
         """The key for a person to read."""
-        return "footer key" if self.footer_key else describe(self.key_metadata)
+        return "footer key" if self.footer_key else material.describe(self.key_metadata)
 
 
 def column_encryption(raw: Any) -> ColumnEncryptionInfo | None:
@@ -306,7 +301,7 @@ class EncryptedFile:
         """The FileMetaData of an encrypted footer (``stored``: the module, maybe with bytes behind it)."""
         if self._footer_key is None:
             raise MissingKeyError(
-                f"the footer is encrypted and its key is not known ({describe(self.key_metadata)}). "
+                f"the footer is encrypted and its key is not known ({material.describe(self.key_metadata)}). "
                 f"Give it as DecryptionProperties(footer_key=...), or on the command line with --keys"
             )
         try:
@@ -314,7 +309,7 @@ class EncryptedFile:
             plain = self._footer_key.open(stored[:end], cipher.footer_aad(self._file_aad))
         except EncryptionError as error:
             raise EncryptionError(
-                f"the footer cannot be decrypted: {error.message} (footer key: {describe(self.key_metadata)})"
+                f"the footer cannot be decrypted: {error.message} (footer key: {material.describe(self.key_metadata)})"
             ) from None
         self._verified = True
         return plain
@@ -325,7 +320,7 @@ class EncryptedFile:
         if wanted is False:
             return
         if self._footer_key is None:
-            message = f"the footer's signature was not checked: no footer key ({describe(self.key_metadata)})"
+            message = f"the footer's signature was not checked: no footer key ({material.describe(self.key_metadata)})"
             if wanted:
                 raise EncryptionError(message)
             warn_caller(message, UnverifiedFooterWarning)
@@ -342,7 +337,7 @@ class EncryptedFile:
         if self._footer_key is None:
             raise MissingKeyError(
                 f"the footer changes and has to be signed again, but its key is not known "
-                f"({describe(self.key_metadata)}). Give it as DecryptionProperties(footer_key=...)"
+                f"({material.describe(self.key_metadata)}). Give it as DecryptionProperties(footer_key=...)"
             )
         aad = cipher.footer_aad(self._file_aad)
         if self.plaintext_footer:
@@ -352,7 +347,8 @@ class EncryptedFile:
     def same_keys(self, chunks: Sequence[tuple[Any, Node]], tree: SchemaTree) -> SameKeys | None:
         if self._footer_key is None:
             raise MissingKeyError(
-                f"the file is written anew, but the key of its footer is not known ({describe(self.key_metadata)}). "
+                f"the file is written anew, but the key of its footer is not known "
+                f"({material.describe(self.key_metadata)}). "
                 f"Give it as DecryptionProperties(footer_key=...)"
             )
         columns: dict[ColumnName, HeldKey | None] = {}
@@ -386,24 +382,27 @@ class EncryptedFile:
         try:
             return context.struct(tt.ColumnMetaData, memoryview(stored), 0, cipher.Module.COLUMN_METADATA)[0], context
         except EncryptionError as error:
-            which = "the footer key" if own is None else describe(own.key_metadata)
+            which = "the footer key" if own is None else material.describe(own.key_metadata)
             raise EncryptionError(f"{error.message} (key: {which})") from None
 
     def _key(self, leaf: Node, own: Any, tree: SchemaTree) -> DataKey:
         if own is None:
             if self._footer_key is None:
                 raise MissingKeyError(
-                    f"the column is encrypted with the footer key, which is not known ({describe(self.key_metadata)})"
+                    "the column is encrypted with the footer key, which is not known "
+                    f"({material.describe(self.key_metadata)})"
                 )
             return self._footer_key
         if ".".join(own.path_in_schema) != leaf.dotted:
             raise CorruptFileError(
-                f"the encryption metadata of the column is for another column, {short('.'.join(own.path_in_schema))}"
+                "the encryption metadata of the column is for another column, "
+                f"{material.short('.'.join(own.path_in_schema))}"
             )
         key = None if self._properties is None else self._own_key(self._properties, leaf, own.key_metadata, tree)
         if key is None:
             raise MissingKeyError(
-                f"the column is encrypted with its own key, which is not known ({describe(own.key_metadata)}). "
+                f"the column is encrypted with its own key, which is not known "
+                f"({material.describe(own.key_metadata)}). "
                 f"Give it as DecryptionProperties(column_keys=...), or on the command line with --keys"
             )
         return key
@@ -439,7 +438,8 @@ def _aad_prefix(properties: DecryptionProperties | None, stored: Any) -> bytes:
     if in_file is not None:
         if given not in (None, in_file):
             raise EncryptionError(
-                f"the file has the AAD prefix {short(in_file)}, but {given!r} was given. This may be the wrong file"
+                f"the file has the AAD prefix {material.short(in_file)}, but {given!r} was given. "
+                "This may be the wrong file"
             )
         return in_file
     if stored.supply_aad_prefix:

@@ -14,13 +14,14 @@ from typing import Any, NoReturn, cast
 from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters import expression, leaf_binding
 from pyparq.filters.bind_computed import Columns, bind_comparison, bind_match, bind_null, bind_value
+from pyparq.filters.bound import FALSE, TRUE, Constant
 from pyparq.filters.computed import BoundValue, parts_of
 from pyparq.filters.expression import AllOf, ColumnRef, Compare, Contains, Expression, IsIn, Known, Matches, Path, Value
 from pyparq.filters.given import parse_filters
 from pyparq.filters.leaf_binding import among, box_test, compare_literal, item_of, items_leaf, nan_test, prefix_test
 from pyparq.filters.leaf_tests import Test
 from pyparq.filters.literal import locate
-from pyparq.filters.predicate import FALSE, TRUE, Constant, Predicate, conjunction, disjunction, null_test
+from pyparq.filters.predicate import Predicate, conjunction, disjunction, null_test
 from pyparq.filters.shown import Shown, as_shown
 from pyparq.filters.value_array import BYTES_KINDS, ValueArray, is_null_literal
 from pyparq.filters.variants import AtItems, ItemPlace, VariantPath, bind_null_test, bind_values, variant_path

@@ -22,6 +22,7 @@ import numpy as np
 
 from pyparq.errors import FilterError
 from pyparq.filters import computed
+from pyparq.filters.bound import FALSE, TRUE
 from pyparq.filters.computed import BINARY, DURATION, INSTANT, LOCAL, MOMENT, NUMBER, BoundValue, Fixed, Leaf
 from pyparq.filters.exact_numbers import as_double
 from pyparq.filters.expression import (
@@ -41,7 +42,7 @@ from pyparq.filters.expression import (
 from pyparq.filters.leaf_binding import in_calendar
 from pyparq.filters.leaf_tests import Test
 from pyparq.filters.literal import WrittenNumber, as_ratio, describe, int_range
-from pyparq.filters.predicate import FALSE, TRUE, Predicate, conjunction, disjunction, interval, null_test
+from pyparq.filters.predicate import Predicate, conjunction, disjunction, interval, null_test
 from pyparq.filters.shown import Shown, meaning
 from pyparq.filters.times import DAY_NS, UNIT_NS, duration_ns, time_ns, timestamp_ns
 from pyparq.filters.value_array import plain

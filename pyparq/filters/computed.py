@@ -23,9 +23,10 @@ from pyparq import kernels
 from pyparq.arrow.layouts import normalize
 from pyparq.errors import FilterError
 from pyparq.filters import exact_numbers
+from pyparq.filters.bound import Bound, Columns, Levels
 from pyparq.filters.exact_numbers import Exact, as_double, integers, part_of, year_of
 from pyparq.filters.expression import OPERATORS
-from pyparq.filters.leaf_tests import Bound, Columns, Levels, looked_up
+from pyparq.filters.leaf_tests import looked_up
 from pyparq.format.schema_node import Node
 from pyparq.index.bounds import Bounds
 from pyparq.index.row_mask import RowMask, Words

@@ -10,18 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import FilterError
+from pyparq.filters import polars_expressions, pyarrow_expressions, sql_text
 from pyparq.filters.expression import OPERATORS, AllOf, AnyOf, Compare, Expression, IsIn, Not, as_condition, joined
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.messages import requirement
 
 if TYPE_CHECKING:
     from pyparq.arrow.table import Table
-    from pyparq.filters import polars_expressions, pyarrow_expressions, sql_text
-else:  # few filters need them
-    polars_expressions = LazyModule("pyparq.filters.polars_expressions")
-    pyarrow_expressions = LazyModule("pyparq.filters.pyarrow_expressions")
-    sql_text = LazyModule("pyparq.filters.sql_text")
 
 TUPLE_OPERATORS = ("=", *OPERATORS, "in", "not in")
 _FORM = 'filters are an expression over col(...), or tuples [("column", "op", value), ...]'

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from pyparq.errors import FilterError, located
+from pyparq.filters.bound import FALSE, TRUE
 from pyparq.filters.expression import Path
 from pyparq.filters.leaf_tests import VALUE_OPS, Literals, Test
 from pyparq.filters.literal import FLOAT_TYPES, Place, describe, locate
-from pyparq.filters.predicate import FALSE, TRUE, Predicate, conjunction, disjunction, interval, null_test, rewritten
+from pyparq.filters.predicate import Predicate, conjunction, disjunction, interval, null_test, rewritten
 from pyparq.filters.value_array import BYTES_KINDS, MANY, ByteArray, ValueArray, is_null_literal
 from pyparq.format.hybrid_calendar import stored_above, stored_up_to, stored_values
 from pyparq.format.nesting import shape_of

@@ -11,8 +11,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.errors import FilterError
+from pyparq.filters.bound import Bound, Columns, EntryLevels, Levels
 from pyparq.filters.compare import bytes_set, match_column, match_stored
 from pyparq.filters.literal import format_literal
 from pyparq.format.leaf_values import BinaryValues, Values
@@ -30,7 +30,6 @@ from pyparq.index.bloom_filter import can_prune, hash_literal
 from pyparq.index.bounds import Bounds, Int64Array
 from pyparq.index.row_mask import RowMask, Words
 from pyparq.kernels import BytesSet, KernelError, NumberSet
-from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from pyparq.arrow.column import Column
@@ -62,58 +61,6 @@ class Verdict(NamedTuple):
 
     some: BoolArray
     all: BoolArray
-
-
-@dataclass(frozen=True, slots=True)
-class EntryLevels:
-    """The levels of a leaf in a struct or list: one uint8 per entry.
-
-    ``definition`` is ``None`` if no entry is null. ``repetition`` is ``None`` if each entry is a row. An entry has an
-    element in the leaf's column if its definition level is ``slot_level`` or more.
-    """
-
-    definition: npt.NDArray[np.uint8] | None
-    repetition: npt.NDArray[np.uint8] | None
-    slot_level: int = 0
-
-
-Columns: TypeAlias = "Mapping[int, Column]"
-"""Decoded columns, by the ordinals of their leaves."""
-Levels: TypeAlias = Mapping[int, EntryLevels] | None
-
-
-class Bound:
-    """A part of a bound predicate."""
-
-    __slots__ = ()
-
-    def columns(self) -> set[int]:
-        """Ordinals of the leaves that the tests look at."""
-        return set()
-
-    def tests(self) -> Sequence[Test]:
-        """The tests of single leaves."""
-        return ()
-
-    def computed(self) -> Sequence[Any]:
-        """The tests of computed values: no index of a single leaf answers them."""
-        return ()
-
-    def entries_column(self, columns: Columns) -> int | None:
-        """The only column of the tests, if the answers follow from the entries of its dictionary. Otherwise
-        ``None``."""
-        return None
-
-    def rows(self, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None) -> RowMask:
-        """The rows where it is true; see :func:`pyparq.filters.predicate.matching_rows`."""
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        raise NotImplementedError
-
-    @printable
-    def __repr__(self) -> str:
-        return str(self)
 
 
 class Test(Bound):

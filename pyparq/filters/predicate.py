@@ -10,37 +10,18 @@ domain, see :mod:`pyparq.format.order`. Everything here can be pickled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from pyparq.filters.bound import FALSE, TRUE, Bound, Columns, Constant, Levels
 from pyparq.filters.computed import Computed
-from pyparq.filters.leaf_tests import Bound, Columns, Levels, Literals, Test, looked_up
+from pyparq.filters.leaf_tests import Literals, Test, looked_up
 from pyparq.format.schema_node import Node
 from pyparq.index.row_mask import RowMask, Words
 
-if TYPE_CHECKING:
-    pass
-
 _Found = TypeVar("_Found")
-
-
-class Constant(Bound):
-    """True or false for every row."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: bool) -> None:
-        self.value = value
-
-    def rows(self, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None) -> RowMask:
-        if num_rows < 0:
-            raise ValueError("a constant predicate needs num_rows")
-        return RowMask.all(num_rows) if self.value else RowMask.none(num_rows)
-
-    def __str__(self) -> str:
-        return "true" if self.value else "false"
 
 
 class _Junction(Bound):
@@ -109,9 +90,6 @@ class Or(_Junction):
 
 
 Predicate: TypeAlias = And | Or | Test | Constant | Computed
-
-TRUE, FALSE = Constant(True), Constant(False)
-
 
 # ---- walking a predicate
 
@@ -245,8 +223,3 @@ def _edge(test: Test, inwards: int) -> tuple[Any, int]:
     if test.op not in ("<", ">"):
         return value, 0
     return (value + inwards, 0) if isinstance(value, int) else (value, inwards)
-
-
-def asks_variants(predicate: Predicate) -> bool:
-    """Whether a test asks for a path of a Variant."""
-    return any(test.of_variant for test in predicate.computed())

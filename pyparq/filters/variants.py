@@ -24,9 +24,9 @@ from pyparq.arrow.schema.from_text import schema
 from pyparq.arrow.schema.to_parquet import elements_from_schema
 from pyparq.arrow.variant_columns import OBJECT, Terms, byte_arrays, shredded, typed_column
 from pyparq.errors import ColumnNotFoundError, CorruptFileError, FilterError
+from pyparq.filters.bound import FALSE, Columns, Constant, Levels
 from pyparq.filters.computed import Computed, Leaf
-from pyparq.filters.leaf_tests import Columns, Levels
-from pyparq.filters.predicate import FALSE, Constant, Predicate, conjunction, disjunction, null_test
+from pyparq.filters.predicate import Predicate, conjunction, disjunction, null_test
 from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree, build_tree

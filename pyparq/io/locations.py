@@ -19,20 +19,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pyparq.errors import OptionError, UnsupportedError
+from pyparq.io import store_options as stores
 from pyparq.io.object_requests import are_lost, note_use
 from pyparq.io.object_store import ObjectSystem
 from pyparq.io.remote_file import SCHEMES
 from pyparq.io.url import forget_context, fsspec_system, is_local_system, shown, small_protocols, without_secrets
-from pyparq.runtime.lazy_import import LazyModule, load
+from pyparq.runtime.lazy_import import load
 from pyparq.runtime.messages import debug_logger, requirement
-
-if TYPE_CHECKING:
-    from pyparq.io import store_options as stores
-else:  # for URLs
-    stores = LazyModule("pyparq.io.store_options")
 
 LIBRARIES = ("obstore", "fsspec")
 VARIABLE = "PYPARQ_FILESYSTEM"

@@ -8,7 +8,6 @@ bodies shorter than promised. All other errors are raised at once.
 
 from __future__ import annotations
 
-import random
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -86,6 +85,8 @@ class Retry:
         return found
 
     def _pause(self, tries: int, errors: Sequence[BaseException]) -> float:
+        import random  # a first answer needs it not
+
         own = self.wait * 2.0 ** (tries - 1) * random.uniform(0.5, 1.0)
         asked = max((_retry_after(error) for error in errors), default=0.0)
         return min(max(own, asked), _LONGEST_WAIT)

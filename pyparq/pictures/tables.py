@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -70,7 +69,13 @@ def _content(value: Cell) -> str:
 
 
 def _text(text: str, limit: int = LONGEST) -> str:
-    return html.escape(cut(visible(text[: 4 * limit]), limit))
+    return _escaped(cut(visible(text[: 4 * limit]), limit))
+
+
+def _escaped(text: str) -> str:
+    import html  # with a table of all entities
+
+    return html.escape(text)
 
 
 def viewable(method: Callable[[Any], str]) -> Callable[[Any], str]:
@@ -81,7 +86,7 @@ def viewable(method: Callable[[Any], str]) -> Callable[[Any], str]:
         try:
             return method(self)
         except Exception:
-            return f"<pre>{html.escape(repr(self))}</pre>"
+            return f"<pre>{_escaped(repr(self))}</pre>"
 
     return show_it
 

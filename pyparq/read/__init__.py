@@ -1,8 +1,10 @@
 """One file read: ``footers/``, ``plan/`` (which pages can match), ``decode/``, and the scans above them."""
 
-from pyparq.runtime.lazy_import import called, provided
+from pyparq.runtime.lazy_import import called, load_later, provided
 
 called(__name__, lambda *args, **given: provided("top-level functions").read_table(*args, **given))
+
+load_later(__name__, "explain", "file", "file_map", "variants")
 
 DOOR = (
     "async_reads", "column_reads", "decode.chunk_pages", "decode.leaves", "decode.memory_account", "explain",

@@ -23,11 +23,10 @@ from pyparq.read.decode.leaves import DecodedLeaf
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan import page_indexes, scan_trace
 from pyparq.read.plan.ahead import TRIP, Prefetch, SpareBytes
 from pyparq.read.plan.candidates import Selection
-from pyparq.read.plan.page_indexes import read_locations
 from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
-from pyparq.read.plan.scan_trace import Trace
 from pyparq.runtime import fork_safety
 from pyparq.runtime.messages import debug_logger
 from pyparq.runtime.threads import map_tasks, runs_within
@@ -179,7 +178,7 @@ class ColumnReader:
         self.options = file.options
         self.counts = ScanCounts()
         self.logger = debug_logger("read") if "logging" in sys.modules else None
-        self.trace: Trace | None = None
+        self.trace: scan_trace.Trace | None = None
         """Where every read is noted, for a picture of them."""
         self.prefetch: Prefetch | None = None
         """Requests the next row groups of a remote file early. ``None``: it does not pay."""
@@ -225,7 +224,9 @@ class ColumnReader:
         missing = self.not_located(wanted)
         if not missing:
             return
-        found = read_locations(self.file, [self.file.chunk(w.selection.row_group, w.node) for w in missing])
+        found = page_indexes.read_locations(
+            self.file, [self.file.chunk(w.selection.row_group, w.node) for w in missing]
+        )
         for w in missing:
             w.selection.locations[w.node.column] = found.get((w.selection.row_group, w.node.column))
 

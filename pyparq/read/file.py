@@ -12,7 +12,8 @@ import numpy as np
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import ColumnName
 from pyparq.errors import ChangedFileError, DataError, ParquetError, by_each, located
-from pyparq.filters.expression import col
+from pyparq.filters import bind as binding
+from pyparq.filters import expression as expressions
 from pyparq.format.compression import encoding_name
 from pyparq.format.int96 import UNIT_NS
 from pyparq.format.schema_node import Node
@@ -28,13 +29,15 @@ from pyparq.option_checks import methods_told
 from pyparq.option_values import Int96Unit
 from pyparq.options import ReadOptions, with_options
 from pyparq.pictures.tables import html_view, size_text, viewable
+from pyparq.read import file_map
+from pyparq.read.decode import chunk_pages
 from pyparq.read.decode.memory_account import Account
+from pyparq.read.footers import metadata as footers
 from pyparq.read.footers.open_file import OpenFile, open_file
-from pyparq.read.plan.scan_plan import ScanPlan
+from pyparq.read.plan import bloom_probe, page_indexes
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.read.streams import Asked, Convertible
-from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -42,20 +45,9 @@ if TYPE_CHECKING:
 
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
-    from pyparq.filters import bind as binding
-    from pyparq.read import file_map
-    from pyparq.read.decode import chunk_pages
     from pyparq.read.file_map import FileMap
-    from pyparq.read.footers import metadata as footers
     from pyparq.read.footers.metadata import FileMetaData, RowGroupMetaData
-    from pyparq.read.plan import bloom_probe, page_indexes
-else:  # a plain read needs none of them
-    binding = LazyModule("pyparq.filters.bind")
-    bloom_probe = LazyModule("pyparq.read.plan.bloom_probe")
-    chunk_pages = LazyModule("pyparq.read.decode.chunk_pages")
-    file_map = LazyModule("pyparq.read.file_map")
-    footers = LazyModule("pyparq.read.footers.metadata")
-    page_indexes = LazyModule("pyparq.read.plan.page_indexes")
+    from pyparq.read.plan.scan_plan import ScanPlan
 
 _LAST, _FIRST = (
     np.datetime64(nanoseconds // UNIT_NS["us"], "us") for nanoseconds in ((1 << 63) - 1, -(1 << 63))
@@ -81,7 +73,9 @@ def needs_microseconds(file: OpenFile) -> bool:
 
 def _is_beyond(file: OpenFile, leaf: Node) -> bool:
     try:
-        far = (col(leaf.path) >= _LAST) | (col(leaf.path) <= _FIRST)  # what nanoseconds do not hold
+        far = (expressions.col(leaf.path) >= _LAST) | (
+            expressions.col(leaf.path) <= _FIRST
+        )  # what nanoseconds do not hold
         if leaf.max_rep == 0 and not Scan(_read_in(file, "us"), [], far).count():
             return False
         for _ in Scan(_read_in(file, "ns"), [leaf.path]).iter_batches():

@@ -19,8 +19,8 @@ import numpy as np
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import keep
 from pyparq.errors import ChecksumError, CorruptFileError, DataError, LimitError, ParquetError
-from pyparq.filters.leaf_tests import EntryLevels
-from pyparq.filters.predicate import Constant, Predicate, asks_variants, matching_rows
+from pyparq.filters import predicate as predicates
+from pyparq.filters.bound import Constant, EntryLevels
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Physical
 from pyparq.index.row_mask import RowMask, Words
@@ -73,7 +73,7 @@ class Part(NamedTuple):
 class Question(NamedTuple):
     """What the row groups are asked."""
 
-    predicate: Predicate | None
+    predicate: predicates.Predicate | None
     """``None``: all rows are wanted."""
     outputs: Sequence[Node]
     """The leaves of the result."""
@@ -84,7 +84,7 @@ class Question(NamedTuple):
 
 
 def joined_rows(
-    reader: ColumnReader, selections: Sequence[Selection], predicate: Predicate, projection: Projection,
+    reader: ColumnReader, selections: Sequence[Selection], predicate: predicates.Predicate, projection: Projection,
     outputs: Sequence[Node], limit: int | None = None,
 ) -> list[Part] | None:  # fmt: skip
     """The matching rows of ``selections``. ``None`` where a chunk is unusual, or where joining does not pay."""
@@ -124,7 +124,7 @@ def joined_rows(
 
 
 def _may_join(
-    reader: ColumnReader, selections: Sequence[Selection], tested: Predicate | None, limit: int | None
+    reader: ColumnReader, selections: Sequence[Selection], tested: predicates.Predicate | None, limit: int | None
 ) -> bool:
     """Whether the row groups are small, in order, and nothing but the footer is known of them."""
     if not selections or not reader.joins or reader.prefetch is not None:
@@ -132,7 +132,7 @@ def _may_join(
     if tested is None:
         if limit is not None:
             return False
-    elif isinstance(tested, Constant) or reader.trace is not None or asks_variants(tested):
+    elif isinstance(tested, Constant) or reader.trace is not None or tested.asks_variants():
         return False  # a Variant needs other columns in each row group
     before, most = -1, SMALL if tested is None else FILTERED
     for s in selections:
@@ -278,7 +278,7 @@ class _Window:
             self._account.set_held(sum(map(_bytes_of, found)))
         return found
 
-    def _tested(self, predicate: Predicate, limit: int | None) -> list[_Run]:
+    def _tested(self, predicate: predicates.Predicate, limit: int | None) -> list[_Run]:
         """The runs with their matching rows."""
         form, decoded = self._filter_columns()
         runs = []
@@ -290,7 +290,7 @@ class _Window:
                 leaf.node.column: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node))
                 for leaf in leaves
             }
-            mask = matching_rows(predicate, columns, levels=levels)
+            mask = predicates.matching_rows(predicate, columns, levels=levels)
             sure = [self._job.selections[k].sure for k in places]
             if any(sure):
                 mask |= RowMask.of_ranges(_joined(sure, ends))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pyparq.errors import ParquetError
-from pyparq.filters.predicate import Constant
+from pyparq.filters.bound import Constant
 from pyparq.index.bounds import BoolArray, Bounds, Int64Array, gregorian
 from pyparq.index.page_index import PageLocations
 from pyparq.read.footers.chunks import Chunk

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pyparq.column_names import NOT_COMPUTED, as_list
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
-from pyparq.filters.expression import Expression
+from pyparq.filters import expression as expressions
+from pyparq.filters import given as given_filters
+from pyparq.filters import variants
 from pyparq.format.nesting import Shape, shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.footers.schemas import FileFields, Output, Projection
-from pyparq.runtime.lazy_import import LazyModule
-
-if TYPE_CHECKING:
-    from pyparq.filters import given as given_filters
-    from pyparq.filters import variants
-else:  # they say what is wrong with a name
-    given_filters = LazyModule("pyparq.filters.given")
-    variants = LazyModule("pyparq.filters.variants")
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -163,7 +157,7 @@ def _found(tree: SchemaTree, name: Any) -> Node:
 
 def _is_filter(given: Any) -> bool:
     """Whether a condition was given in the place of columns."""
-    if isinstance(given, Expression):
+    if isinstance(given, expressions.Expression):
         return True
     tests = [item for item in given if isinstance(item, tuple)] if isinstance(given, (list, tuple)) else []
     return any(len(test) == 3 and test[1] in given_filters.TUPLE_OPERATORS for test in tests)

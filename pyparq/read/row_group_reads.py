@@ -12,9 +12,9 @@ from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import slice_column
 from pyparq.arrow.table import Batch
 from pyparq.errors import ChecksumError, CorruptFileError, CorruptIndexWarning, ParquetError, located, reading
-from pyparq.filters.computed import Computed
-from pyparq.filters.leaf_tests import EntryLevels, Test
-from pyparq.filters.predicate import FALSE, Constant, Predicate, asks_variants, matching_rows, rewritten
+from pyparq.filters import computed, leaf_tests
+from pyparq.filters import predicate as predicates
+from pyparq.filters.bound import FALSE, Constant, EntryLevels
 from pyparq.format.schema_node import Node
 from pyparq.index.row_mask import RowMask, Rows, as_mask, rows_of
 from pyparq.index.row_ranges import RowRanges
@@ -54,13 +54,13 @@ ASSEMBLE_FROM = 1 << 16
 class NeededColumns:
     """The predicate of a file, for one row group after another."""
 
-    def __init__(self, file: OpenFile, predicate: Predicate) -> None:
+    def __init__(self, file: OpenFile, predicate: predicates.Predicate) -> None:
         self._file = file
         self._predicate = predicate
-        self._asks = asks_variants(predicate)
-        self._known: dict[int, Predicate] = {}
+        self._asks = predicate.asks_variants()
+        self._known: dict[int, predicates.Predicate] = {}
 
-    def of(self, row_group: int) -> Predicate:
+    def of(self, row_group: int) -> predicates.Predicate:
         """The predicate without tests of columns that are all null in the row group."""
         if not self._asks:
             return self._predicate
@@ -71,9 +71,9 @@ class NeededColumns:
             self._known[row_group] = found = self._predicate if isinstance(found, Constant) else found
         return found
 
-    def _without(self, predicate: Predicate, row_group: int) -> Predicate:
-        def change(test: Test | Computed) -> Predicate:
-            if isinstance(test, Test):
+    def _without(self, predicate: predicates.Predicate, row_group: int) -> predicates.Predicate:
+        def change(test: leaf_tests.Test | computed.Computed) -> predicates.Predicate:
+            if isinstance(test, leaf_tests.Test):
                 is_value = test.leaf.kind == "variant" and test.op in ("is_null", "is_not_null")
                 if is_value and not test.asks_levels and self._is_all_null(test.node, row_group):
                     return Constant(test.op == "is_null")
@@ -81,7 +81,7 @@ class NeededColumns:
             # The first column of a test of Variants holds their values.
             return FALSE if test.of_variant and self._is_all_null(test.nodes[0], row_group) else test
 
-        return rewritten(predicate, change)
+        return predicates.rewritten(predicate, change)
 
     def _is_all_null(self, node: Node, row_group: int) -> bool:
         meta = self._file.chunk(row_group, node).meta
@@ -93,7 +93,7 @@ class RowGroupReader:
     """Reads the columns of a projection where a predicate is true."""
 
     def __init__(
-        self, file: OpenFile, columns: ColumnReader, projection: Projection, predicate: Predicate,
+        self, file: OpenFile, columns: ColumnReader, projection: Projection, predicate: predicates.Predicate,
         within: Mapping[int, RowRanges],
     ) -> None:  # fmt: skip
         """``within``: the requested rows, for row groups of which only some are."""
@@ -338,7 +338,7 @@ class RowGroupReader:
         return rows_of(found | as_mask(selection.sure) if selection.sure else found)
 
     def _where_true(
-        self, predicate: Predicate, columns: Mapping[int, Column], levels: Mapping[int, EntryLevels]
+        self, predicate: predicates.Predicate, columns: Mapping[int, Column], levels: Mapping[int, EntryLevels]
     ) -> RowMask:
         """The rows where the predicate is true. Many texts are tested in slices, on several threads; few different ones
         are tested once each."""
@@ -347,11 +347,11 @@ class RowGroupReader:
         nested = any(level.definition is not None or level.repetition is not None for level in levels.values())
         texts = any(c.type.is_binary_like for c in columns.values())
         if count < 2 * MATCHED_FROM or repeated or nested or not texts or not self._file.options.use_threads:
-            return matching_rows(predicate, columns, levels=levels)
+            return predicates.matching_rows(predicate, columns, levels=levels)
 
         def of_slice(start: int) -> RowMask:
             stop = min(start + MATCHED_FROM, count)
-            return matching_rows(predicate, {k: slice_column(c, start, stop) for k, c in columns.items()})
+            return predicates.matching_rows(predicate, {k: slice_column(c, start, stop) for k, c in columns.items()})
 
         masks = map_tasks(of_slice, range(0, count, MATCHED_FROM), True)
         return RowMask.of_words(np.concatenate([mask.words for mask in masks]), count)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pyparq.arrow import pandas_key
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
 from pyparq.arrow.table import Batch, Table
@@ -18,8 +19,11 @@ from pyparq.errors import (
     LimitError,
     OptionError,
 )
-from pyparq.filters.expression import Expression
-from pyparq.filters.predicate import TRUE, Constant, Predicate, asks_variants
+from pyparq.filters import bind as binding
+from pyparq.filters import expression as expressions
+from pyparq.filters import given
+from pyparq.filters import predicate as predicates
+from pyparq.filters.bound import TRUE, Constant
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Schema, schema_view
 from pyparq.index.row_mask import Rows
@@ -27,44 +31,25 @@ from pyparq.index.row_ranges import RowRanges
 from pyparq.io.byte_ranges import Range
 from pyparq.option_checks import as_columns, methods_told
 from pyparq.pictures.tables import html_view, viewable
+from pyparq.read import explain as explanations
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import Output
+from pyparq.read.plan import prune as pruning
+from pyparq.read.plan import scan_plan, scan_trace
 from pyparq.read.plan.ahead import EarlyReads, SpareBytes
 from pyparq.read.plan.candidates import Selection, all_rows
 from pyparq.read.plan.page_reads import with_pages
-from pyparq.read.plan.scan_plan import (
-    NOT_PLANNED,
-    PlanHeader,
-    RowGroupPlan,
-    ScanPlan,
-    check_reads,
-    check_row_groups,
-    check_state,
-    plan_options,
-)
-from pyparq.read.plan.scan_trace import StageReport, Trace
 from pyparq.read.projection import Int64Array, project, ranges_by_group, row_numbers
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.streams import Convertible, ScanStream, set_last_apart, slices
-from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
     from pyparq.arguments import Filters
-    from pyparq.arrow import pandas_key
     from pyparq.column_names import Names
-    from pyparq.filters import bind as binding
-    from pyparq.filters import given
-    from pyparq.read import explain as explanations
-    from pyparq.read.plan import prune as pruning
-else:  # a plain read needs none of them
-    binding = LazyModule("pyparq.filters.bind")
-    explanations = LazyModule("pyparq.read.explain")
-    given = LazyModule("pyparq.filters.given")
-    pandas_key = LazyModule("pyparq.arrow.pandas_key")
-    pruning = LazyModule("pyparq.read.plan.prune")
+    from pyparq.read.plan.scan_plan import ScanPlan
 
 BATCH_ROWS = 65_536
 """Rows of a batch where nothing else is asked for."""
@@ -101,13 +86,13 @@ class Scan(Convertible):
     ) -> None:
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 0):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
-        if columns is not None and not isinstance(columns, Expression):
+        if columns is not None and not isinstance(columns, expressions.Expression):
             columns = as_columns(columns)
         self.projection = project(file.tree, columns, file.fields)
         self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)
-        self.filters: Expression | None = None
-        self.predicate: Predicate = TRUE
+        self.filters: expressions.Expression | None = None
+        self.predicate: predicates.Predicate = TRUE
         if filters is not None:
             self.filters = given.as_expression(filters, lambda: file.tree, lambda: Table(file.fields.schema, []))
             self.predicate = binding.bind(self.filters, file.tree, file.fields.shown)
@@ -124,12 +109,12 @@ class Scan(Convertible):
         self._within: dict[int, RowRanges] = {}
         self._choose_rows(rows)
         self._read_by(ColumnReader(file, spare))
-        self.reports: list[StageReport] = []
+        self.reports: list[scan_trace.StageReport] = []
         self.rows_returned: int | None = None
         self.share_read = 0.0
         """How far :meth:`iter_batches` has come, from 0 to 1."""
         self._selections: list[Selection] | None = None
-        self._trace: Trace | None = None
+        self._trace: scan_trace.Trace | None = None
         self._begun = False
 
     def _read_by(self, reader: ColumnReader) -> None:
@@ -140,8 +125,8 @@ class Scan(Convertible):
     @classmethod
     def of_plan(cls, file: OpenFile, plan: ScanPlan) -> Scan:
         """The scan that ``plan`` describes: see :meth:`pyparq.ParquetFile.scan_of`."""
-        check_state(plan, file)
-        own = {name: getattr(file.options, name) for name in NOT_PLANNED}
+        scan_plan.check_state(plan, file)
+        own = {name: getattr(file.options, name) for name in scan_plan.NOT_PLANNED}
         scan = cls(file.with_options(replace(plan.options, **own)), plan.columns, plan.filters, [], limit=plan.limit)
         scan._take(plan.row_groups)
         return scan
@@ -384,8 +369,8 @@ class Scan(Convertible):
             groups = [self._plan_row_group(s, *part) for s, part in zip(self._prune(), parts, strict=True)]
         self.file.fetcher.forget_all()
         file = self.file
-        header = PlanHeader(
-            file.name, self.columns, self.filters, plan_options(file.options), self.limit, file.identity
+        header = scan_plan.PlanHeader(
+            file.name, self.columns, self.filters, scan_plan.plan_options(file.options), self.limit, file.identity
         )
         return header.plan(groups)
 
@@ -397,13 +382,13 @@ class Scan(Convertible):
         leaves = (leaf for output in self.outputs for leaf in output.leaves if leaf.column not in columns)
         return first, [Wanted(selection, leaf, selection.maybe) for leaf in leaves]
 
-    def _plan_row_group(self, selection: Selection, first: list[Wanted], rest: list[Wanted]) -> RowGroupPlan:
+    def _plan_row_group(self, selection: Selection, first: list[Wanted], rest: list[Wanted]) -> scan_plan.RowGroupPlan:
         reads = [self.reader.plan(first), self.reader.plan(rest)]
         if first and selection.planned is None:
             for k, (w, read) in enumerate(zip(rest, reads[1], strict=True)):
                 chunk = self.file.chunk(selection.row_group, w.node)
                 reads[1][k] = with_pages(read, chunk, selection.locations.get(w.node.column))
-        return RowGroupPlan(
+        return scan_plan.RowGroupPlan(
             selection.row_group, selection.num_rows, selection.maybe, selection.sure, tuple(reads[0]), tuple(reads[1]),
             self._within.get(selection.row_group),
         )  # fmt: skip
@@ -469,20 +454,20 @@ class Scan(Convertible):
 
     def _early_reads(self) -> EarlyReads | None:
         """What may be read beside the indexes."""
-        if self.limit is not None or self.reader.prefetch is None or asks_variants(self.predicate):
+        if self.limit is not None or self.reader.prefetch is None or self.predicate.asks_variants():
             return None  # a Variant needs other columns in each row group
         return EarlyReads(self.file, self.reader.spare)
 
-    def _take(self, groups: Sequence[RowGroupPlan]) -> None:
+    def _take(self, groups: Sequence[scan_plan.RowGroupPlan]) -> None:
         """Take the pruned row groups and the planned reads from a plan."""
-        check_row_groups(groups, self.file)
+        scan_plan.check_row_groups(groups, self.file)
         self.row_groups = [group.row_group for group in groups]
         self._within |= {group.row_group: group.within for group in groups if group.within is not None}
         self._selections = []
         for group in groups:
             selection = Selection(group.row_group, group.maybe, group.sure)
             needs = [{w.node.column: w.rows for w in wanted} for wanted in self._all_wanted(selection)]
-            selection.planned = check_reads(group, self.file, *needs)
+            selection.planned = scan_plan.check_reads(group, self.file, *needs)
             self._selections.append(selection)
 
 
@@ -500,9 +485,9 @@ def same_question(
     return other
 
 
-def traced(scan: Scan) -> Trace:
+def traced(scan: Scan) -> scan_trace.Trace:
     """From now on, note what each stage leaves, every read and every request of ``scan``, which has not run yet."""
-    trace = Trace()
+    trace = scan_trace.Trace()
     scan._trace = scan.reader.trace = trace
     scan.file.fetcher.log = trace.requests
     return trace

@@ -72,19 +72,26 @@ def called(module: str, function: Callable[..., Any]) -> None:
 
 
 class LazyModule:
-    """A module that loads when one of its names is first asked for.
+    """A module that loads when one of its names is first asked for. From then on it has the module's own names."""
 
-    For a heavy module that the importing module stands on, but rarely needs. Type checkers, and the test of the order
-    of imports, see an ordinary import beside it (``if TYPE_CHECKING:``). A name that was asked for is kept.
-    """
+    __slots__ = ("__dict__", "_name")
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(load(self._name), name)
-        setattr(self, name, found)
-        return found
+        module = load(self._name)
+        self.__dict__ = module.__dict__
+        return getattr(module, name)
+
+
+def load_later(package: str, *modules: str) -> None:
+    """Make ``from package import module`` give a :class:`LazyModule`: for modules that are heavy and not always needed.
+
+    A package says so in its ``__init__``. Type checkers see ordinary imports.
+    """
+    for module in modules:
+        setattr(sys.modules[package], module, LazyModule(f"{package}.{module}"))
 
 
 def before_fork() -> None:

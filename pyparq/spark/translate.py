@@ -10,12 +10,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, FilterError, UnsupportedError
-from pyparq.filters import expression
+from pyparq.filters import expression, sql_text
 from pyparq.filters.conditions import (
     Attribute,
     Call,
@@ -33,13 +33,7 @@ from pyparq.filters.literal import FLOAT_TYPES, describe, locate
 from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.runtime.lazy_import import LazyModule
 from pyparq.spark.literals import Session, literal_for, literals_in
-
-if TYPE_CHECKING:
-    from pyparq.filters import sql_text
-else:  # sqlglot may be missing
-    sql_text = LazyModule("pyparq.filters.sql_text")
 
 _TRUE = Known(True)
 

@@ -20,10 +20,11 @@ from filter_oracle import BY_NAME, SPECS, Spec
 
 from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters.bind import bind
+from pyparq.filters.bound import Constant
 from pyparq.filters.expression import col
 from pyparq.filters.given import parse_filters
 from pyparq.filters.leaf_tests import Test
-from pyparq.filters.predicate import And, Constant, Or
+from pyparq.filters.predicate import And, Or
 from pyparq.format import ttypes as tt
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import LeafType, Physical

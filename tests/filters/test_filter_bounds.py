@@ -16,10 +16,7 @@ from test_filter_rows import conditions
 
 from pyparq.filters.bind import bind
 from pyparq.filters.expression import Expression, col
-from pyparq.filters.leaf_tests import (
-    Test,
-    domain_array,
-)
+from pyparq.filters.leaf_tests import Test, domain_array
 from pyparq.filters.predicate import And, Or
 from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import bound_dtype, encode_bound, has_order

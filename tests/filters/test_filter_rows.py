@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 
 from pyparq.errors import FilterError
 from pyparq.filters.bind import bind
+from pyparq.filters.bound import Constant
 from pyparq.filters.compare import match_numbers
 from pyparq.filters.expression import Expression, col
-from pyparq.filters.predicate import Constant, evaluate_rows
+from pyparq.filters.predicate import evaluate_rows
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import LeafType, Physical
 

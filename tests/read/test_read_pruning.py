@@ -36,7 +36,7 @@ import pyparq
 from pyparq import col
 from pyparq.errors import CorruptIndexWarning
 from pyparq.filters.bind import bind
-from pyparq.filters.predicate import Constant
+from pyparq.filters.bound import Constant
 
 INDEX_ONLY = {"use_statistics": False, "use_bloom_filters": False, "use_dictionaries": False}
 

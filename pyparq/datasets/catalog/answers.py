@@ -22,9 +22,10 @@ from pyparq.datasets.query import Query
 from pyparq.datasets.tables import units_left
 from pyparq.errors import ParquetError
 from pyparq.filters.bind import bind
+from pyparq.filters.bound import Constant
 from pyparq.filters.expression import Expression, Known
 from pyparq.filters.leaf_tests import Test
-from pyparq.filters.predicate import And, Constant, Or, Predicate
+from pyparq.filters.predicate import And, Or, Predicate
 
 Units: TypeAlias = UInt64Array | None
 """Sorted row groups of files (:func:`units_of`); ``None`` for all."""

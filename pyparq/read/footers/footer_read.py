@@ -4,27 +4,20 @@ encryption."""
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from pyparq.encryption import properties as keys
 from pyparq.encryption.reading import CLEAR_FILE, EncryptedFile, FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, LimitError, OptionError
 from pyparq.format import ttypes as tt
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
+from pyparq.io import companion_files as companions
 from pyparq.io.byte_ranges import Source
 from pyparq.io.fetch import Fetcher
 from pyparq.io.kept_files import KeptFile, drop_file, keep_file, kept_file, remote_cache_size
 from pyparq.io.source import REMOTE_TAIL, versioned
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
-from pyparq.runtime.lazy_import import LazyModule
-
-if TYPE_CHECKING:
-    from pyparq.encryption import properties as keys
-    from pyparq.io import companion_files as companions
-else:  # few files have their keys in another one
-    companions = LazyModule("pyparq.io.companion_files")
-    keys = LazyModule("pyparq.encryption.properties")
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pyparq.arrow.column_operations import VIEWS
 from pyparq.arrow.schema.hints import ARROW_SCHEMA, Hints, dictionary_leaves, with_dictionaries
@@ -21,14 +21,9 @@ from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.shown_types import shown_field, top_of
 from pyparq.format.types import OPTIONAL, Field, LeafType, Physical, Schema
 from pyparq.options import ReadOptions
+from pyparq.read import variants
 from pyparq.read.footers.chunks import LeafSet
 from pyparq.runtime import fork_safety
-from pyparq.runtime.lazy_import import LazyModule
-
-if TYPE_CHECKING:
-    from pyparq.read import variants
-else:  # nested columns alone may hold them
-    variants = LazyModule("pyparq.read.variants")
 
 MOST_SETS = 64
 MOST_KEPT = 256

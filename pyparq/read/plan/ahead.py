@@ -27,8 +27,8 @@ from pyparq.io.byte_ranges import Range
 from pyparq.io.fetch import EarlyRequests, Fetcher
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan import page_indexes
 from pyparq.read.plan.candidates import Selection
-from pyparq.read.plan.page_indexes import offset_index_range
 from pyparq.read.plan.page_reads import ColumnRead, plan_column
 from pyparq.runtime import fork_safety
 
@@ -185,7 +185,7 @@ class EarlyReads:
         if not self._file.options.use_page_index:
             return []
         chunks = chunks_to_locate(self._file, selections, nodes)
-        return [place for chunk in chunks for place in offset_index_range(chunk, self._file)]
+        return [place for chunk in chunks for place in page_indexes.offset_index_range(chunk, self._file)]
 
 
 Step = Sequence[Range]

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
-from pyparq.filters.computed import Computed
-from pyparq.filters.leaf_tests import Test
-from pyparq.filters.predicate import And, Constant, Predicate
+from pyparq.filters import computed, leaf_tests
+from pyparq.filters import predicate as predicates
+from pyparq.filters.bound import Constant
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node
@@ -111,10 +112,10 @@ class Answers:
         return rows if self.some[selection.place] else none, rows if self.every[selection.place] else none
 
 
-Question = tuple[Test, Selection, Chunk]
+Question: TypeAlias = "tuple[leaf_tests.Test, Selection, Chunk]"
 """A test of a row group, and the column chunk whose index may answer it."""
 
-ComputedQuestion = tuple[Computed, Selection, list[Chunk]]
+ComputedQuestion: TypeAlias = "tuple[computed.Computed, Selection, list[Chunk]]"
 """A test of computed values, a row group, and the chunks of the columns that it takes."""
 
 
@@ -122,8 +123,9 @@ class Candidates:
     """What all stages of pruning share. Each stage answers tests; :meth:`narrow_selections` draws the conclusion."""
 
     def __init__(
-        self, file: OpenFile, predicate: Predicate, row_groups: Sequence[int], within: Mapping[int, RowRanges]
-    ) -> None:
+        self, file: OpenFile, predicate: predicates.Predicate, row_groups: Sequence[int],
+        within: Mapping[int, RowRanges],
+    ) -> None:  # fmt: skip
         """``within``: the requested rows, for row groups of which only some are."""
         self.file = file
         self.options = file.options
@@ -136,7 +138,7 @@ class Candidates:
         self.selections: list[Selection] = []
         """The row groups that are left."""
         # Tests that occur twice in the predicate share their answers.
-        self.answers: dict[Test | Computed, Answers] = {
+        self.answers: dict[leaf_tests.Test | computed.Computed, Answers] = {
             test: Answers(len(row_groups)) for test in (*self.tests, *self.computed)
         }
         self.bounds: dict[Node, Bounds] = {}
@@ -207,14 +209,14 @@ class Candidates:
         """Note that the indexes of these chunks are asked in this stage."""
         self.asked.update((chunk.row_group, chunk.node.column) for chunk in chunks)
 
-    def drop(self, test: Test, selection: Selection) -> None:
+    def drop(self, test: leaf_tests.Test, selection: Selection) -> None:
         self.answers[test].drop(selection)
         self.changed.add(selection.place)
 
-    def open_questions(self, having: Callable[[Test], Mask | None] | None = None) -> list[Question]:
+    def open_questions(self, having: Callable[[leaf_tests.Test], Mask | None] | None = None) -> list[Question]:
         """(test, row group, chunk) wherever an index could still change the result. ``having``: gives for a test a mask
         of the row groups to ask about (``None``: none of them)."""
-        masks: list[tuple[Test, list[bool]]] = []
+        masks: list[tuple[leaf_tests.Test, list[bool]]] = []
         for test in self.tests:
             mask = self.answers[test].is_open
             if having is not None:
@@ -272,20 +274,20 @@ class Candidates:
         self._left = None
         self.selections = left
 
-    def _of_whole_groups(self, predicate: Predicate) -> tuple[Mask, Mask]:
+    def _of_whole_groups(self, predicate: predicates.Predicate) -> tuple[Mask, Mask]:
         """Two masks over row groups: those in which some row can match, and those in which all rows do."""
-        if isinstance(predicate, (Test, Computed)):
+        if isinstance(predicate, (leaf_tests.Test, computed.Computed)):
             answers = self.answers[predicate]
             return answers.some, answers.every
         if isinstance(predicate, Constant):
             every = np.full(len(self.row_groups), predicate.value)
             return every, every
         maybe, sure = zip(*(self._of_whole_groups(child) for child in predicate.children), strict=True)
-        join = np.logical_and if isinstance(predicate, And) else np.logical_or
+        join = np.logical_and if isinstance(predicate, predicates.And) else np.logical_or
         return join.reduce(maybe), join.reduce(sure)
 
-    def _combine(self, predicate: Predicate, selection: Selection) -> tuple[RowRanges, RowRanges]:
-        if isinstance(predicate, (Test, Computed)):
+    def _combine(self, predicate: predicates.Predicate, selection: Selection) -> tuple[RowRanges, RowRanges]:
+        if isinstance(predicate, (leaf_tests.Test, computed.Computed)):
             return self.answers[predicate].rows(selection)
         if isinstance(predicate, Constant):
             rows, none = RowRanges.all(selection.num_rows), RowRanges.none(selection.num_rows)
@@ -293,7 +295,7 @@ class Candidates:
         maybe, sure = self._combine(predicate.children[0], selection)
         for child in predicate.children[1:]:
             other_maybe, other_sure = self._combine(child, selection)
-            if isinstance(predicate, And):
+            if isinstance(predicate, predicates.And):
                 maybe, sure = maybe & other_maybe, sure & other_sure
             else:
                 maybe, sure = maybe | other_maybe, sure | other_sure
