@@ -1,17 +1,32 @@
-"""Conditions on text and on computed values, at 1, 10 and 50 % of the rows kept, and many keys."""
+"""Conditions on text and on computed values, at 1, 10 and 50 % of the rows kept, many keys; and what people write:
+articles, vectors, folders of partitions, rows with times and decimals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import datetime as dt
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+import duckdb
+import measure
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-from engines import Condition, Query, Term
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from engines import Condition, Engine, Query, Term, WriteJob
 from inputs import PLAIN, Inputs
-from lines import Line, Read
+from lines import Line, Read, Write
+
+import pyparq
+from groups.objects import TAKEN_IN, Objects
 
 WORDS = {1: "Needle", 10: "timeout", 50: "warning"}
 ENDS = {1: "rare", 10: "404", 50: "half"}
@@ -106,3 +121,99 @@ def lines(inputs: Inputs) -> Iterator[Line]:
                 return [Query(("a", column), (Term(column, "in", keys(inputs, column, count)),))]
 
             yield read(name=f"{count:,} keys, {'text' if column == 'name' else 'binary'}", queries=ask)
+    for codec, level in (("snappy", None), ("zstd", 3)):
+        write = partial(Write, group="professions", target=0.9, job=WriteJob(codec, level), with_floor=True)
+        yield write(name=f"articles, {codec}", table=partial(inputs.table, "articles", rows))
+        yield write(name=f"vectors, {codec}", table=partial(vectors, rows // 8))
+    for parts in (60, 2_000):
+        yield Folders(
+            group="professions", name=f"a folder of {parts:,} partitions", target=0.8,
+            table=partial(parted, rows, parts), calls=FOLDERS,
+        )  # fmt: skip
+    yield Objects(
+        group="professions", name="dicts with times, decimals and UUIDs in", target=0.7,
+        rows=partial(odd_rows, rows // 20), calls=TAKEN_IN,
+    )  # fmt: skip
+
+
+# ---- what is written
+
+
+def vectors(rows: int) -> pa.Table:
+    """Embeddings: 64 numbers of 32 bits, of length 1."""
+    found = np.random.default_rng(64).normal(size=(rows, 64)).astype(np.float32)
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    flat = pa.FixedSizeListArray.from_arrays(pa.array(found.reshape(-1)), 64)
+    return pa.table({"id": np.arange(rows), "vector": flat})
+
+
+def parted(rows: int, parts: int) -> pa.Table:
+    rng = np.random.default_rng(parts)
+    return pa.table({
+        "part": rng.integers(0, parts, rows), "id": np.arange(rows), "price": np.round(rng.gamma(2.0, 30.0, rows), 2),
+        "city": pa.array([f"city {k}" for k in range(500)]).take(pa.array(rng.integers(0, 500, rows))),
+    })  # fmt: skip
+
+
+def odd_rows(rows: int) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(20)
+    start = dt.datetime(2024, 1, 1)
+    return [
+        {
+            "at": start + dt.timedelta(microseconds=int(at)), "day": dt.date.fromordinal(738_000 + int(day)),
+            "price": Decimal(int(cents)).scaleb(-2), "key": str(uuid.UUID(int=int(cents) << 40 | int(at))),
+        }
+        for at, day, cents in zip(
+            rng.integers(0, 10**13, rows), rng.integers(0, 900, rows), rng.integers(0, 10**6, rows), strict=True
+        )
+    ]  # fmt: skip
+
+
+def duckdb_folder(table: pa.Table, folder: Path) -> None:
+    connection = duckdb.connect()
+    connection.register("source", table)
+    connection.execute(f"copy source to '{folder}' (format parquet, partition_by (part))")
+
+
+FOLDERS: dict[str, Callable[[Any, Path], Any]] = {
+    "pyparq": lambda table, folder: pyparq.write_dataset(table, folder, partition_cols=["part"]),
+    "pyarrow": lambda table, folder: pq.write_to_dataset(table, folder, partition_cols=["part"], max_partitions=5_000),
+    "polars": lambda table, folder: pl.from_arrow(table).write_parquet(  # type: ignore[union-attr]
+        folder, partition_by=["part"], mkdir=True, compression="snappy"
+    ),
+    "duckdb": duckdb_folder,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folders(Line):
+    """A table written as a folder with a partition for each value of ``part``."""
+
+    table: Callable[[], pa.Table]
+    calls: dict[str, Callable[[Any, Path], Any]]
+
+    def measure(self, engines: Sequence[Engine], inputs: Inputs) -> dict[str, Any]:
+        table = self.table()
+        targets = {e.name: inputs.scratch(f"{e.name}-folder") for e in engines if e.name in self.calls}
+
+        def clear(name: str) -> None:
+            shutil.rmtree(targets[name], ignore_errors=True)
+
+        refused = {}
+        for name in list(targets):
+            clear(name)
+            try:
+                self.calls[name](table, targets[name])
+                parts = ds.partitioning(pa.schema([("part", pa.int64())]), flavor="hive")
+                found = ds.dataset(targets[name], partitioning=parts).to_table().sort_by("id")
+                measure.compare(found.select(["id", "price", "city"]), table.drop(["part"]), name, keeps_order=True)
+            except Exception as error:
+                if name == "pyparq":
+                    raise
+                refused[name] = f"{type(error).__name__}: {error}"[:200]
+                del targets[name]
+        calls = {name: (lambda _, name=name: self.calls[name](table, targets[name])) for name in targets}
+        timings = measure.interleave(calls, inputs.sizes.runs, budget=2 * inputs.sizes.budget, before=clear)
+        for name in targets:
+            clear(name)
+        return self.figures(timings, set(targets) - {"pyparq"}, refused)
