@@ -76,11 +76,15 @@ class SortPlan:
 class Top(NamedTuple):
     """A top-level column."""
 
+    column: int
+    """Its number."""
     shape: Shape
     leaves: list[int]
     """Their numbers."""
     is_flat: bool
     """Whether the kernels can make its chunk from Arrow's buffers."""
+    entries: bool
+    """Those of its :class:`ColumnPlan`, if it has one leaf and is not nested."""
 
 
 @dataclass(slots=True)
@@ -150,16 +154,17 @@ def _made(schema: Schema, options: WriteOptions, source: Schema) -> WritePlan:
     apply_storage(tree, options, per_leaf)
     hint = hint_for(source, tree, options.store_schema)
     columns = _columns(tree, options, dictionary_leaves(hint, tree))
-    tops = [_top(shape, columns) for shape in shapes(tree.root)]
+    tops = [_top(k, shape, columns) for k, shape in enumerate(shapes(tree.root))]
     return WritePlan(options, schema, elements, tree, columns, _sort_plan(tree, options), hint, tops)
 
 
-def _top(shape: Shape, columns: list[ColumnPlan]) -> Top:
+def _top(column: int, shape: Shape, columns: list[ColumnPlan]) -> Top:
     node = shape.node
     plan = columns[node.column] if shape.kind == "leaf" and node.max_rep == 0 and node.max_def <= 1 else None
     # A Bloom filter needs the values again, unless they are the entries of a dictionary.
     is_flat = plan is not None and (plan.bloom is None or plan.entries)
-    return Top(shape, [leaf.column for leaf in node.leaves()], is_flat)
+    entries = plan is not None and plan.entries
+    return Top(column, shape, [leaf.column for leaf in node.leaves()], is_flat, entries)
 
 
 def check_options(options: WriteOptions) -> None:

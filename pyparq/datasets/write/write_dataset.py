@@ -256,7 +256,7 @@ class _Write:
         self._names = names
         self._limits = limits
         self.template = template.replace("{id}", secrets.token_hex(8))
-        self._options: dict[str, Any] = dict(options)
+        self._options = options
         self.fsync = bool(options.get("fsync"))
         self._counts: Counter[Folders] = Counter()
         self._paths: dict[Sink, str] = {}
@@ -282,7 +282,7 @@ class _Write:
         given = schema if schema is not None else source[0] if source else found
         kept = tuple(field for field in given.fields if field.name not in self._names)
         self._files = RollingFiles(
-            splitter.schema, replace(given, fields=kept), self._options, self._limits, self._new_sink, self.keep_footers
+            replace(given, fields=kept), self._options, self._limits, self._new_sink, self.keep_footers
         )
         self._add(batches, splitter, self._files)
         while pieces is not None:

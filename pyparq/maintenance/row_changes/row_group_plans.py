@@ -41,7 +41,10 @@ class RowGroupPlans:
         self.tree = build_tree(self.elements, file.options.limits.max_schema_depth)
         """The tree of the stored schema: no option of the reader shows in it."""
         self.shapes = shapes(self.tree.root)
-        self._tops = [Top(shape, [leaf.column for leaf in shape.node.leaves()], False) for shape in self.shapes]
+        self._tops = [
+            Top(k, shape, [leaf.column for leaf in shape.node.leaves()], is_flat=False, entries=False)
+            for k, shape in enumerate(self.shapes)
+        ]
 
     def of(self, row_group: int, share: float = 1.0) -> WritePlan:
         """The plan for the row group that takes the place of ``row_group``. ``share``: how many of its rows it has."""
