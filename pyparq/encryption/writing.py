@@ -64,9 +64,6 @@ class FileEncryption(Protocol):
     def chunk(self, row_group: int, column: int) -> ChunkEncryption:
         """The context of a column chunk."""
 
-    def chunks(self, row_group: int, columns: Sequence[int]) -> Sequence[ChunkEncryption]:
-        """Those of some column chunks."""
-
     def metadata_form(self, column: int) -> MetadataForm:
         """How the footer has the metadata of a column's chunks."""
 
@@ -100,9 +97,6 @@ class _ClearFile:
 
     def chunk(self, row_group: int, column: int) -> ChunkEncryption:
         return CLEAR
-
-    def chunks(self, row_group: int, columns: Sequence[int]) -> Sequence[ChunkEncryption]:
-        return [CLEAR] * len(columns)
 
     def metadata_form(self, column: int) -> MetadataForm:
         return CLEAR_FORM
@@ -199,9 +193,6 @@ class EncryptedFile:
         if not self._columns[column][0]:
             return CLEAR
         return EncryptedChunk(self._key_of(column), self._file_aad, self._ctr, row_group, column)
-
-    def chunks(self, row_group: int, columns: Sequence[int]) -> Sequence[ChunkEncryption]:
-        return [self.chunk(row_group, column) for column in columns]
 
     def metadata_form(self, column: int) -> MetadataForm:
         return self._forms[column]

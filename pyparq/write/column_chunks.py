@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.encryption.cipher import Module
-from pyparq.encryption.writing import ChunkEncryption, FileEncryption
+from pyparq.encryption.writing import CLEAR, ChunkEncryption, FileEncryption
 from pyparq.errors import DataError, ParquetError, located
 from pyparq.format import compression
 from pyparq.format import compression as encodings
@@ -184,7 +184,9 @@ class ChunkEncoder:
             if isinstance(data, FlatData) and data.known is not None and self._has_no_page(data, data.known):
                 with located(row_group=row_group, column=data.node.dotted):
                     leaves[k] = shredded(data.node.column)
-        sealed = self._encryption.chunks(row_group, made.columns)
+        sealed: list[ChunkEncryption] = [CLEAR] * len(made.columns)
+        if self._encryption.encrypts:
+            sealed = [self._encryption.chunk(row_group, column) for column in made.columns]
         jobs = [self._job(data, crypto, row_group) for data, crypto in zip(leaves, sealed, strict=True)]
         try:
             while (done := made.native.count) < len(leaves):

@@ -36,7 +36,7 @@ from pyparq.io.file_objects import not_its_own
 from pyparq.io.locations import located as on_system
 from pyparq.io.sink import Sink, open_sink
 from pyparq.io.table_formats import check_target
-from pyparq.option_checks import keywords, methods_told
+from pyparq.option_checks import NOT_FOR_WRITING, keywords, methods_told
 from pyparq.options import WriteOptions, with_options
 from pyparq.runtime import fork_safety
 from pyparq.write.column_plans import check_options, within_ordinals
@@ -553,9 +553,10 @@ def _first_rows(batches: Iterator[RecordBatch]) -> list[RecordBatch]:
     return found
 
 
-def file_options(options: WriteArguments) -> WriteOptions:
-    """The options of a file, checked as far as they can be without a schema."""
-    given = WriteOptions.make(options)
+def file_options(options: Mapping[str, Any], hints: Mapping[str, str] = NOT_FOR_WRITING) -> WriteOptions:
+    """The options of a file, checked as far as they can be without a schema. ``hints``: see
+    :meth:`WriteOptions.make`."""
+    given = WriteOptions.make(options, hints)
     check_options(given)
     check_properties(given.encryption)
     return within_ordinals(given)

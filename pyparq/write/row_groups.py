@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +51,11 @@ def batch_bytes(batch: RecordBatch, start: int, stop: int) -> int:
 
 def _sizes(batch: RecordBatch, start: int, stop: int) -> list[int]:
     """The same of each column."""
-    return [_column_bytes(c, start, stop) for c in batch.columns]
+    found = []
+    for column in batch.columns:
+        width = _WIDTHS.get(column.type.format) if column.type.dictionary is None else None
+        found.append(_column_bytes(column, start, stop) if width is None else (stop - start) * width)
+    return found
 
 
 def _column_bytes(column: Column, start: int, stop: int) -> int:
@@ -139,7 +144,9 @@ class RowBuffer:
         while self._waiting and rows_left > 0:
             item = self._waiting.popleft()
             batch, size = item.batch, sum(item.sizes)
-            rows = self._rows_that_fit(batch, size, rows_left, bytes_left)
+            rows = min(batch.num_rows, rows_left)
+            if size > bytes_left:
+                rows = self._rows_that_fit(batch, rows, bytes_left)
             if rows == 0 and not taken:
                 rows = 1
             if rows == batch.num_rows:
@@ -158,10 +165,7 @@ class RowBuffer:
             bytes_left -= size
         return _group(taken)
 
-    def _rows_that_fit(self, batch: RecordBatch, size: int, rows_left: int, bytes_left: int) -> int:
-        rows = min(batch.num_rows, rows_left)
-        if size <= bytes_left:
-            return rows
+    def _rows_that_fit(self, batch: RecordBatch, rows: int, bytes_left: int) -> int:
         low, high = 0, rows  # the first `low` rows fit, the first `high + 1` may not
         while low < high:
             middle = (low + high + 1) // 2
@@ -228,22 +232,19 @@ class RowGroupEncoder:
         self._plan = plan
         self._options: WriteOptions = plan.options
         self._tops = plan.tops
+        self.sorts_input = plan.sort is not None and plan.sort.scope == "input"
+        """Whether all rows must be there before the first row group can be made."""
         self._layout = layout
         self._encrypts = encryption.encrypts
         self._choices = Choices(len(plan.columns))
+        fork_safety.watch(self)
         self._chunks = ChunkEncoder(plan, encryption, self._choices)
         self._dictionaries: LastKnown = {}
         self._running: deque[_Running] = deque()
-        fork_safety.watch(self)
         self._submitted = 0
         self._rows_before = 0
         self.inherited = False
         """This is a forked child, and the file its parent's."""
-
-    @property
-    def sorts_input(self) -> bool:
-        """Whether all rows must be there before the first row group can be made."""
-        return self._plan.sort is not None and self._plan.sort.scope == "input"
 
     @property
     def reordered(self) -> set[int]:
@@ -258,7 +259,7 @@ class RowGroupEncoder:
             return self._shredded(batches, top, first_row)
 
         sort = self._plan.sort
-        make: Chunks = lambda tops: self._leaves(group, tops, first_row)  # noqa: E731
+        make: Chunks = partial(self._leaves, group, first_row)
         if sort is not None:
             leaves = self._sort_leaves(leaves_of, sort)
             keys = [key for _, key in sort.keys]
@@ -272,7 +273,7 @@ class RowGroupEncoder:
     def add_ordered(self, group: RowGroup) -> None:
         """One row group of these rows, which are already in the file's order."""
         first_row = self._rows_before
-        make: Chunks = lambda tops: self._leaves(group, tops, first_row)  # noqa: E731
+        make = partial(self._leaves, group, first_row)
         self._submit(group.num_rows, make, group.sizes, lambda top: self._shredded(group.batches, top, first_row))
 
     def add_leaves(self, num_rows: int, leaves_of: LeavesOf, sizes: Sequence[int], together: int | None = None) -> None:
@@ -327,7 +328,7 @@ class RowGroupEncoder:
 
     # ---- inside --------------------------------------------------------------------------------------------------
 
-    def _leaves(self, group: RowGroup, tops: range, first_row: int) -> Sequence[LeafData | FlatData]:
+    def _leaves(self, group: RowGroup, first_row: int, tops: range) -> Sequence[LeafData | FlatData]:
         """The leaves of some columns, as they lie in memory where the kernels take them so."""
         found: list[LeafData | FlatData] = []
         some = self._tops[tops.start : tops.stop]

@@ -11,26 +11,22 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyparq.arrow.layouts import normal_schema
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.datasets.write.targets import Kept
-from pyparq.errors import SchemaError, located
+from pyparq.errors import ParquetError, SchemaError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import deserialize, serialize
 from pyparq.format.types import Schema
 from pyparq.io.fetch import Fetcher
 from pyparq.io.sink import Sink
-from pyparq.options import ReadOptions
+from pyparq.options import ReadOptions, WriteOptions
 from pyparq.read.footers.footer_read import MAGIC, read_footer
 from pyparq.runtime.threads import map_tasks
-from pyparq.write.file import FileWriter, checked_pairs, discard_at_exit, file_options
+from pyparq.write.file import FileWriter, checked_pairs, discard_at_exit
 from pyparq.write.row_groups import RowBuffer, RowGroup
 from pyparq.write.shredding import needs_rows, plan_with_shredding
-
-if TYPE_CHECKING:
-    from pyparq.arguments import WriteArguments
 
 Folders = tuple[str, ...]
 _NEARLY_FULL = 0.95
@@ -77,13 +73,13 @@ class RollingFiles:
     def __init__(
         self,
         source: Schema,
-        options: WriteArguments,
+        options: WriteOptions,
         limits: FileLimits,
         open_sink: Callable[[Folders], Sink],
         keep_footers: bool,
     ) -> None:
         """``source``: the original schema of the data, with dictionaries and other layouts."""
-        self._options = given = file_options(options)
+        self._options = given = options
         self._source, self._schema = source, normal_schema(source)
         self._key_values = checked_pairs(given.key_value_metadata or {})
         self._planned = None if needs_rows(given) else plan_with_shredding(self._schema, given, source)
@@ -224,10 +220,13 @@ class RollingFiles:
 def _close(last: tuple[_Open, RowGroup | None]) -> None:
     """Write the last rows of a file, and complete it."""
     opened, rows = last
-    with located(file=opened.writer.sink.name):
+    try:
         if rows is not None:
             opened.writer.add_group(rows)
         footer = opened.writer.finish()
+    except ParquetError as error:
+        error.locate(file=opened.writer.sink.name)
+        raise
     opened.writer.commit()
     opened.footer = footer
 

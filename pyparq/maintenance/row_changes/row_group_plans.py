@@ -53,7 +53,7 @@ class RowGroupPlans:
         options = self._options(chunks, row_group)
         columns = [self._column(leaf, chunk, share) for leaf, chunk in zip(self.tree.leaves, chunks, strict=True)]
         sort = self._sort(row_group)
-        return WritePlan(options, file.fields.schema, self.elements, self.tree, columns, sort, None, self._tops)
+        return WritePlan(options, file.fields.schema, self.elements, self.tree, columns, sort, None, self._tops, [])
 
     def for_more_rows(self) -> WritePlan:
         """The plan for a row group behind those of the file: like the last one."""
@@ -64,7 +64,7 @@ class RowGroupPlans:
         """The plan for a file without row groups."""
         columns = [self._plain_column(leaf) for leaf in self.tree.leaves]
         return WritePlan(
-            WriteOptions(), self._file.fields.schema, self.elements, self.tree, columns, None, None, self._tops
+            WriteOptions(), self._file.fields.schema, self.elements, self.tree, columns, None, None, self._tops, []
         )
 
     # ---- the row group as a whole
