@@ -19,7 +19,7 @@ import numpy as np
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
-from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.arrow.tabular import widen_columns
 from pyparq.datasets.catalog.answers import FilesLeft, files_left
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.explain import DatasetExplanation, explain_run

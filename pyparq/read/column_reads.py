@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,6 @@ from pyparq.read.plan.candidates import Selection
 from pyparq.read.plan.page_indexes import read_locations
 from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
 from pyparq.read.plan.scan_trace import Trace
-from pyparq.runtime import fork_safety
 from pyparq.runtime.messages import debug_logger
 from pyparq.runtime.threads import map_tasks, runs_within
 
@@ -190,11 +188,6 @@ class ColumnReader:
         """What may be read in vain, so that fewer requests are waited for. ``None`` without :attr:`prefetch`."""
         if self.spare is None and self.prefetch is not None:
             self.spare = SpareBytes(min(TRIP, most))
-        self._after_fork()
-        fork_safety.watch(self)
-
-    def _after_fork(self) -> None:
-        self._lock = threading.Lock()
 
     def plan(self, wanted: Sequence[Wanted]) -> list[ColumnRead]:
         """The pages to read, after fetching the OffsetIndexes that this takes (all in one step)."""
@@ -335,7 +328,7 @@ class ColumnReader:
             leaf = DecodedLeaf(item.node, found.column, found.def_levels, found.rep_levels, kept)
             try:
                 extent = self._extent(read, piece, fact)
-                with self._lock:  # row groups may be decoded on several threads
+                with self.account.lock:  # row groups may be decoded on several threads
                     self._extents.add((read.row_group, read.column), *extent)
                 leaf.check_rows()
             except ParquetError as error:
@@ -394,7 +387,7 @@ class ColumnReader:
 
     def count(self, chunks: int, data_pages: int, dictionary_pages: int) -> None:
         """Add to the counts of decoded pages and chunks."""
-        with self._lock:
+        with self.account.lock:
             self.counts.data_pages += data_pages
             self.counts.dictionary_pages += dictionary_pages
             self.counts.column_chunks += chunks

@@ -13,7 +13,7 @@ import numpy as np
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
 from pyparq.arrow.table import Batch, Table
-from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.arrow.tabular import widen_columns
 from pyparq.errors import (
     LimitError,
     OptionError,
@@ -120,9 +120,11 @@ class Scan(Convertible):
     ) -> None:
         """Set the state of a scan that has read nothing yet."""
         self.file = file
-        self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
+        count = file.footer.num_row_groups
+        self.row_groups = [*range(count)] if row_groups is None else _checked_row_groups(row_groups, count)
         self._within: dict[int, RowRanges] = {}
-        self._choose_rows(rows)
+        if rows is not None or self.limit is not None:
+            self._choose_rows(rows)
         self._read_by(ColumnReader(file, spare))
         self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
@@ -200,10 +202,12 @@ class Scan(Convertible):
             self.cancel()
 
     def _table(self, batches: list[Batch]) -> Table:
-        self.rows_returned = sum(b.num_rows for b in batches)
-        with self._groups.context:
-            most = self.file.options.limits.max_column
-            schema = restore_batches(batches, self.outputs, self.schema, most, self.reader.account)
+        self.rows_returned = sum([b.num_rows for b in batches])
+        schema = self.schema
+        if not self.projection.is_as_stored:
+            with self._groups.context:
+                most = self.file.options.limits.max_column
+                schema = restore_batches(batches, self.outputs, schema, most, self.reader.account)
         return Table(*widen_columns(schema, batches))
 
     def iter_batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
@@ -252,7 +256,8 @@ class Scan(Convertible):
         self._begun = False
         if self.reader.prefetch is not None:
             self.reader.prefetch.stop()
-        self.file.fetcher.forget_all()
+        if self.file.fetcher.ahead:
+            self.file.fetcher.forget_all()
 
     def _by_row_group(self, all_stay: bool = False, apart: bool = False) -> Iterator[tuple[list[Batch], float, float]]:
         """The batches of each row group, or of several small ones unless ``apart``, until the limit is reached.
@@ -521,9 +526,7 @@ def _with_refused(parts: Iterator[list[Selection]], refused: list[Selection]) ->
             yield [refused.pop(0)]
 
 
-def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:
-    if row_groups is None:
-        return list(range(count))
+def _checked_row_groups(row_groups: Sequence[int], count: int) -> list[int]:
     try:
         chosen = [index(k) for k in row_groups]
     except TypeError:

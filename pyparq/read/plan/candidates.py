@@ -56,7 +56,7 @@ def all_rows(file: OpenFile, row_groups: Sequence[int], within: Mapping[int, Row
             rows = whole.get(num_rows)
             if rows is None:
                 rows = whole[num_rows] = RowRanges.all(num_rows)
-        if rows:
+        if rows.count:
             found.append(Selection(k, rows, rows, place=place))
     return found
 
