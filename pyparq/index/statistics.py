@@ -178,6 +178,7 @@ def _bounds_as_bytes(
     return decode_bound_pairs(leaf, places.bytes_at(lows, low_sizes), places.bytes_at(highs, high_sizes))
 
 
+@lru_cache(maxsize=256)
 def believed_bounds(leaf: LeafType, column_order: int, created_by: str | None) -> tuple[bool, bool]:
     """Two flags: whether ``min_value`` and ``max_value`` can be believed, and whether the deprecated ``min`` and
     ``max`` can be believed if the former are missing."""

@@ -257,7 +257,10 @@ class _Job(NamedTuple):
 
     def _shared(self, runs: list[list[int]]) -> list[list[list[int]]]:
         """Windows of about one size, as many for each thread. What is left over, the decoder shares out."""
-        stored, workers = int(self.table.size.sum()), cpu_count()
+        stored = int(self.table.size.sum())
+        if stored < 2 * THREAD_WINDOW:
+            return []
+        workers = cpu_count()
         rounds = stored // (THREAD_WINDOW * workers)
         if rounds == 0 or workers < 2 or not self.reader.options.use_threads:
             return []

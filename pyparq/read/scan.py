@@ -462,7 +462,7 @@ class Scan(Convertible):
                 pruner = pruning.Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
                     ask_filters=self._ask_filters, trace=self._trace,
-                    early=self._early_reads() if to_read else None,
+                    early=self._early_reads() if to_read and self.reader.prefetch is not None else None,
                 )  # fmt: skip
                 self._selections = pruner.run()
                 self.reader.account.keep()
@@ -474,7 +474,7 @@ class Scan(Convertible):
 
     def _early_reads(self) -> EarlyReads | None:
         """What may be read beside the indexes."""
-        if self.limit is not None or self.reader.prefetch is None or asks_variants(self.predicate):
+        if self.limit is not None or asks_variants(self.predicate):
             return None  # a Variant needs other columns in each row group
         return EarlyReads(self.file, self.reader.spare)
 
@@ -498,7 +498,8 @@ def same_question(
     """What ``scan`` asks, asked of a file that shares its file's schema tree. ``ask_filters``: the file's Bloom filters
     have not been asked yet. ``rows``: a slice of the file's rows, row numbers, or row ranges by row
     group."""
-    other = copy(scan)
+    other = object.__new__(Scan)
+    other.__dict__.update(scan.__dict__)
     other.limit = limit
     other._ask_filters = ask_filters
     other._set_up(file, row_groups, rows, scan.reader.spare)

@@ -55,7 +55,7 @@ class Account:
     def reserve(self, shares: int) -> int:
         """Take one of ``shares`` parts of what is left, and return its bytes."""
         with self.lock:
-            size = max(self.left, 0) // shares
+            size = max(self.most - self.used, 0) // shares
             self.used += size
             return size
 
@@ -99,7 +99,7 @@ class Portion:
 
     def take(self, size: int) -> None:
         """As :meth:`Account.take`."""
-        if size > self.left:
+        if self._taken + size > self._room:
             raise self.refusal(size)
         self._taken += size
 

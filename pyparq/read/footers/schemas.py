@@ -102,6 +102,7 @@ class FileFields:
         self._whole_variants = options.variants == "whole"
         self._places: dict[Node, int] | None = None
         self._metadata: dict[bytes, bytes] | None = None
+        self._fields: tuple[Field, ...] | None = None
         self._dictionaries: dict[Node, frozenset[int]] = {}
         self._whole: dict[Node, Output] = {}
         self._shown: dict[Node, Field | None] = {}
@@ -133,7 +134,9 @@ class FileFields:
     @property
     def schema(self) -> Schema:
         """The schema of a table with all columns."""
-        return Schema(tuple(self.whole(node).field for node in self._tree.root.children), self.metadata)
+        if self._fields is None:
+            self._fields = tuple([self.whole(node).field for node in self._tree.root.children])
+        return Schema(self._fields, self.metadata)
 
     def whole(self, node: Node) -> Output:
         """A top-level column with all its leaves."""

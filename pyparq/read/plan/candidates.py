@@ -118,6 +118,17 @@ ComputedQuestion = tuple[Computed, Selection, list[Chunk]]
 """A test of computed values, a row group, and the chunks of the columns that it takes."""
 
 
+class _Numbers(dict[Node, ChunkNumbers]):
+    """The numbers of a tested leaf's chunks in all row groups, once they are asked for."""
+
+    def __init__(self, rows: Candidates) -> None:
+        self._rows = rows
+
+    def __missing__(self, node: Node) -> ChunkNumbers:
+        found = self[node] = self._rows.table.of_column(self._rows.places[node.column])
+        return found
+
+
 class Candidates:
     """What all stages of pruning share. Each stage answers tests; :meth:`narrow_selections` draws the conclusion."""
 
@@ -150,10 +161,11 @@ class Candidates:
         """Rows of the selections, once counted."""
         nodes = dict.fromkeys([test.node for test in self.tests])
         nodes |= dict.fromkeys([node for computed in self.computed for node in computed.nodes])
-        self._places = {node.column: j for j, node in enumerate(nodes)}
+        self.places = {node.column: j for j, node in enumerate(nodes)}
+        """The positions of the tested leaves in :attr:`table`."""
         self._nodes = list(nodes)
         self._table: ChunkTable | None = None
-        self._numbers: dict[int, ChunkNumbers] = {}
+        self.numbers = _Numbers(self)
 
     @property
     def table(self) -> ChunkTable:
@@ -162,20 +174,11 @@ class Candidates:
             self._table = self.file.chunk_table(self.row_groups, self._nodes)
         return self._table
 
-    def place_of(self, node: Node) -> int:
-        """The position of a tested leaf in :attr:`table`."""
-        return self._places[node.column]
-
-    def numbers(self, node: Node) -> ChunkNumbers:
-        """The numbers of a tested leaf's chunks in all row groups."""
-        found = self._numbers.get(node.column)
-        if found is None:
-            found = self._numbers[node.column] = self.table.of_column(self._places[node.column])
-        return found
-
     @property
     def num_asked(self) -> int:
         """Number of requested rows."""
+        if not self._within:
+            return int(self.num_rows.sum())
         return sum(self._within[k].count if k in self._within else int(n)
                    for k, n in zip(self.row_groups, self.num_rows, strict=True))  # fmt: skip
 
@@ -241,7 +244,7 @@ class Candidates:
             if test.has_bounds:
                 has_both = np.ones(len(self.row_groups), np.bool_)
                 for node in test.nodes:
-                    numbers = self.numbers(node)
+                    numbers = self.numbers[node]
                     has_both &= (numbers.column_index_offset != 0) & (numbers.offset_index_offset != 0)
                 found += [
                     (test, s, [self.file.chunk(s.row_group, node) for node in test.nodes])

@@ -209,6 +209,8 @@ class Pruner:
 def _with_coverings(file: OpenFile, predicate: Predicate, row_groups: Sequence[int]) -> Predicate:
     """The predicate with tests of the boxes that GeoParquet keeps in other columns. They are true for every row for
     which it is true."""
+    if not file.key_values:  # most files say nothing of geometries
+        return predicate
     tested = {test.node.column for test in predicate.tests() if is_box_test(test)}
     if not tested:
         return predicate
