@@ -44,7 +44,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.footers.chunks import Chunk, ChunkTable, LeafSet, Mask, check_numbers
 from pyparq.read.footers.open_file import OpenFile, omits_dictionary_header
 from pyparq.read.footers.schemas import FileSchema
-from pyparq.read.plan.scan_trace import StageReport
+from pyparq.read.plan.candidates import StageReport
 from pyparq.read.scan import Scan
 from pyparq.runtime.threads import map_tasks, runs_within
 

@@ -37,8 +37,8 @@ from pyparq.option_checks import as_columns, methods_told
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, summed, viewable
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.candidates import StageReport
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
-from pyparq.read.plan.scan_trace import StageReport
 from pyparq.read.scan import BATCH_ROWS, Scan, same_question
 from pyparq.read.streams import Convertible, ScanStream
 from pyparq.runtime.messages import debug_logger

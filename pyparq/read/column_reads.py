@@ -23,10 +23,9 @@ from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.ahead import TRIP, Prefetch, SpareBytes
-from pyparq.read.plan.candidates import Selection
+from pyparq.read.plan.candidates import Selection, Trace
 from pyparq.read.plan.page_indexes import read_locations
 from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
-from pyparq.read.plan.scan_trace import Trace
 from pyparq.runtime.messages import debug_logger
 from pyparq.runtime.threads import map_tasks, runs_within
 

@@ -19,8 +19,8 @@ from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema, schema_view
 from pyparq.index.bloom_filter import BloomFilter
-from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.page_index import PageLocations
+from pyparq.index.statistics import Bounds, gregorian
 from pyparq.io.locations import located as on_system
 from pyparq.io.retry import may_pass
 from pyparq.io.source import begin

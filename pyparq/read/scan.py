@@ -32,7 +32,7 @@ from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import Output
 from pyparq.read.plan.ahead import EarlyReads, SpareBytes
-from pyparq.read.plan.candidates import Selection, all_rows
+from pyparq.read.plan.candidates import Selection, StageReport, Trace, all_rows
 from pyparq.read.plan.page_reads import with_pages
 from pyparq.read.plan.scan_plan import (
     NOT_PLANNED,
@@ -44,7 +44,6 @@ from pyparq.read.plan.scan_plan import (
     check_state,
     plan_options,
 )
-from pyparq.read.plan.scan_trace import StageReport, Trace
 from pyparq.read.projection import Int64Array, project, ranges_by_group, row_numbers
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.streams import Convertible, ScanStream, set_last_apart, slices

@@ -29,11 +29,11 @@ from pyparq.datasets.staging import (
     stays_inside,
 )
 from pyparq.datasets.write import folder_commit
-from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.store_commit import recover_on_store
 from pyparq.datasets.write.targets import (
     FILLED,
     NOT_EMPTY,
+    Sources,
     StagedFile,
     Summary,
     companions,

@@ -15,11 +15,10 @@ from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.partitions import NULL, escaped
 from pyparq.datasets.staging import Staging
 from pyparq.datasets.write.commit import LocalTarget, StagedFiles
-from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.partition_split import SPARK_NAMES, PartitionNames, Splitter
 from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles, summary_files
 from pyparq.datasets.write.store_commit import RemoteTarget, StagedObjects, StoreStaging
-from pyparq.datasets.write.targets import MODES, Kept, StagedFile, Target, check_partitions
+from pyparq.datasets.write.targets import MODES, Kept, Sources, StagedFile, Target, check_partitions
 from pyparq.errors import OptionError
 from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system

@@ -23,9 +23,8 @@ from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, chosen, chunks_to_locate, hold, is_slow_to_ask
 from pyparq.read.plan.bloom_probe import HEADER
-from pyparq.read.plan.candidates import Candidates, Selection
+from pyparq.read.plan.candidates import Candidates, Selection, StageReport, Trace
 from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges, read_locations
-from pyparq.read.plan.scan_trace import StageReport, Trace
 from pyparq.read.plan.stages import BloomStage, DictionaryStage, ask_page_indexes, ask_statistics, page_counts
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from pyparq.format.chunk_numbers import ALL_DICTIONARY
 from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node
 from pyparq.index import bloom_filter
-from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
-from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
+from pyparq.index.statistics import Bounds, bounds_of_chunks, bounds_of_numbers
 from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.chunk_pages import decode_dictionary
 from pyparq.read.decode.memory_account import Account
