@@ -92,7 +92,7 @@ def read_table(
             opened_early(source, storage_options, given, "pyparq.read.file"),
             given,
             storage_options,
-            lambda file: reader.first_scan(file, columns, filters, row_groups, rows, limit).to_table(),
+            lambda file: reader.first_table(file, columns, filters, row_groups, rows, limit),
         )
 
     return _answer(source, one, many)

@@ -7,8 +7,8 @@ load_later(__name__, "equality", "from_any", "pandas_key", "preview", "to_pandas
 DOOR = (
     "c_export", "c_import", "column", "column_operations", "decimals", "exchange", "ingest", "ingest.cast",
     "ingest.from_python", "layouts", "pandas_key", "record_batch", "schema.extensions", "schema.from_text",
-    "schema.hints", "schema.ipc_read", "schema.ipc_write", "schema.keys", "schema.to_parquet", "table", "to_pandas",
-    "to_polars", "to_python", "variant_columns", "wide_offsets",
+    "schema.hints", "schema.ipc_read", "schema.ipc_write", "schema.keys", "schema.to_parquet", "table", "tabular",
+    "to_pandas", "to_polars", "to_python", "variant_columns",
 )  # fmt: skip
 """Modules of this package that other packages may use."""
 

@@ -48,7 +48,7 @@ def pack_mask(mask: Mask | None) -> tuple[npt.NDArray[np.uint8] | None, int]:
 
 def fixed_column(type_: DataType, values: npt.NDArray[Any], mask: Mask | None = None) -> Column:
     """A column of fixed-width values (one per row, or bytes of shape ``(n, width)``); bool values get packed."""
-    validity, nulls = pack_mask(mask)
+    validity, nulls = (None, 0) if mask is None else pack_mask(mask)
     if type_.format == "b":
         packed = np.packbits(np.ascontiguousarray(values, np.bool_), bitorder="little")
         return Column(type_, len(values), validity, (packed,), nulls)
@@ -63,7 +63,7 @@ def binary_column(
     Where int32 offsets cannot reach all bytes the column comes out as the large type instead.
     """
     type_, offsets = _fit_offsets(type_, offsets)
-    validity, nulls = pack_mask(mask)
+    validity, nulls = (None, 0) if mask is None else pack_mask(mask)
     return Column(type_, len(offsets) - 1, validity, (offsets, data), nulls)
 
 
@@ -83,7 +83,7 @@ def _fit_offsets(type_: DataType, offsets: npt.NDArray[Any]) -> tuple[DataType, 
 def list_column(type_: DataType, offsets: npt.NDArray[Any], items: Column, mask: Mask | None = None) -> Column:
     """A list, large list or map column over ``items`` (a map's are its entries structs)."""
     type_, offsets = _fit_offsets(type_, offsets)
-    validity, nulls = pack_mask(mask)
+    validity, nulls = (None, 0) if mask is None else pack_mask(mask)
     return Column(type_, len(offsets) - 1, validity, (offsets,), nulls, (items,))
 
 

@@ -12,8 +12,7 @@ from pyparq.arrow.ingest.from_pandas import stream_from_pandas
 from pyparq.arrow.ingest.python_values import as_dict
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema
-from pyparq.arrow.tabular import Part, Tabular
-from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.arrow.tabular import Part, Tabular, widen_columns
 from pyparq.errors import DataError
 from pyparq.format.types import Schema
 

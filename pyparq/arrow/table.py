@@ -18,8 +18,7 @@ from pyparq.arrow.c_export import batch_capsule, batches_to_stream, schema_capsu
 from pyparq.arrow.chunked_array import ChunkedArray, parts_of
 from pyparq.arrow.column import Column, shifted
 from pyparq.arrow.column_operations import concat, null_column, trimmed
-from pyparq.arrow.tabular import Part, Tabular, check_columns, for_anybody, joined_schema
-from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.arrow.tabular import Part, Tabular, check_columns, for_anybody, joined_schema, widen_columns
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError
 from pyparq.format.types import Schema
 from pyparq.option_checks import NOT_FOR_READING, keywords, methods_told, refuse_unknown
@@ -296,7 +295,8 @@ class Table(_FromOtherData):
                 raise OptionError(
                     f"Table() takes pyparq batches, not a {type(batch).__name__}. Use Table.from_batches()"
                 )
-            check_columns(schema, batch.columns)
+            if len(batch.columns) != len(schema.fields):
+                check_columns(schema, batch.columns)
         self.schema = schema
         self.batches = [b if b._schema is schema else Batch(b.columns, b.num_rows, schema) for b in given]
 

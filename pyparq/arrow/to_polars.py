@@ -13,8 +13,7 @@ from pyparq.arrow.column_operations import list_items, slice_column, struct_chil
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.layouts import normal_type, normalize
 from pyparq.arrow.record_batch import RecordBatch
-from pyparq.arrow.tabular import Part
-from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.arrow.tabular import Part, widen_columns
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.format.types import DataType, Schema
 

@@ -30,8 +30,7 @@ from pyparq.errors import MissingKeyError, ParquetError, SchemaError
 from pyparq.filters.literal import type_text
 from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.order import FLOAT_KINDS
-from pyparq.index.bounds import gregorian
-from pyparq.index.statistics import bounds_of_chunks
+from pyparq.index.statistics import bounds_of_chunks, gregorian
 from pyparq.runtime.text import visible
 
 SHOWN = 100

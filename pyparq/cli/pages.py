@@ -18,7 +18,7 @@ from pyparq.errors import ParquetError
 from pyparq.filters.literal import type_text
 from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.order import FLOAT_KINDS
-from pyparq.index.bounds import gregorian
+from pyparq.index.statistics import gregorian
 from pyparq.read.page_headers import PageFacts, walk_headers
 from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
 from pyparq.write.encoding_choice import KEY, MIN_VALUES, parse_record

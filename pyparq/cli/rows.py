@@ -256,7 +256,7 @@ def lookup_command(
     pyparq lookup flights/ tailnum --from tails.txt --path --json
     """
     from pyparq.filters.conditions import probe_value
-    from pyparq.format.shown_types import shown_field
+    from pyparq.format.nesting import shown_field
 
     form = _form()
     texts = [*wanted, *(line.rstrip("\r\n") for line in listed or ())]

@@ -8,7 +8,7 @@ DOOR = (
     "catalog.building", "catalog.catalog", "catalog.index_dataset", "catalog.key_table", "catalog.layout",
     "common_schema", "data_files", "dataset", "delta", "discovery", "file_columns", "file_groups", "files", "footers",
     "iceberg", "joint_keys", "partitions", "patterns", "reader", "scan", "shares", "staging", "tables",
-    "write.commit", "write.folder_commit", "write.job_sources", "write.partition_split", "write.rolling_files",
+    "write.commit", "write.folder_commit", "write.partition_split", "write.rolling_files",
     "write.store_commit", "write.targets", "write.write_dataset",
 )  # fmt: skip
 """Modules of this package that other packages may use."""

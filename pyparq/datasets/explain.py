@@ -9,7 +9,7 @@ from typing import Any
 from pyparq.datasets.reader import Run
 from pyparq.pictures.tables import html_view, size_text, viewable
 from pyparq.read.explain import Explained, Explanation, stage_view
-from pyparq.read.plan.scan_trace import StageReport
+from pyparq.read.plan.candidates import StageReport
 from pyparq.runtime.text import printable
 
 

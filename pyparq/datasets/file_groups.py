@@ -32,7 +32,7 @@ from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, CorruptFileError
 from pyparq.filters.bound import Constant
 from pyparq.filters.leaf_tests import Test
-from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers, stored_path
+from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.format.schema_node import Node
 from pyparq.format.thrift_codec import column_chunks_of_footers
@@ -44,7 +44,7 @@ from pyparq.options import ReadOptions
 from pyparq.read.footers.chunks import Chunk, ChunkTable, LeafSet, Mask, check_numbers
 from pyparq.read.footers.open_file import OpenFile, omits_dictionary_header
 from pyparq.read.footers.schemas import FileSchema
-from pyparq.read.plan.scan_trace import StageReport
+from pyparq.read.plan.candidates import StageReport
 from pyparq.read.scan import Scan
 from pyparq.runtime.threads import map_tasks, runs_within
 
@@ -106,12 +106,12 @@ class FileChunks(NamedTuple):
 def chunks_of_files(model: OpenFile, nodes: Sequence[Node], footers: Sequence[StoredFooter]) -> FileChunks:
     """The chunks of ``nodes`` (in the order of the columns) in the files with these footers, which are like that of
     ``model``."""
-    columns = np.array([node.column for node in nodes], np.int64)
+    leaves = model.fields.leaf_set(tuple([node.column for node in nodes]))
     first, rows, stack = column_chunks_of_footers(
-        [footer.data for footer in footers], columns, [stored_path(node.path) for node in nodes], len(model.tree.leaves)
+        [footer.data for footer in footers], leaves.columns, leaves.stored_paths, len(model.tree.leaves)
     )
     sizes = np.repeat(np.array([footer.status.size for footer in footers], np.int64), np.diff(first))
-    start, size, odd = check_numbers(stack, LeafSet(nodes), rows, sizes)
+    start, size, odd = check_numbers(stack, leaves, rows, sizes)
     usual = np.full(len(footers), not omits_dictionary_header(model.created_by))
     found = FileChunks(first, rows, stack, start, size, usual)
     usual &= ~found.any_of(odd.any(axis=1) | (rows <= 0))
@@ -215,7 +215,7 @@ class FileGroup:
             pruning.by_statistics()
         if options.use_bloom_filters:
             pruning.by_bloom_filters()
-        first, left = pruning.chunks.first, np.flatnonzero(pruning.left())
+        first, left = pruning.chunks.first, np.flatnonzero(pruning.left)
         files = pruning.chunks.file_of[left]
         self.row_groups = {k: [] for k, usual in zip(self.numbers, pruning.usual.tolist(), strict=True) if usual}
         for file, group in zip(files.tolist(), (left - first[files]).tolist(), strict=True):
@@ -290,21 +290,24 @@ class Pruning:
         self.usual = self.chunks.sound.copy()
         """A mask of the files whose answers count."""
         self._maybe = {test: np.ones(len(self.chunks.rows), np.bool_) for test in tests}
+        self.left: Mask
+        """The row groups in which a row can match."""
+        self._narrow()
         self._cost = 0, 0
         """Requests and bytes of the filters."""
 
-    def left(self) -> Mask:
-        """The row groups in which a row can match. Only the file by itself answers tests of computed values."""
-        return units_left(self._group.scan.predicate, self._maybe.get, len(self.chunks.rows))
+    def _narrow(self) -> None:
+        """Only the file by itself answers tests of computed values."""
+        self.left = units_left(self._group.scan.predicate, self._maybe.get, len(self.chunks.rows))
 
     def _report(self, name: str, asked: int, before: Mask, requests: int = 0, size: int = 0) -> None:
         """Note what an index has left of the row groups of ``before``."""
-        after, rows = self.left(), self.chunks.rows
+        after, rows = self.left, self.chunks.rows
         counts = int(before.sum()), int(after.sum()), int(rows[before].sum()), int(rows[after].sum())
         self._group.reports.append(StageReport(name, asked, *counts, 0, 0, requests, size))
 
     def by_statistics(self) -> None:
-        before, model = self.left(), self._group.scan.file
+        before, model = self.left, self._group.scan.file
         places = BoundPlaces([footer.data for footer in self._group.footers], self.chunks.file_of)
         bounds = {
             node: bounds_of_numbers(
@@ -314,6 +317,7 @@ class Pruning:
         }
         for test in self._tests:
             self._maybe[test] = test.verdict(bounds[test.node]).some
+        self._narrow()
         self._report("statistics", len(self._nodes) * len(before), before)
 
     def by_bloom_filters(self) -> None:
@@ -321,7 +325,7 @@ class Pruning:
         if kernels.probe_filters is None:  # the system has no positioned reads
             group.unasked.update(k for k, fetcher in zip(group.numbers, group.fetchers, strict=True) if fetcher)
             return
-        before = self.left()
+        before = self.left
         asked = sum(map(self._ask_filters, self._tests))
         if asked:
             self._report("bloom filter", asked, before, *self._cost)
@@ -333,7 +337,7 @@ class Pruning:
         has_filter = chunks.bloom_filter_offset > 0
         if not has_filter.any():
             return 0
-        asked = np.flatnonzero(self.left() & self._maybe[test] & has_filter & self.usual[files])
+        asked = np.flatnonzero(self.left & self._maybe[test] & has_filter & self.usual[files])
         hashes = test.hashes() if len(asked) else None
         if hashes is None:
             return 0
@@ -344,6 +348,7 @@ class Pruning:
         answer[~local] = self._by_memory(chunks, asked[~local], flat)
         self._maybe[test] = self._maybe[test].copy()
         self._maybe[test][asked] = answer != ABSENT
+        self._narrow()
         self.usual[files[asked[answer == UNUSABLE]]] = False
         return len(asked)
 

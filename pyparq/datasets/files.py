@@ -415,9 +415,9 @@ class DatasetFiles:
         return known or (self.known is not None and self.known.are_all)
 
     def _with_partitions(self, common: Common) -> Common:
-        names, own = self.partition_values.names, common.schema
-        if not names:
+        if not self.partition_values.fields:
             return common
+        names, own = self.partition_values.names, common.schema
         if self.table is not None:  # in the table's order
             added = (f for f in self.partition_values.fields if f.name not in own.names)
             return Common(Schema((*own.fields, *added)), common.clashes)

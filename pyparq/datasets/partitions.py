@@ -32,14 +32,14 @@ from pyparq.runtime.text import visible
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The folder name of a null, as Hive and Spark write it."""
 
-_ESCAPED = frozenset("\"#%'*/:=?\\\x7f{[]^") | {chr(code) for code in range(1, 32)}
+_ESCAPED = re.compile(r"""["#%'*/:=?\\\x7f{\[\]^\x01-\x1f]""")
 """What Spark's ``ExternalCatalogUtils`` escapes on Linux."""
 _CODE = re.compile("%([0-9A-Fa-f]{2})")
 
 
 def escaped(text: str) -> str:
     """``text`` as it is written in the name of a folder."""
-    return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", text)
 
 
 def unescaped(name: str) -> str:

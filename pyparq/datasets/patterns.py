@@ -71,15 +71,12 @@ def shows_file(url: str) -> bool:
 
 def names_many(source: Any) -> bool:
     """Whether a source can stand for several files: a list, a folder, a glob. Costs one look at the file system."""
-    if isinstance(source, (list, tuple)) or format_of(source) is not None:
-        return True
     if not isinstance(source, (str, os.PathLike)):
-        return False
+        return isinstance(source, (list, tuple)) or format_of(source) is not None
     path = os.fspath(source)
     path = os.fsdecode(path) if isinstance(path, bytes) else path
-    if is_url(path):
-        if not has_folders(path):
-            return False
-        return is_pattern(path) or not shows_file(path)
-    path = local_path(path) or path
-    return os.path.isdir(path) or (is_pattern(path) and not os.path.lexists(path))
+    if "://" in path or path.startswith("~"):
+        if is_url(path):
+            return has_folders(path) and (is_pattern(path) or not shows_file(path))
+        path = local_path(path) or path
+    return os.path.isdir(path) or (not os.path.lexists(path) and is_pattern(path))

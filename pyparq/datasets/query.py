@@ -36,10 +36,9 @@ from pyparq.filters.given import as_expression
 from pyparq.filters.predicate import evaluate_rows
 from pyparq.filters.shown import check_computed, for_leaf
 from pyparq.filters.variants import named_node, variant_path
-from pyparq.format.nesting import Shape, shape_of
+from pyparq.format.nesting import Shape, shape_of, shown_field, top_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.shown_types import shown_field, top_of
 from pyparq.format.types import Field, Schema
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.projection import named

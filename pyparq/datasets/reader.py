@@ -33,8 +33,8 @@ from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import summed
 from pyparq.read.footers.open_file import FileState, OpenFile
+from pyparq.read.plan.candidates import StageReport
 from pyparq.read.plan.scan_plan import PlanHeader, RowGroupPlan, ScanPlan
-from pyparq.read.plan.scan_trace import StageReport
 from pyparq.read.scan import Scan, prune, same_question
 from pyparq.runtime.threads import Task, request_pool
 

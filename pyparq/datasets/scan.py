@@ -19,7 +19,7 @@ import numpy as np
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
-from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.arrow.tabular import widen_columns
 from pyparq.datasets.catalog.answers import FilesLeft, files_left
 from pyparq.datasets.data_files import DataFile, SourceFiles
 from pyparq.datasets.explain import DatasetExplanation, explain_run
@@ -37,8 +37,8 @@ from pyparq.option_checks import as_columns, methods_told
 from pyparq.options import ReadOptions
 from pyparq.pictures.tables import html_view, summed, viewable
 from pyparq.read.footers.open_file import OpenFile
+from pyparq.read.plan.candidates import StageReport
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
-from pyparq.read.plan.scan_trace import StageReport
 from pyparq.read.scan import BATCH_ROWS, Scan, same_question
 from pyparq.read.streams import Convertible, ScanStream
 from pyparq.runtime.messages import debug_logger

@@ -21,8 +21,8 @@ from pyparq.filters.literal import locate
 from pyparq.filters.predicate import And, Or, Predicate
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType, Schema
-from pyparq.index.bounds import Bounds
 from pyparq.index.row_ranges import RowRanges
+from pyparq.index.statistics import Bounds
 from pyparq.io.table_formats import DELTA, format_of
 from pyparq.io.url import forget_context, is_url, shown, without_secrets
 

@@ -27,8 +27,8 @@ from pyparq.format.order import FLOAT_KINDS, bound_dtype, domain
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, LeafType
 from pyparq.index.bloom_filter import can_prune, hash_literal
-from pyparq.index.bounds import Bounds, Int64Array
 from pyparq.index.row_mask import RowMask, Words
+from pyparq.index.statistics import Bounds, Int64Array
 from pyparq.kernels import BytesSet, KernelError, NumberSet
 
 if TYPE_CHECKING:

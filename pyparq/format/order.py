@@ -112,6 +112,7 @@ def order_of(leaf: LeafType, column_order: Any, element: Any = None) -> Order:
     return Order.UNKNOWN
 
 
+@lru_cache(maxsize=256)
 def bound_dtype(leaf: LeafType) -> np.dtype[Any]:
     """dtype of an array in the leaf's comparable domain (object for a leaf without an order)."""
     return _DOMAIN_DTYPES[domain(leaf)]

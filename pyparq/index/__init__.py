@@ -2,7 +2,6 @@
 
 DOOR = (
     "bloom_filter",
-    "bounds",
     "page_index",
     "row_mask",
     "row_ranges",

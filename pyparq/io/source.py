@@ -44,7 +44,7 @@ from pyparq.io.url import (
 from pyparq.kernels.buffers import SMALLEST
 from pyparq.options import ReadOptions
 from pyparq.runtime import fork_safety
-from pyparq.runtime.threads import check_stopped
+from pyparq.runtime.threads import check_stopped, cpu_count
 
 _OPEN_FLAGS = sum(getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_NONBLOCK"))
 """Non-blocking mode matters for pipes only. They are refused, and opening one must not wait."""
@@ -71,8 +71,8 @@ class LocalFile:
     """A file on a local file system, by positioned reads."""
 
     is_local = True
-    threads = 1
-    """How many share a read of much."""
+    use_threads = False
+    """Whether several share a read of much."""
 
     def __init__(self, path: str) -> None:
         self.name = path
@@ -117,7 +117,7 @@ class LocalFile:
         assert kernels.pread_ranges is not None
         buffer = memoryview(kernels.take_memory(size).data)
         offsets, lengths = np.array(ranges, np.int64).T.copy()
-        if kernels.pread_ranges(fd, offsets, lengths, buffer, self.threads) < size:
+        if kernels.pread_ranges(fd, offsets, lengths, buffer, cpu_count() if self.use_threads else 1) < size:
             return [self._read(fd, offset, length) for offset, length in ranges]  # one of them raises the error
         ends = np.cumsum(lengths).tolist()
         return [buffer[end - length : end] for end, (_, length) in zip(ends, ranges, strict=True)]
@@ -128,9 +128,10 @@ class LocalFile:
             if len(data) == length:
                 return memoryview(data)
         buffer, got = memoryview(kernels.take_memory(length).data), 0
-        if self.threads > 1 and length >= SHARED and kernels.pread_ranges is not None:
+        threads = cpu_count() if self.use_threads and length >= SHARED else 1
+        if threads > 1 and kernels.pread_ranges is not None:
             place, size = np.array([offset], np.int64), np.array([length], np.int64)
-            if kernels.pread_ranges(fd, place, size, buffer, self.threads) == length:
+            if kernels.pread_ranges(fd, place, size, buffer, threads) == length:
                 return buffer
         while got < length:
             check_stopped()
@@ -307,8 +308,9 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
 
     Raises ``FileNotFoundError`` and its kin as the operating system does, :class:`OptionError` for anything else.
     """
-    check_storage_options(storage_options)
-    parts = open_file_parts(where)
+    if storage_options is not None:
+        check_storage_options(storage_options)
+    parts = None if isinstance(where, str) else open_file_parts(where)
     if parts is not None:
         fs, path, _ = parts
         return LocalFile(path) if is_local_system(fs) else RemoteFile(fs, path, name_on(fs, path))
@@ -316,7 +318,9 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
         path = os.fspath(where)
         if not isinstance(path, str):
             path = os.fsdecode(path)
-        return _open_url(path, storage_options) if "://" in path else LocalFile(expanded(path))
+        if "://" in path:
+            return _open_url(path, storage_options)
+        return LocalFile(expanded(path) if path.startswith("~") else path)
     if isinstance(where, (bytes, bytearray, memoryview)):
         return BytesSource(where)
     if type(where) is ObjectFile:

@@ -91,10 +91,10 @@ def _is_as_seen(folder: str) -> bool:
 def _remember(folder: str) -> None:
     above: set[str] = set()
     for path in (os.path.dirname(folder), os.path.dirname(os.path.realpath(folder))):
-        _first_above(path, lambda one: above.add(one), {}, os.path.dirname)
+        _first_above(path, above.add, {}, os.path.dirname)
     with suppress(OSError):
         states = [(one, (status := os.stat(one)).st_ino, status.st_mtime_ns) for one in sorted(above)]
-        if all(time.time_ns() - changed > _TICK_NS for _, _, changed in states):
+        if time.time_ns() - max([changed for _, _, changed in states]) > _TICK_NS:
             if len(_seen) >= _MOST_SEEN:
                 _seen.clear()
             _seen[folder] = states
@@ -103,8 +103,8 @@ def _remember(folder: str) -> None:
 def tables_of(folders: Iterable[str]) -> list[Managed]:
     """The tables that local folders belong to, in the order of their paths. Each folder is looked at once."""
     known: Known = {}
-    found = (_first_above(start, _format_of, known, os.path.dirname) for start in sorted(map(os.path.abspath, folders)))
-    return list(dict.fromkeys(table for table in found if table is not None))
+    found = [_first_above(start, _format_of, known, os.path.dirname) for start in sorted(map(os.path.abspath, folders))]
+    return [*dict.fromkeys(filter(None, found))]
 
 
 Known = dict[str, Managed | None]

@@ -19,8 +19,16 @@ from urllib.parse import unquote
 from pyparq.arrow.table import Table
 from pyparq.datasets.delta import folder_of, open_delta, place_in
 from pyparq.errors import OptionError, UnsupportedError
-from pyparq.maintenance.file_facts import FileFacts, NewFile
-from pyparq.maintenance.table_change import TRIES, AddedFile, TableChange, gone, other_rules, outpaced
+from pyparq.maintenance.table_change import (
+    TRIES,
+    AddedFile,
+    FileFacts,
+    NewFile,
+    TableChange,
+    gone,
+    other_rules,
+    outpaced,
+)
 from pyparq.maintenance.table_features import check_table
 from pyparq.runtime.lazy_import import load
 

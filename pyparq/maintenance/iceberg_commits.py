@@ -10,8 +10,16 @@ from typing import Any
 
 from pyparq.datasets.iceberg import field_types
 from pyparq.datasets.tables import plain_place
-from pyparq.maintenance.file_facts import ColumnFacts, FileFacts, NewFile
-from pyparq.maintenance.table_change import TRIES, AddedFile, TableChange, gone, outpaced
+from pyparq.maintenance.table_change import (
+    TRIES,
+    AddedFile,
+    ColumnFacts,
+    FileFacts,
+    NewFile,
+    TableChange,
+    gone,
+    outpaced,
+)
 from pyparq.maintenance.table_features import check_table
 from pyparq.runtime.lazy_import import load
 

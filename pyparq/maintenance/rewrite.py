@@ -15,7 +15,7 @@ from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.footers import ListedFile, status_of
 from pyparq.datasets.write.commit import complete_writes
-from pyparq.datasets.write.job_sources import Sources
+from pyparq.datasets.write.targets import Sources
 from pyparq.datasets.write.write_dataset import replace_sources, write_dataset
 from pyparq.errors import ChangedMeanwhile, OptionError, reading
 from pyparq.filters.expression import top_names

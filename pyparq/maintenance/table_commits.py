@@ -21,10 +21,9 @@ from pyparq.io.source import open_source
 from pyparq.io.table_formats import DELTA, format_of
 from pyparq.io.url import is_url, plain_errors, shown
 from pyparq.maintenance.delta_commits import commit_delta
-from pyparq.maintenance.file_facts import NewFile
 from pyparq.maintenance.iceberg_commits import commit_iceberg
 from pyparq.maintenance.report import IndexedFile
-from pyparq.maintenance.table_change import TableChange
+from pyparq.maintenance.table_change import NewFile, TableChange
 from pyparq.maintenance.table_features import check_table
 
 Make = Callable[[str, str, Mapping[str, Any] | None], IndexedFile]

@@ -16,8 +16,8 @@ from pyparq.io.sink import open_sink
 from pyparq.options import ReadOptions
 from pyparq.parquet.arguments import located
 from pyparq.parquet.schema import ColumnSchema, Made, ParquetSchema
-from pyparq.read.footers.chunk_statistics import ChunkStatistics
 from pyparq.read.footers.footer_read import MAGIC
+from pyparq.read.footers.metadata import ChunkStatistics
 from pyparq.read.footers.schemas import FileFields, to_bytes
 from pyparq.runtime.text import printable
 

@@ -28,7 +28,7 @@ from pyparq.arrow.column_operations import (
     take,
 )
 from pyparq.arrow.table import Batch
-from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.arrow.tabular import widen_columns
 from pyparq.errors import CorruptFileError, LimitError, located
 from pyparq.format.types import DataType, Schema
 from pyparq.read.decode.memory_account import Account

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,11 +22,10 @@ from pyparq.read.decode.leaves import DecodedLeaf
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan import page_indexes, scan_trace
+from pyparq.read.plan import page_indexes
 from pyparq.read.plan.ahead import TRIP, Prefetch, SpareBytes
-from pyparq.read.plan.candidates import Selection
+from pyparq.read.plan.candidates import Selection, Trace
 from pyparq.read.plan.page_reads import NO_PAGES, ColumnRead, Needed, plan_column
-from pyparq.runtime import fork_safety
 from pyparq.runtime.messages import debug_logger
 from pyparq.runtime.threads import map_tasks, runs_within
 
@@ -178,7 +176,7 @@ class ColumnReader:
         self.options = file.options
         self.counts = ScanCounts()
         self.logger = debug_logger("read") if "logging" in sys.modules else None
-        self.trace: scan_trace.Trace | None = None
+        self.trace: Trace | None = None
         """Where every read is noted, for a picture of them."""
         self.prefetch: Prefetch | None = None
         """Requests the next row groups of a remote file early. ``None``: it does not pay."""
@@ -189,11 +187,6 @@ class ColumnReader:
         """What may be read in vain, so that fewer requests are waited for. ``None`` without :attr:`prefetch`."""
         if self.spare is None and self.prefetch is not None:
             self.spare = SpareBytes(min(TRIP, most))
-        self._after_fork()
-        fork_safety.watch(self)
-
-    def _after_fork(self) -> None:
-        self._lock = threading.Lock()
 
     def plan(self, wanted: Sequence[Wanted]) -> list[ColumnRead]:
         """The pages to read, after fetching the OffsetIndexes that this takes (all in one step)."""
@@ -336,7 +329,7 @@ class ColumnReader:
             leaf = DecodedLeaf(item.node, found.column, found.def_levels, found.rep_levels, kept)
             try:
                 extent = self._extent(read, piece, fact)
-                with self._lock:  # row groups may be decoded on several threads
+                with self.account.lock:  # row groups may be decoded on several threads
                     self._extents.add((read.row_group, read.column), *extent)
                 leaf.check_rows()
             except ParquetError as error:
@@ -395,7 +388,7 @@ class ColumnReader:
 
     def count(self, chunks: int, data_pages: int, dictionary_pages: int) -> None:
         """Add to the counts of decoded pages and chunks."""
-        with self._lock:
+        with self.account.lock:
             self.counts.data_pages += data_pages
             self.counts.dictionary_pages += dictionary_pages
             self.counts.column_chunks += chunks

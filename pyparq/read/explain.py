@@ -12,8 +12,7 @@ from pyparq.pictures.tables import Bar, Cell, aligned, html_view, size_text, vie
 from pyparq.read.column_reads import ScanCounts
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.candidates import Selection
-from pyparq.read.plan.scan_trace import StageReport
+from pyparq.read.plan.candidates import Selection, StageReport
 from pyparq.runtime.text import printable
 
 

@@ -20,8 +20,8 @@ from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema, schema_view
 from pyparq.index.bloom_filter import BloomFilter
-from pyparq.index.bounds import Bounds, gregorian
 from pyparq.index.page_index import PageLocations
+from pyparq.index.statistics import Bounds, gregorian
 from pyparq.io.locations import located as on_system
 from pyparq.io.retry import may_pass
 from pyparq.io.source import begin
@@ -413,18 +413,20 @@ def read_once(
     opened = open_file(source, options, storage_options, lazily=True)
     fetcher = opened.fetcher
     try:
-        with _parquet_file(opened) as file:
-            try:
-                answer = ask(file)
-            except Exception as error:
-                if not isinstance(error, ChangedFileError) and not may_pass(error):
-                    fetcher.prove()  # a new version may have the column, say
-                raise
-            fetcher.prove()
-            return answer
+        file = _parquet_file(opened)
+        try:
+            answer = ask(file)
+        except Exception as error:
+            if not isinstance(error, ChangedFileError) and not may_pass(error):
+                fetcher.prove()  # a new version may have the column, say
+            raise
+        fetcher.prove()
+        return answer
     except ChangedFileError:
         if fetcher.is_proven:
             raise
+    finally:
+        opened.close()
     with _parquet_file(open_file(source, options, storage_options)) as file:
         return ask(file)
 
@@ -435,18 +437,19 @@ def _parquet_file(opened: OpenFile) -> ParquetFile:
     return file
 
 
-def first_scan(
+def first_table(
     parquet: ParquetFile,
     columns: Names | None,
     filters: Filters | None,
     row_groups: Sequence[int] | None,
     rows: Any,
     limit: int | None,
-) -> Scan:
-    """The only scan of a file: see :meth:`ParquetFile.scan`."""
+) -> Table:
+    """All rows of the only scan of a file: see :meth:`ParquetFile.scan`."""
     file = parquet._file
     try:
-        return Scan(file, columns, filters, row_groups, rows=rows, limit=limit)
+        scan = Scan(file, columns, filters, row_groups, rows=rows, limit=limit)
     except ParquetError as error:
         error.locate(file=file.name)
         raise
+    return scan._table(scan._all_batches())

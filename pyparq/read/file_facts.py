@@ -15,8 +15,7 @@ from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
-from pyparq.index.bounds import Bounds, Int64Array, gregorian
-from pyparq.index.statistics import bounds_from_statistics
+from pyparq.index.statistics import Bounds, Int64Array, bounds_from_statistics, gregorian
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.footer_read import TRAILER

@@ -15,7 +15,7 @@ from pyparq.read.explain import Explanation
 from pyparq.read.file_facts import FileFacts, ValueRanges, file_facts, value_ranges
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.page_fates import Fates
-from pyparq.read.plan.scan_trace import Trace
+from pyparq.read.plan.candidates import Trace
 from pyparq.read.scan import Scan, traced
 from pyparq.runtime.text import printable
 

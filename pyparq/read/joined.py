@@ -8,10 +8,11 @@ bitmap says which rows match, and the other columns are decoded at these rows. A
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -85,33 +86,41 @@ class Question(NamedTuple):
 
 def joined_rows(
     reader: ColumnReader, selections: Sequence[Selection], predicate: predicates.Predicate, projection: Projection,
-    outputs: Sequence[Node], limit: int | None = None,
+    counts: bool, limit: int | None = None,
 ) -> list[Part] | None:  # fmt: skip
-    """The matching rows of ``selections``. ``None`` where a chunk is unusual, or where joining does not pay."""
-    tested = None if all(s.sure.is_all for s in selections) else predicate
-    if not _may_join(reader, selections, tested, limit) or not reader.file.fields.are_plain(outputs):
-        return None
-    if tested is None and not outputs:
+    """The matching rows of ``selections``. ``None`` where a chunk is unusual, or where joining does not pay.
+    ``counts``: they are only counted."""
+    tested = None if all(map(_IS_SURE, selections)) else predicate
+    if not _may_join(reader, selections, tested, limit) or not (counts or projection.is_plain):
         return None
     leaves, fields = reader.file.tree.leaves, reader.file.fields
-    first = () if tested is None else tuple(sorted(tested.columns()))
-    if any(leaves[column].type.nulls_beyond for column in first):
-        return None  # levels do not tell where values that do not fit are read as nulls
-    others = tuple(dict.fromkeys([node.column for node in outputs if node.column not in first]))
+    wanted = fields.leaf_set(()) if counts else projection.leaves
+    if tested is None and not wanted.nodes:
+        return None
+    first: tuple[int, ...] = ()
+    others = whole = wanted
+    if tested is not None:
+        first = tuple(sorted(tested.columns()))
+        if any(leaves[column].type.nulls_beyond for column in first):
+            return None  # levels do not tell where values that do not fit are read as nulls
+        others = fields.leaf_set(tuple([column for column in wanted.numbers if column not in first]))
+        whole = fields.leaf_set((*first, *others.numbers))
     used = reader.account.used
     try:
-        table = reader.file.chunk_table([s.row_group for s in selections], fields.leaf_set(first + others))
+        table = reader.file.chunk_table([s.row_group for s in selections], whole)
         if table.any_encrypted or overlaps(table) or (first and not _worth(reader, table)):
             return None
-        coded = tuple([c for k, c in enumerate(first) if _has_codes(leaves[c], table, k)])
-        forms = [fields.leaf_set(first, named) for named in ((coded, ()) if coded else ((),))]
+        forms: list[LeafSet] = []
+        if first:
+            coded = tuple([c for k, c in enumerate(first) if _has_codes(leaves[c], table, k)])
+            forms = [fields.leaf_set(first, named) for named in ((coded, ()) if coded else ((),))]
         if reader.logger is not None:
-            names = ", ".join([leaves[column].dotted for column in first + others])
+            names = ", ".join([node.dotted for node in whole.nodes])
             reader.logger.debug(
                 "%s: planned %d row groups together, columns %s: all pages", reader.file.name, len(selections), names
             )
-        question = Question(tested, outputs, projection.is_flat, limit)
-        return list(_Job(reader, selections, question, table, forms, fields.leaf_set(others)).run())
+        question = Question(tested, wanted.nodes, projection.is_flat, limit)
+        return _Job(reader, selections, question, table, forms, others).run()
     except ChecksumError:
         raise
     except LimitError:
@@ -121,6 +130,9 @@ def joined_rows(
         pass
     reader.account.rewind(used)
     return None  # reading them one by one raises it with its place
+
+
+_IS_SURE = attrgetter("sure.is_all")
 
 
 def _may_join(
@@ -217,8 +229,8 @@ class _Job(NamedTuple):
     removed."""
     others: LeafSet
 
-    def run(self) -> Iterator[Part]:
-        left = self.question.limit
+    def run(self) -> list[Part]:
+        left, parts = self.question.limit, list[Part]()
         rows, most = self.table.num_rows.tolist(), JOINED if self.question.outputs else COUNTED
         places = range(len(rows))
         runs = [[*places]] if sum(rows) <= most else list(runs_within(places, (rows, most)))  # each is joined
@@ -226,14 +238,15 @@ class _Job(NamedTuple):
             # One thread reads a window from its bytes to its rows: what it has just read is near, and it waits for no
             # other.
             for found in map_tasks(lambda window: _Window(self, window, False).rows(None), shared, True, in_order=True):
-                yield from found
+                parts += found
             runs = runs[sum(len(window) for window in shared) :]
         for window in self._windows(runs):
             if left == 0:
-                return
-            for part in _Window(self, window, True).rows(left):
-                left = None if left is None else left - part.num_rows
-                yield part
+                break
+            found = _Window(self, window, True).rows(left)
+            left = None if left is None else left - sum([part.num_rows for part in found])
+            parts += found
+        return parts
 
     def _windows(self, runs: list[list[int]], most: int = WINDOW) -> Iterable[list[list[int]]]:
         """The runs in groups of ``most`` stored bytes or one run, which are in memory at once."""
@@ -244,7 +257,10 @@ class _Job(NamedTuple):
 
     def _shared(self, runs: list[list[int]]) -> list[list[list[int]]]:
         """Windows of about one size, as many for each thread. What is left over, the decoder shares out."""
-        stored, workers = int(self.table.size.sum()), cpu_count()
+        stored = int(self.table.size.sum())
+        if stored < 2 * THREAD_WINDOW:
+            return []
+        workers = cpu_count()
         rounds = stored // (THREAD_WINDOW * workers)
         if rounds == 0 or workers < 2 or not self.reader.options.use_threads:
             return []
@@ -271,9 +287,9 @@ class _Window:
         if self._job.question.predicate is None:
             rows = self._job.table.num_rows
             runs = [_Run(places, rows[places], int(rows[places].sum()), None, []) for places in self._runs]
-            return list(self._parts(runs))
+            return self._parts(runs)
         runs = self._tested(self._job.question.predicate, limit)
-        found = list(self._parts([run for run in runs if run.num_rows]))
+        found = self._parts([run for run in runs if run.num_rows])
         if isinstance(self._account, Portion):
             self._account.set_held(sum(map(_bytes_of, found)))
         return found
@@ -336,26 +352,29 @@ class _Window:
         there, count = cast("list[NativeLeaf]", decoded), len(leaves.nodes)
         return [there] if len(runs) == 1 else [there[k * count : (k + 1) * count] for k in range(len(runs))]
 
-    def _parts(self, runs: list[_Run]) -> Iterator[Part]:
+    def _parts(self, runs: list[_Run]) -> list[Part]:
         """The leaves of the result at the matching rows, for runs that have some."""
         leaves, is_flat = self._job.others, self._job.question.is_flat
-        decoded = list[list[NativeLeaf]]([[] for _ in runs])
+        decoded: list[list[NativeLeaf]] = [list[NativeLeaf]()] * len(runs)
         if leaves.nodes and runs:
             wanted = [(run.mask.words, np.array(run.places)[run.counts > 0]) for run in runs if run.mask is not None]
             first = self._job.table.start.shape[1] - len(leaves.nodes)
             decoded = self._decode(leaves, [run.places for run in runs], slice(first, None), wanted)
-        results = {node.column for node in self._job.question.outputs}
+        results, parts = self._job.question.outputs, []
         for run, natives in zip(runs, decoded, strict=True):
             columns = columns_of(leaves, natives) if natives else []
-            own = [leaf for leaf in run.tested if leaf.node.column in results]
+            own = [self._kept(leaf, run) for leaf in run.tested if leaf.node in results] if run.tested else []
             if is_flat:
                 found = dict(zip(leaves.numbers, columns, strict=False))
-                found |= {leaf.node.column: self._kept(leaf, run).column for leaf in own}
-                yield Part(run.places, run.counts, run.num_rows, found, {})
+                for leaf in own:
+                    found[leaf.node.column] = leaf.column
+                parts.append(Part(run.places, run.counts, run.num_rows, found, {}))
             else:
-                levels = _with_levels(leaves, natives, columns, run.num_rows) if natives else []
-                levels += [self._kept(leaf, run) for leaf in own]
-                yield Part(run.places, run.counts, run.num_rows, {}, {leaf.node.column: leaf for leaf in levels})
+                levels = [*(_with_levels(leaves, natives, columns, run.num_rows) if natives else ()), *own]
+                parts.append(
+                    Part(run.places, run.counts, run.num_rows, {}, {leaf.node.column: leaf for leaf in levels})
+                )
+        return parts
 
     def _kept(self, leaf: DecodedLeaf, run: _Run) -> DecodedLeaf:
         """The matching rows of a filter column, as values."""

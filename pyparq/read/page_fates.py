@@ -9,13 +9,13 @@ import numpy as np
 
 from pyparq.errors import ParquetError
 from pyparq.filters.bound import Constant
-from pyparq.index.bounds import BoolArray, Bounds, Int64Array, gregorian
 from pyparq.index.page_index import PageLocations
+from pyparq.index.statistics import BoolArray, Bounds, Int64Array, gregorian
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.page_headers import PageFacts, walk_headers
+from pyparq.read.plan.candidates import StageTrace, Trace
 from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
-from pyparq.read.plan.scan_trace import StageTrace, Trace
 from pyparq.read.scan import Scan
 
 NO_QUERY, READ, STATISTICS, BLOOM, DICTIONARY, PAGE_INDEX, VALUES, NOT_ASKED, SURE, PARTITION, OTHER = range(11)

@@ -104,7 +104,7 @@ class RowGroupReader:
         self._within = within
         self._needed_columns: NeededColumns | None = None
         self._looked_up: set[int] | None = None
-        self.context = reading(file=file.name)
+        self.context = reading(file=file.fetcher.source.name)
         """A context in which errors name the file."""
         self.rows_of_groups: dict[int, int] = {}
         """Number of rows returned of each row group that was read."""
@@ -240,8 +240,7 @@ class RowGroupReader:
 
     def _joined(self, selections: list[Selection], outputs: list[Output], limit: int | None) -> list[Batch] | None:
         """Several small row groups per batch. ``None`` if the selections hold other row groups."""
-        nodes = self._projection.leaves.nodes if outputs else []
-        parts = joined_rows(self._columns, selections, self._predicate, self._projection, nodes, limit)
+        parts = joined_rows(self._columns, selections, self._predicate, self._projection, not outputs, limit)
         if parts is None:
             return None
         for s in selections:
@@ -250,6 +249,7 @@ class RowGroupReader:
             for k, count in zip(part.places, part.counts.tolist(), strict=True):
                 self.rows_of_groups[selections[k].row_group] = count
         if self._columns.trace is not None:
+            nodes = self._projection.leaves.nodes if outputs else []
             self._columns.trace.note_whole([s.row_group for s in selections], nodes)
         return [self._joined_batch(part, selections[part.places[0]], outputs) for part in parts]
 

@@ -14,7 +14,7 @@ from pyparq.arrow import pandas_key
 from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
 from pyparq.arrow.table import Batch, Table
-from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.arrow.tabular import widen_columns
 from pyparq.errors import (
     LimitError,
     OptionError,
@@ -37,9 +37,9 @@ from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import Output
 from pyparq.read.plan import prune as pruning
-from pyparq.read.plan import scan_plan, scan_trace
+from pyparq.read.plan import scan_plan
 from pyparq.read.plan.ahead import EarlyReads, SpareBytes
-from pyparq.read.plan.candidates import Selection, all_rows
+from pyparq.read.plan.candidates import Selection, StageReport, Trace, all_rows
 from pyparq.read.plan.page_reads import with_pages
 from pyparq.read.projection import Int64Array, project, ranges_by_group, row_numbers
 from pyparq.read.row_group_reads import RowGroupReader
@@ -105,16 +105,18 @@ class Scan(Convertible):
     ) -> None:
         """Set the state of a scan that has read nothing yet."""
         self.file = file
-        self.row_groups = _checked_row_groups(row_groups, file.num_row_groups)
+        count = file.footer.num_row_groups
+        self.row_groups = [*range(count)] if row_groups is None else _checked_row_groups(row_groups, count)
         self._within: dict[int, RowRanges] = {}
-        self._choose_rows(rows)
+        if rows is not None or self.limit is not None:
+            self._choose_rows(rows)
         self._read_by(ColumnReader(file, spare))
-        self.reports: list[scan_trace.StageReport] = []
+        self.reports: list[StageReport] = []
         self.rows_returned: int | None = None
         self.share_read = 0.0
         """How far :meth:`iter_batches` has come, from 0 to 1."""
         self._selections: list[Selection] | None = None
-        self._trace: scan_trace.Trace | None = None
+        self._trace: Trace | None = None
         self._begun = False
 
     def _read_by(self, reader: ColumnReader) -> None:
@@ -185,10 +187,12 @@ class Scan(Convertible):
             self.cancel()
 
     def _table(self, batches: list[Batch]) -> Table:
-        self.rows_returned = sum(b.num_rows for b in batches)
-        with self._groups.context:
-            most = self.file.options.limits.max_column
-            schema = restore_batches(batches, self.outputs, self.schema, most, self.reader.account)
+        self.rows_returned = sum([b.num_rows for b in batches])
+        schema = self.schema
+        if not self.projection.is_as_stored:
+            with self._groups.context:
+                most = self.file.options.limits.max_column
+                schema = restore_batches(batches, self.outputs, schema, most, self.reader.account)
         return Table(*widen_columns(schema, batches))
 
     def iter_batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
@@ -237,7 +241,8 @@ class Scan(Convertible):
         self._begun = False
         if self.reader.prefetch is not None:
             self.reader.prefetch.stop()
-        self.file.fetcher.forget_all()
+        if self.file.fetcher.ahead:
+            self.file.fetcher.forget_all()
 
     def _by_row_group(self, all_stay: bool = False, apart: bool = False) -> Iterator[tuple[list[Batch], float, float]]:
         """The batches of each row group, or of several small ones unless ``apart``, until the limit is reached.
@@ -442,7 +447,7 @@ class Scan(Convertible):
                 pruner = pruning.Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,
                     ask_filters=self._ask_filters, trace=self._trace,
-                    early=self._early_reads() if to_read else None,
+                    early=self._early_reads() if to_read and self.reader.prefetch is not None else None,
                 )  # fmt: skip
                 self._selections = pruner.run()
                 self.reader.account.keep()
@@ -454,7 +459,7 @@ class Scan(Convertible):
 
     def _early_reads(self) -> EarlyReads | None:
         """What may be read beside the indexes."""
-        if self.limit is not None or self.reader.prefetch is None or self.predicate.asks_variants():
+        if self.limit is not None or self.predicate.asks_variants():
             return None  # a Variant needs other columns in each row group
         return EarlyReads(self.file, self.reader.spare)
 
@@ -478,16 +483,17 @@ def same_question(
     """What ``scan`` asks, asked of a file that shares its file's schema tree. ``ask_filters``: the file's Bloom filters
     have not been asked yet. ``rows``: a slice of the file's rows, row numbers, or row ranges by row
     group."""
-    other = copy(scan)
+    other = object.__new__(Scan)
+    other.__dict__.update(scan.__dict__)
     other.limit = limit
     other._ask_filters = ask_filters
     other._set_up(file, row_groups, rows, scan.reader.spare)
     return other
 
 
-def traced(scan: Scan) -> scan_trace.Trace:
+def traced(scan: Scan) -> Trace:
     """From now on, note what each stage leaves, every read and every request of ``scan``, which has not run yet."""
-    trace = scan_trace.Trace()
+    trace = Trace()
     scan._trace = scan.reader.trace = trace
     scan.file.fetcher.log = trace.requests
     return trace
@@ -506,9 +512,7 @@ def _with_refused(parts: Iterator[list[Selection]], refused: list[Selection]) ->
             yield [refused.pop(0)]
 
 
-def _checked_row_groups(row_groups: Sequence[int] | None, count: int) -> list[int]:
-    if row_groups is None:
-        return list(range(count))
+def _checked_row_groups(row_groups: Sequence[int], count: int) -> list[int]:
     try:
         chosen = [index(k) for k in row_groups]
     except TypeError:

@@ -18,7 +18,7 @@ from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.dataset import dataset, files_of
 from pyparq.datasets.scan import DatasetPlan
 from pyparq.datasets.write.commit import complete_writes
-from pyparq.datasets.write.job_sources import Sources, place_of
+from pyparq.datasets.write.targets import Sources, place_of
 from pyparq.format.compression import LZO, codec_name
 from pyparq.format.types import Schema
 from pyparq.maintenance.kept_storage import ROW_METADATA, storage_kept

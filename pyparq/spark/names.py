@@ -25,9 +25,9 @@ from pyparq.filters.given import parse_filters
 from pyparq.filters.leaf_binding import items_leaf
 from pyparq.filters.literal import interpreted
 from pyparq.filters.shown import meaning
+from pyparq.format.nesting import shown_field
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.format.shown_types import shown_field
 from pyparq.spark.literals import in_zone
 from pyparq.spark.stored import collated_columns
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyparq.datasets.scan import DatasetPlan
-from pyparq.datasets.write.job_sources import Sources
+from pyparq.datasets.write.targets import Sources
 from pyparq.errors import ChangedMeanwhile, OptionError, UnsupportedError
 from pyparq.filters.expression import top_names
 from pyparq.io.url import is_url, local_path

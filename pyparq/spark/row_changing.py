@@ -18,7 +18,7 @@ import numpy as np
 from pyparq.datasets.common_schema import tree_of
 from pyparq.datasets.dataset import dataset, files_of
 from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader
-from pyparq.datasets.write.job_sources import Sources
+from pyparq.datasets.write.targets import Sources
 from pyparq.errors import ChangedMeanwhile, OptionError, located
 from pyparq.filters.expression import top_names
 from pyparq.format.types import Schema

@@ -22,7 +22,7 @@ from pyparq.datasets.write.store_commit import StoreStaging
 from pyparq.datasets.write.write_dataset import write_staged
 from pyparq.errors import DataError, OptionError
 from pyparq.filters.expression import Expression, Known, col
-from pyparq.maintenance.file_facts import facts_in
+from pyparq.maintenance.table_change import facts_in
 from pyparq.pictures.tables import summed
 from pyparq.read.footers.metadata import FileMetaData
 from pyparq.read.footers.open_file import OpenFile

@@ -10,9 +10,8 @@ from typing import Any
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.staging import Staging
 from pyparq.datasets.write.commit import Committer, complete_writes
-from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.store_commit import StoreCommitter, StoreStaging
-from pyparq.datasets.write.targets import check_partitions
+from pyparq.datasets.write.targets import Sources, check_partitions
 from pyparq.datasets.write.write_dataset import StagedPart, check_write, write_staged
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError, TargetExistsError, UnsupportedError
 from pyparq.io.url import check_storage_options, is_url, local_path, shown

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.encryption.cipher import Module
-from pyparq.encryption.writing import ChunkEncryption, FileEncryption
+from pyparq.encryption.writing import CLEAR, ChunkEncryption, FileEncryption
 from pyparq.errors import DataError, ParquetError, located
 from pyparq.format import compression
 from pyparq.format import compression as encodings
@@ -181,10 +181,12 @@ class ChunkEncoder:
         """
         leaves, row_group = list(leaves), made.row_group
         for k, data in enumerate(leaves):
-            if self._has_no_page(data):
+            if isinstance(data, FlatData) and data.known is not None and self._has_no_page(data, data.known):
                 with located(row_group=row_group, column=data.node.dotted):
                     leaves[k] = shredded(data.node.column)
-        sealed = [self._encryption.chunk(row_group, column) for column in made.columns]
+        sealed: list[ChunkEncryption] = [CLEAR] * len(made.columns)
+        if self._encryption.encrypts:
+            sealed = [self._encryption.chunk(row_group, column) for column in made.columns]
         jobs = [self._job(data, crypto, row_group) for data, crypto in zip(leaves, sealed, strict=True)]
         try:
             while (done := made.native.count) < len(leaves):
@@ -201,12 +203,12 @@ class ChunkEncoder:
         except ParquetError as error:
             error.locate(row_group=row_group, column=leaves[made.native.at_fault].node.dotted)
             raise
+        if row_group == 0:
+            self._choices.decided(made.columns, made.native.choice)
         for k, (data, crypto) in enumerate(zip(leaves, sealed, strict=True)):
-            self._finish(made, k, data, crypto, row_group)
-
-    def keeps_entries(self, column: int) -> bool:
-        """Whether this column comes back as a dictionary with the entries of the dictionary it comes from."""
-        return self._plan.columns[column].entries
+            bloom = self._plan.columns[data.node.column].bloom
+            if crypto.encrypted or bloom is not None:
+                _finish(made, k, data, crypto, bloom)
 
     def _job(
         self, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int
@@ -227,11 +229,9 @@ class ChunkEncoder:
             known, choice, seal,
         )  # fmt: skip
 
-    def _has_no_page(self, data: LeafData | FlatData) -> bool:
+    def _has_no_page(self, data: FlatData, known: Known) -> bool:
         """Whether a column comes as codes, but its chunk cannot have a dictionary page for their entries."""
-        if not isinstance(data, FlatData) or data.known is None:
-            return False
-        column, known = data.node.column, data.known
+        column = data.node.column
         plan = self._plan.columns[column]
         last = self._pages.get(column)
         if last is None or last[0] is not known:
@@ -242,21 +242,20 @@ class ChunkEncoder:
             self._choices.reordered.add(column)
         return data.page is None
 
-    def _finish(
-        self, made: StoredChunks, k: int, data: LeafData | FlatData, crypto: ChunkEncryption, row_group: int
-    ) -> None:
-        native, plan = made.native, self._plan.columns[data.node.column]
-        if row_group == 0:
-            self._choices.decided(plan.column, native.choice(k))
-        if crypto.encrypted:
-            index = native.column_index(k)
-            if index is not None:
-                native.set_column_index(k, b"".join(crypto.seal(Module.COLUMN_INDEX, [index])))
-        if plan.bloom is not None:
-            values, entries = _to_filter(native, k, data)
-            bitset = build_filter(values, entries, plan.leaf, plan.bloom)
-            if bitset is not None:
-                made.filters.append((k, stored_filter(bitset, crypto)))
+
+def _finish(
+    made: StoredChunks, k: int, data: LeafData | FlatData, crypto: ChunkEncryption, bloom: BloomOptions | None
+) -> None:
+    native = made.native
+    if crypto.encrypted:
+        index = native.column_index(k)
+        if index is not None:
+            native.set_column_index(k, b"".join(crypto.seal(Module.COLUMN_INDEX, [index])))
+    if bloom is not None:
+        values, entries = _to_filter(native, k, data)
+        bitset = build_filter(values, entries, data.node.type, bloom)
+        if bitset is not None:
+            made.filters.append((k, stored_filter(bitset, crypto)))
 
 
 def _to_filter(native: kernels.EncodedChunks, k: int, data: LeafData | FlatData) -> tuple[Values, Values | None]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
+from operator import is_
 from typing import Any, NamedTuple
 
 from pyparq.arrow.schema.to_parquet import elements_from_schema
@@ -12,11 +14,12 @@ from pyparq.encryption.cipher import MAX_ORDINAL
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.format import compression
 from pyparq.format import compression as encodings
+from pyparq.format import ttypes as tt
 from pyparq.format.nesting import Shape, shapes
 from pyparq.format.order import Order, has_order
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree, build_tree
-from pyparq.format.types import LeafType, Schema
+from pyparq.format.types import Field, LeafType, Schema
 from pyparq.index.bloom_filter import can_prune
 from pyparq.option_values import BloomOptions, SortKey, bloom_options, sort_keys
 from pyparq.options import WriteOptions
@@ -76,11 +79,15 @@ class SortPlan:
 class Top(NamedTuple):
     """A top-level column."""
 
+    column: int
+    """Its number."""
     shape: Shape
     leaves: list[int]
     """Their numbers."""
     is_flat: bool
     """Whether the kernels can make its chunk from Arrow's buffers."""
+    entries: bool
+    """Those of its :class:`ColumnPlan`, if it has one leaf and is not nested."""
 
 
 @dataclass(slots=True)
@@ -97,6 +104,8 @@ class WritePlan:
     """What to store as ``ARROW:schema``."""
     tops: list[Top]
     """The top-level columns."""
+    orders: list[tt.ColumnOrder]
+    """Those of the bounds, for the footer."""
     rules: Any = None
     """The columns as the kernels know them, kept by :class:`pyparq.write.column_chunks.ChunkEncoder`."""
 
@@ -105,7 +114,8 @@ MOST_PLANS = 8
 MOST_KEPT = 1000
 """Plans that are kept, and the columns of each: the files of a folder, and those of a program that writes often, share
 one."""
-_kept: deque[tuple[WritePlan, Schema]] = deque(maxlen=MOST_PLANS)
+_kept: deque[tuple[WritePlan, Schema, tuple[Field, ...]]] = deque(maxlen=MOST_PLANS)
+"""Plans, the schemas of the data, and the fields of both schemas."""
 
 
 def make_plan(schema: Schema, options: WriteOptions, source: Schema | None = None) -> WritePlan:
@@ -117,12 +127,16 @@ def make_plan(schema: Schema, options: WriteOptions, source: Schema | None = Non
     """
     source = schema if source is None else source
     keeps = options.encryption is None and len(schema.fields) <= MOST_KEPT and _cannot_change(options)
-    for plan, of in list(_kept) if keeps else ():
-        if _is_same(plan.schema, schema) and _is_same(of, source) and plan.options == options:
-            return plan
+    # Equal fields that are not the same are not looked for: that takes as long as a plan.
+    fields = (*schema.fields, *source.fields)
+    for plan, of, known in list(_kept) if keeps else ():
+        if len(known) == len(fields) and len(of.fields) == len(source.fields) and all(map(is_, known, fields)):
+            same_metadata = plan.schema.metadata == schema.metadata and of.metadata == source.metadata
+            if same_metadata and plan.options == options:
+                return plan
     plan = _made(schema, options, source)
     if keeps:
-        _kept.append((plan, source))
+        _kept.append((plan, source, fields))
     return plan
 
 
@@ -135,13 +149,7 @@ def _cannot_change(options: WriteOptions) -> bool:
     return True
 
 
-_OPTIONS = [field.name for field in fields(WriteOptions)]
-
-
-def _is_same(known: Schema, schema: Schema) -> bool:
-    """Whether two schemas share their fields. Equal ones that do not are not looked for: that takes as long as a
-    plan."""
-    return known.fields is schema.fields and known.metadata == schema.metadata
+_OPTIONS = [field.name for field in dataclass_fields(WriteOptions)]
 
 
 def _made(schema: Schema, options: WriteOptions, source: Schema) -> WritePlan:
@@ -150,16 +158,31 @@ def _made(schema: Schema, options: WriteOptions, source: Schema) -> WritePlan:
     apply_storage(tree, options, per_leaf)
     hint = hint_for(source, tree, options.store_schema)
     columns = _columns(tree, options, dictionary_leaves(hint, tree))
-    tops = [_top(shape, columns) for shape in shapes(tree.root)]
-    return WritePlan(options, schema, elements, tree, columns, _sort_plan(tree, options), hint, tops)
+    tops = [_top(k, shape, columns) for k, shape in enumerate(shapes(tree.root))]
+    orders = _column_orders([column.order for column in columns])
+    return WritePlan(options, schema, elements, tree, columns, _sort_plan(tree, options), hint, tops, orders)
 
 
-def _top(shape: Shape, columns: list[ColumnPlan]) -> Top:
+def _column_orders(orders: list[Order]) -> list[tt.ColumnOrder]:
+    made = {order: _column_order(order) for order in set(orders)}
+    return [made[order] for order in orders]
+
+
+def _column_order(order: Order) -> tt.ColumnOrder:
+    if order == Order.TOTAL:
+        return tt.ColumnOrder(IEEE_754_TOTAL_ORDER=tt.IEEE754TotalOrder())
+    if order == Order.INT96:
+        return tt.ColumnOrder(INT96_TIMESTAMP_ORDER=tt.Int96TimestampOrder())
+    return tt.ColumnOrder(TYPE_ORDER=tt.TypeDefinedOrder())
+
+
+def _top(column: int, shape: Shape, columns: list[ColumnPlan]) -> Top:
     node = shape.node
     plan = columns[node.column] if shape.kind == "leaf" and node.max_rep == 0 and node.max_def <= 1 else None
     # A Bloom filter needs the values again, unless they are the entries of a dictionary.
     is_flat = plan is not None and (plan.bloom is None or plan.entries)
-    return Top(shape, [leaf.column for leaf in node.leaves()], is_flat)
+    entries = plan is not None and plan.entries
+    return Top(column, shape, [leaf.column for leaf in node.leaves()], is_flat, entries)
 
 
 def check_options(options: WriteOptions) -> None:

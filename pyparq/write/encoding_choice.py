@@ -8,7 +8,7 @@ the thresholds. Dictionaries are decided elsewhere (``encode/encoding_choice.cpp
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from threading import Condition, Lock
 
 from pyparq.format import compression
@@ -89,7 +89,8 @@ class Choices:
         self._decided = [False] * columns
         self._found: list[tuple[int, float] | None] = [None] * columns
         self._entries: dict[int, Values] = {}
-        self._after_fork()
+        self._lock = Lock()
+        self._news = Condition(self._lock)
         fork_safety.watch(self)
         self.reordered: set[int] = set()
         """Dictionary columns whose row groups do not all have the entries of one dictionary in its order."""
@@ -98,9 +99,11 @@ class Choices:
         self._lock = Lock()
         self._news = Condition(self._lock)
 
-    def decided(self, column: int, found: tuple[int, float] | None) -> None:
-        """The first row group's choice: encoding and stored bytes per value. ``None`` if it made none."""
-        self._found[column] = found
+    def decided(self, columns: Sequence[int], choice: Callable[[int], tuple[int, float] | None]) -> None:
+        """The first row group's choices: encoding and stored bytes per value. ``None`` if it made none. ``choice``: by
+        the place among ``columns``."""
+        for k, column in enumerate(columns):
+            self._found[column] = choice(k)
 
     def of(self, column: int) -> tuple[int, float] | None:
         """The first row group's choice, for a later row group. Waits until it is made."""

@@ -11,9 +11,9 @@ import os
 import sys
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,9 +25,8 @@ from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.ipc_write import stored_schema
-from pyparq.arrow.variant_columns import Place
 from pyparq.encryption.material import sibling_name
-from pyparq.encryption.writing import FileEncryption, check_properties, file_encryption
+from pyparq.encryption.writing import CLEAR_FILE, FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import deserialize
@@ -37,15 +36,15 @@ from pyparq.io.file_objects import not_its_own
 from pyparq.io.locations import located as on_system
 from pyparq.io.sink import Sink, open_sink
 from pyparq.io.table_formats import check_target
-from pyparq.option_checks import keywords, methods_told
+from pyparq.option_checks import NOT_FOR_WRITING, keywords, methods_told
 from pyparq.options import WriteOptions, with_options
 from pyparq.runtime import fork_safety
-from pyparq.write.column_plans import WritePlan, check_options, within_ordinals
+from pyparq.write.column_plans import check_options, within_ordinals
 from pyparq.write.external_sort import RUN_SHARE, ExternalSorter
 from pyparq.write.file_layout import FileLayout, WriteReport, WrittenFile
-from pyparq.write.row_groups import RowBuffer, RowGroupEncoder
+from pyparq.write.row_groups import RowBuffer, RowGroup, RowGroupEncoder
 from pyparq.write.schema_hint import text_key, text_value, without_notes, without_order
-from pyparq.write.shredding import Shredded, needs_rows, plan_with_shredding, shredded_batch
+from pyparq.write.shredding import Planned, needs_rows, plan_with_shredding, shredded_batch
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -106,23 +105,140 @@ _STALE = (ARROW_SCHEMA, b"org.apache.spark.sql.parquet.row.metadata", b"pyparq.i
 its own."""
 
 
-@dataclass(slots=True)
-class _State:
-    """The state of a writer whose schema is known."""
+class FileWriter:
+    """Writes one file whose schema is known, from batches of that schema. Who has made it closes it, or discards it."""
 
-    plan: WritePlan
-    layout: FileLayout
-    encoder: RowGroupEncoder
-    rows: RowBuffer
-    encryption: FileEncryption
-    shredded: Mapping[Place, Shredded]
-    """The Variants that are shredded."""
-    sorter: ExternalSorter | None = None
-    """Has the rows that are too many to be sorted in memory."""
+    def __init__(self, sink: Sink, planned: Planned, schema: Schema, key_values: dict[str, str | bytes | None]) -> None:
+        self.plan, self.shredded = planned
+        self.sink = sink
+        options = self.options = self.plan.options
+        for key, value in (in_other_order(schema) if options.sort_by else schema).metadata.items():
+            if key not in _STALE:
+                key_values.setdefault(text_key(key), text_value(key, value))
+        self.key_values = key_values
+        self.encryption: FileEncryption = CLEAR_FILE
+        if options.encryption is not None:
+            self.encryption = file_encryption(options.encryption, self.plan.tree, base_name(sink.name))
+        if self.encryption.material is not None:
+            sibling_of(sink, "key material")  # raises an error if the target cannot store it
+        self.layout = FileLayout(sink, self.plan, self.encryption, options.format_version)
+        self.encoder = RowGroupEncoder(self.plan, self.layout, self.encryption)
+        self.rows = RowBuffer(options.row_group_size, options.row_group_bytes)
+        self._sorter: ExternalSorter | None = None
+        """Has the rows that are too many to be sorted in memory."""
+        self._is_open = True
+
+    def add(self, batches: Iterable[RecordBatch], max_rows: int) -> None:
+        """Append rows, in row groups of at most ``max_rows``. Some may wait."""
+        self.rows.max_rows = max_rows
+        for batch in batches:
+            if self.shredded:
+                batch = shredded_batch(batch, self.shredded)
+            self.rows.add(batch)
+            if self.encoder.sorts_input:
+                self._spill()
+                continue
+            while self.rows.has_full_group:
+                self.encoder.add(self.rows.take_group())
+        self.rows.max_rows = self.options.row_group_size
+
+    def add_group(self, group: RowGroup) -> None:
+        """Append a row group, where the input is not sorted: no rows wait."""
+        if self.shredded or self.encoder.sorts_input:
+            self.add(group.batches, self.options.row_group_size)
+            self.flush()
+        else:
+            self.encoder.add(group)
+
+    def flush(self) -> None:
+        """End the current row group, unless the whole input is sorted."""
+        if self.rows.num_rows and not self.encoder.sorts_input:
+            self.encoder.add(self.rows.take_all())
+        self.encoder.wait_until_stored()
+
+    def _spill(self) -> None:
+        """Pass the waiting rows to the external sort, if they are too many for memory."""
+        if self.rows.num_bytes * RUN_SHARE < self.options.sort_memory:
+            return
+        if self._sorter is None:
+            secret = self.options.encryption is not None
+            self._sorter = ExternalSorter(self.plan, self.options.sort_memory, secret=secret)
+        for batch in self.rows.take_all().batches:
+            self._sorter.add(batch)
+
+    def finish(self) -> bytes:
+        """Write the remaining rows and the footer, which is returned."""
+        encoder, rows = self.encoder, self.rows
+        if self._sorter is not None:
+            self._finish_sort(self._sorter)
+        if rows.num_rows and self._sorter is not None:
+            encoder.add_ordered(rows.take_all())
+        elif rows.num_rows and encoder.sorts_input:
+            encoder.add_sorted(rows.take_all().batches)
+        elif rows.num_rows:
+            encoder.add(rows.take_all())
+        encoder.wait_until_stored()
+        if self.plan.hint is not None:
+            self._add_arrow_schema(self.plan.hint)
+        return self.layout.finish(self.key_values)
+
+    def _finish_sort(self, sorter: ExternalSorter) -> None:
+        """Write all row groups but the last, from rows that were sorted in parts."""
+        for batch in self.rows.take_all().batches:
+            sorter.add(batch)
+        for batch in sorter.batches():
+            self.rows.add(batch)
+            while self.rows.has_full_group:
+                self.encoder.add_ordered(self.rows.take_group())
+        sorter.close()
+
+    def _add_arrow_schema(self, hint: Schema) -> None:
+        """Store the schema of the data. Arrow restores a table's metadata from it, too."""
+        if ARROW_SCHEMA.decode() in self.key_values:
+            return  # the caller's own
+        hint = without_order(hint, self.plan.tree, self.encoder.reordered)
+        hint = without_notes(hint, self.plan.tree, self.encryption.behind_clear_footer)
+        pairs = {k.encode(): v.encode() if isinstance(v, str) else v or b"" for k, v in self.key_values.items()}
+        self.key_values[ARROW_SCHEMA.decode()] = stored_schema(replace(hint, metadata=pairs))
+
+    def commit(self) -> None:
+        """Put the finished file in place."""
+        material, sink = self.encryption.material, self.sink
+        if material is None:
+            sink.commit()
+        else:
+            with material_stored(sink, sibling_name(base_name(sink.name)), material, self.options.fsync):
+                try:
+                    sink.commit()
+                except BaseException:
+                    self.discard()  # on a full disk, this frees the room of the old sidecar
+                    raise
+        self._is_open = False
+
+    def discard(self) -> None:
+        """Stop, and leave nothing behind of a file that is not in place. A forked child leaves all to its parent."""
+        if self.encoder.inherited:
+            return
+        self.encoder.drop()
+        if self._sorter is not None:
+            self._sorter.close()
+        if self._is_open:
+            self._is_open = False
+            self.sink.abort()
+
+    def _abandon(self) -> str | None:
+        name = self.sink.name if self._is_open and not self.encoder.inherited else None
+        self.discard()
+        return name
 
 
-_watched: set[weakref.ref[ParquetWriter]] = set()
+_watched: set[weakref.ref[ParquetWriter | FileWriter]] = set()
 """Data of writers that are never closed are lost, so a warning names the file."""
+
+
+def discard_at_exit(writer: FileWriter) -> None:
+    """Discard the file if the program ends before it is closed."""
+    _watched.add(weakref.ref(writer, _watched.discard))
 
 
 @atexit.register
@@ -173,14 +289,11 @@ class ParquetWriter:
     ) -> None:
         if filesystem is not None:
             path, storage_options = on_system(path, filesystem, storage_options)
-        given = WriteOptions.make(options)
-        check_options(given)
-        check_properties(given.encryption)
-        self.options = within_ordinals(given)
+        self.options = file_options(options)
         self._footer: bytes | None = None
         self._metadata: tt.FileMetaData | None = None
         self._key_values: dict[str, str | bytes | None] = {}
-        self._state: _State | None = None
+        self._state: FileWriter | None = None
         self._failed = False
         self._inherited = False
         """This is a forked child, and the file its parent's."""
@@ -225,16 +338,20 @@ class ParquetWriter:
             batches, changes = self._ingested(piece), not stays_the_same(piece)
             del piece  # a generator's caller does not want the first piece kept in memory
         most = self._most_rows(row_group_size)
-        with _Guard(self):
+        try:
             if row_group_size is not None:
                 self.flush()
-            self._append(batches, most)
+            if self._state is not None:  # else there are no rows yet
+                self._state.add(batches, most)
             if pieces is not None:
                 self._append_rest(pieces, changes, most)
             if row_group_size is not None:
                 self.flush()
             if not last:
                 self._settle(own=pieces is None and changes)
+        except BaseException as error:
+            self._fail(error)
+            raise
 
     def _append_rest(self, pieces: Iterator[Any], changes: bool, max_rows: int) -> None:
         """Append the pieces behind the first one. The caller may use the memory of a piece again for the next one.
@@ -246,8 +363,10 @@ class ParquetWriter:
             if piece is None:
                 return
             changes = not stays_the_same(piece)
-            self._append(self._ingested(piece), max_rows)
-            del piece
+            batches = self._ingested(piece)
+            if self._state is not None:
+                self._state.add(batches, max_rows)
+            del piece, batches
 
     def _ingested(self, data: Any) -> Iterator[RecordBatch]:
         """The batches of data under the file's schema. If the schema was not given, the first data decide it."""
@@ -274,24 +393,22 @@ class ParquetWriter:
         state = self._state
         if state is None or state.encoder.sorts_input:
             return
-        with _Guard(self):
+        try:
             if state.rows.num_rows:
-                state.encoder.add(state.rows.take_all())
-                state.encoder.wait_until_stored()
+                state.flush()
             elif keep_empty and not state.encryption.encrypts:
                 state.layout.add_empty_group()
+        except BaseException as error:
+            self._fail(error)
+            raise
 
     def add_key_value_metadata(self, pairs: Mapping[Any, Any]) -> None:
         """Set key-value metadata of the file before it is closed. Keys are text. Values are text, bytes or ``None``."""
         self._check_process()
-        try:
-            given = dict(pairs)
-        except (TypeError, ValueError):
-            raise OptionError(f"key-value metadata must be a dict, not {pairs!r}") from None
-        for key, value in given.items():
-            if self._footer is not None:
-                raise DataError("the file is closed, so its metadata cannot be changed")
-            self._key_values[text_key(key)] = text_value(key, value)
+        given = checked_pairs(pairs)
+        if given and self._footer is not None:
+            raise DataError("the file is closed, so its metadata cannot be changed")
+        self._key_values.update(given)
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
@@ -309,8 +426,8 @@ class ParquetWriter:
             if self._state is None:
                 raise DataError("the file has no schema: nothing was written and no schema was given", file=sink.name)
             with located(file=sink.name):
-                self._finish(self._state)
-            self._commit(sink, self._state.encryption.material)
+                self._footer = self._state.finish()
+            self._state.commit()
         except BaseException:
             self._discard()
             raise
@@ -327,10 +444,8 @@ class ParquetWriter:
             return
         sink, self._sink = self._sink, None
         if self._state is not None:
-            self._state.encoder.drop()
-            if self._state.sorter is not None:
-                self._state.sorter.close()
-        if sink is not None:
+            self._state.discard()
+        elif sink is not None:
             sink.abort()
 
     def __enter__(self) -> Self:
@@ -360,8 +475,6 @@ class ParquetWriter:
 
     def _after_fork(self) -> None:
         self._inherited = self._sink is not None
-        if self._state is not None:
-            self._state.encoder.forget()
 
     def _check_process(self) -> None:
         if self._inherited and self._sink is not None:
@@ -392,51 +505,18 @@ class ParquetWriter:
     def _begin(self, schema: Schema, first: Sequence[RecordBatch] = ()) -> None:
         """``first``: the first rows, where they decide what Variants are shredded to."""
         sink = self._open_sink()
-        plan, shredded = self._planned(schema, first)
-        if self.options.sort_by:
-            schema = in_other_order(schema)
-        for key, value in schema.metadata.items():
-            if key not in _STALE:
-                self._key_values.setdefault(text_key(key), text_value(key, value))
-        encryption = file_encryption(self.options.encryption, plan.tree, base_name(sink.name))
-        if encryption.material is not None:
-            sibling_of(sink, "key material")  # raises an error if the target cannot store it
-        layout = FileLayout(sink, plan, encryption, self.options.format_version)
-        with _Guard(self):
-            layout.start()
-        self._schema = schema
-        rows = RowBuffer(self.options.row_group_size, self.options.row_group_bytes)
-        self._state = _State(plan, layout, RowGroupEncoder(plan, layout, encryption), rows, encryption, shredded)
+        state = FileWriter(sink, self._planned(schema, first), schema, self._key_values)
+        try:
+            state.layout.start()
+        except BaseException as error:
+            self._fail(error)
+            raise
+        self._state = state
+        self._schema = in_other_order(schema) if self.options.sort_by else schema
 
-    def _planned(self, schema: Schema, first: Sequence[RecordBatch] = ()) -> tuple[WritePlan, Mapping[Place, Shredded]]:
+    def _planned(self, schema: Schema, first: Sequence[RecordBatch] = ()) -> Planned:
         """How the file is written, and which Variants are shredded to what."""
         return plan_with_shredding(schema, self.options, self._source[0] if self._source else None, first)
-
-    def _append(self, batches: Iterator[RecordBatch], max_rows: int) -> None:
-        state = self._state
-        if state is None:
-            return  # there are no rows yet
-        state.rows.max_rows = max_rows
-        for batch in batches:
-            if state.shredded:
-                batch = shredded_batch(batch, state.shredded)
-            state.rows.add(batch)
-            if state.encoder.sorts_input:
-                self._spill(state)
-                continue
-            while state.rows.has_full_group:
-                state.encoder.add(state.rows.take_group())
-        state.rows.max_rows = self.options.row_group_size
-
-    def _spill(self, state: _State) -> None:
-        """Pass the waiting rows to the external sort, if they are too many for memory."""
-        if state.rows.num_bytes * RUN_SHARE < self.options.sort_memory:
-            return
-        if state.sorter is None:
-            secret = self.options.encryption is not None
-            state.sorter = ExternalSorter(state.plan, self.options.sort_memory, secret=secret)
-        for batch in state.rows.take_all():
-            state.sorter.add(batch)
 
     def _most_rows(self, row_group_size: int | None) -> int:
         asked = self.options.row_group_size if row_group_size is None else row_group_size
@@ -450,52 +530,13 @@ class ParquetWriter:
         if own and self._state.rows.num_rows:
             self._state.rows.own()
 
-    def _add_arrow_schema(self, state: _State, hint: Schema) -> None:
-        """Store the schema of the data. Arrow restores a table's metadata from it, too."""
-        if ARROW_SCHEMA.decode() in self._key_values:
-            return  # the caller's own
-        tree = state.plan.tree
-        hint = without_order(hint, tree, state.encoder.reordered)
-        hint = without_notes(hint, tree, state.encryption.behind_clear_footer)
-        pairs = {k.encode(): v.encode() if isinstance(v, str) else v or b"" for k, v in self._key_values.items()}
-        self._key_values[ARROW_SCHEMA.decode()] = stored_schema(replace(hint, metadata=pairs))
-
-    def _finish(self, state: _State) -> None:
-        if state.sorter is not None:
-            self._finish_sort(state, state.sorter)
-        rows = state.rows.take_all()
-        if rows and state.sorter is not None:
-            state.encoder.add_ordered(rows)
-        elif rows and state.encoder.sorts_input:
-            state.encoder.add_sorted(rows)
-        elif rows:
-            state.encoder.add(rows)
-        state.encoder.wait_until_stored()
-        if state.plan.hint is not None:
-            self._add_arrow_schema(state, state.plan.hint)
-        self._footer = state.layout.finish(self._key_values)
-
-    def _finish_sort(self, state: _State, sorter: ExternalSorter) -> None:
-        """Write all row groups but the last, from rows that were sorted in parts."""
-        for batch in state.rows.take_all():
-            sorter.add(batch)
-        for batch in sorter.batches():
-            state.rows.add(batch)
-            while state.rows.has_full_group:
-                state.encoder.add_ordered(state.rows.take_group())
-        sorter.close()
-
-    def _commit(self, sink: Sink, material: Mapping[str, str] | None) -> None:
-        if material is None:
-            sink.commit()
-            return
-        name = sibling_name(base_name(sink.name))
-        with material_stored(sink, name, material, self.options.fsync):
-            try:
-                sink.commit()
-            except BaseException:
-                self._discard()  # on a full disk, this frees the room of the old sidecar
-                raise
+    def _fail(self, error: BaseException) -> None:
+        """An error leaves the file incomplete, so the writer refuses to go on. It gets the file's name."""
+        self._failed = True
+        if self._state is not None:
+            self._state.encoder.drop()
+        if isinstance(error, ParquetError) and self._sink is not None:
+            error.locate(file=self._sink.name)
 
 
 write_table.__doc__ = with_options(write_table.__doc__, WriteOptions)
@@ -512,24 +553,22 @@ def _first_rows(batches: Iterator[RecordBatch]) -> list[RecordBatch]:
     return found
 
 
-class _Guard:
-    """A failure inside this context leaves the file incomplete, so the writer refuses to go on. Errors get the file's
-    name."""
+def file_options(options: Mapping[str, Any], hints: Mapping[str, str] = NOT_FOR_WRITING) -> WriteOptions:
+    """The options of a file, checked as far as they can be without a schema. ``hints``: see
+    :meth:`WriteOptions.make`."""
+    given = WriteOptions.make(options, hints)
+    check_options(given)
+    check_properties(given.encryption)
+    return within_ordinals(given)
 
-    def __init__(self, writer: ParquetWriter) -> None:
-        self._writer = writer
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            return
-        self._writer._failed = True
-        if self._writer._state is not None:
-            self._writer._state.encoder.drop()
-        if isinstance(error, ParquetError) and self._writer._sink is not None:
-            error.locate(file=self._writer._sink.name)
+def checked_pairs(pairs: Mapping[Any, Any]) -> dict[str, str | bytes | None]:
+    """Key-value metadata as files have them. Raises :class:`OptionError`."""
+    try:
+        given = dict(pairs)
+    except (TypeError, ValueError):
+        raise OptionError(f"key-value metadata must be a dict, not {pairs!r}") from None
+    return {text_key(key): text_value(key, value) for key, value in given.items()}
 
 
 def _schema_of(given: Any) -> Schema:

@@ -15,7 +15,6 @@ from pyparq.encryption.cipher import MAX_ORDINAL
 from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
-from pyparq.format.order import Order
 from pyparq.format.thrift_codec import serialize, serialize_row_group
 from pyparq.io.sink import Sink
 from pyparq.pictures.tables import Cell, html_view, summed, viewable
@@ -164,7 +163,7 @@ class FileLayout:
         kept = list[StoredChunks]()
         for some in chunks:
             first = self.sink.position
-            for parts in some.parts():
+            for parts in [some.native.take()] if some.task is None else some.parts():
                 self.sink.write(parts)
             some.native.place(first)  # offsets of pages were counted from the first chunk until now
             group.total_byte_size += some.native.uncompressed
@@ -203,7 +202,7 @@ class FileLayout:
             group.store_offset_indexes(self.sink)
         row_groups = [group.serialized() for group in self._groups]
         parts, in_the_clear = self._encryption.seal_footer(self._footer(key_values), row_groups)
-        size = sum(memoryview(part).nbytes for part in parts)
+        size = sum([memoryview(part).nbytes for part in parts])
         if size >= 1 << 32:
             raise DataError(f"the footer has {size} bytes, but its length must fit in 32 bits")
         self.sink.write([*parts, size.to_bytes(4, "little"), self._encryption.magic])
@@ -218,18 +217,5 @@ class FileLayout:
             row_groups=[],
             key_value_metadata=[tt.KeyValue(key=k, value=v) for k, v in key_values.items()] or None,
             created_by=CREATED_BY,
-            column_orders=_column_orders([column.order for column in self._plan.columns]),
+            column_orders=self._plan.orders,
         )
-
-
-def _column_orders(orders: list[Order]) -> list[tt.ColumnOrder]:
-    made = {order: _column_order(order) for order in set(orders)}
-    return [made[order] for order in orders]
-
-
-def _column_order(order: Order) -> tt.ColumnOrder:
-    if order == Order.TOTAL:
-        return tt.ColumnOrder(IEEE_754_TOTAL_ORDER=tt.IEEE754TotalOrder())
-    if order == Order.INT96:
-        return tt.ColumnOrder(INT96_TIMESTAMP_ORDER=tt.Int96TimestampOrder())
-    return tt.ColumnOrder(TYPE_ORDER=tt.TypeDefinedOrder())

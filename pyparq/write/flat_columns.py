@@ -12,11 +12,14 @@ import numpy.typing as npt
 
 from pyparq.arrow.c_import import ImportedColumn
 from pyparq.arrow.column import Column
+from pyparq.arrow.record_batch import RecordBatch
+from pyparq.errors import located
 from pyparq.format import leaf_values as value_dictionary
 from pyparq.format.leaf_values import Values, concat_values, count_of, plain_bytes, plain_size
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, LeafType, Physical
 from pyparq.kernels import FlatArray
+from pyparq.write.column_plans import Top
 from pyparq.write.physical_values import fits, within_a_day
 from pyparq.write.shred import Known, known_entries
 
@@ -44,21 +47,19 @@ def dictionary_page(known: Values, leaf: LeafType, limit: int) -> DictionaryPage
     return DictionaryPage(entries, plain_bytes(entries, leaf), places)
 
 
-class KnownDictionaries:
-    """The entries of the dictionaries of columns, as physical values of their leaves. Consecutive row groups with the
-    same dictionary share them."""
+LastKnown = dict[int, tuple[Column, Known | None]]
+"""By column the last dictionary and its entries, as physical values of the leaf. Consecutive row groups with the same
+dictionary share them."""
 
-    def __init__(self) -> None:
-        self._last: dict[int, tuple[Column, Known | None]] = {}
 
-    def of(self, column: Column, node: Node) -> Known | None:
-        """The entries for a column. ``None`` if there are none, or if the leaf cannot hold all of them."""
-        if column.codes is None or column.dictionary is None:
-            return None
-        last = self._last.get(node.column)
-        if last is None or last[0] is not column.dictionary:
-            last = self._last[node.column] = column.dictionary, known_entries(column, node)
-        return last[1]
+def _known_of(column: Column, node: Node, last: LastKnown) -> Known | None:
+    """The entries for a column. ``None`` if there are none, or if the leaf cannot hold all of them."""
+    if column.codes is None or column.dictionary is None:
+        return None
+    found = last.get(node.column)
+    if found is None or found[0] is not column.dictionary:
+        found = last[node.column] = column.dictionary, known_entries(column, node)
+    return found[1]
 
 
 def known_dictionary(
@@ -102,11 +103,30 @@ class FlatData:
     """And as chunks have it."""
 
 
-def flat_parts(columns: Sequence[Column], leaf: LeafType) -> list[FlatArray] | None:
-    """The arrays of a flat column in the form that the kernels take. ``None`` if they do not take it."""
+def flat_leaves(
+    batches: Sequence[RecordBatch], num_rows: int, tops: Sequence[Top], last: LastKnown
+) -> list[FlatData | None]:
+    """The leaves of some top-level columns in the form that the kernels take. ``None`` for those that they do not
+    take."""
+    found: list[FlatData | None] = []
+    for top in tops:
+        node, known, parts = top.shape.node, None, None
+        if top.is_flat and not top.entries:
+            parts = _flat_parts(batches, top.column, node.type)
+        elif top.is_flat:
+            columns = [batch.columns[top.column] for batch in batches]
+            with located(column=node.dotted):
+                known = _known_of(columns[0], node, last)
+            parts = None if known is None or known.source is None else code_parts(columns, known.source)
+        found.append(None if parts is None else FlatData(node, num_rows, parts, known))
+    return found
+
+
+def _flat_parts(batches: Sequence[RecordBatch], at: int, leaf: LeafType) -> list[FlatArray] | None:
     parts: list[FlatArray] = []
-    for column in columns:
-        form = _form(column.type, leaf)
+    for batch in batches:
+        column = batch.columns[at]
+        form = None if column.type.dictionary is not None else _form(column.type.format, leaf)
         if form is None or (leaf.kind == "time" and not within_a_day(column.values(), column.type.unit).all()):
             return None
         if isinstance(column, ImportedColumn):
@@ -131,12 +151,13 @@ def code_parts(columns: Sequence[Column], dictionary: Column) -> list[FlatArray]
 
 
 @lru_cache(maxsize=4096)
-def _form(type_: DataType, leaf: LeafType) -> int | None:
+def _form(format: str, leaf: LeafType) -> int | None:
     """The conversion from values of a type to values of the leaf. ``None`` if the kernels have none."""
-    if type_.dictionary is not None or type_.format[:3] in _CONVERTED or leaf.kind == "int96" or not fits(type_, leaf):
+    type_ = DataType(format)
+    if format[:3] in _CONVERTED or leaf.kind == "int96" or not fits(type_, leaf):
         return None
     if type_.kind == "decimal":
         return None if leaf.physical == Physical.BYTE_ARRAY else _DECIMALS.get(type_.decimal[2])
-    if type_.format in _FORMS:
-        return _FORMS[type_.format]
+    if format in _FORMS:
+        return _FORMS[format]
     return _SAME if type_.byte_width == leaf.width and type_.byte_width > 0 else None

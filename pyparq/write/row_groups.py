@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,12 +23,13 @@ from pyparq.errors import DataError, ParquetError
 from pyparq.format.leaf_values import plain_size
 from pyparq.option_values import SortKey
 from pyparq.options import WriteOptions
+from pyparq.runtime import fork_safety
 from pyparq.runtime.threads import Task, cpu_count, stop_all
 from pyparq.write.column_chunks import ChunkEncoder, StoredChunks
 from pyparq.write.column_plans import SortPlan, WritePlan
 from pyparq.write.encoding_choice import Choices
 from pyparq.write.file_layout import FileLayout
-from pyparq.write.flat_columns import FlatData, KnownDictionaries, code_parts, flat_parts
+from pyparq.write.flat_columns import FlatData, LastKnown, flat_leaves
 from pyparq.write.shred import LeafData, concat_leaf_data, shred_column
 from pyparq.write.sort import Rows, cut_groups, first_unsorted, sort_order
 
@@ -43,11 +46,19 @@ def slice_batch(batch: RecordBatch, start: int, stop: int) -> RecordBatch:
 
 def batch_bytes(batch: RecordBatch, start: int, stop: int) -> int:
     """Approximate bytes in memory of the rows ``start`` to ``stop``: their own, not those of shared buffers."""
-    return sum([column_bytes(c, start, stop) for c in batch.columns])
+    return sum(_sizes(batch, start, stop))
 
 
-def column_bytes(column: Column, start: int, stop: int) -> int:
-    """Approximate bytes in memory of some rows of one column."""
+def _sizes(batch: RecordBatch, start: int, stop: int) -> list[int]:
+    """The same of each column."""
+    found = []
+    for column in batch.columns:
+        width = _WIDTHS.get(column.type.format) if column.type.dictionary is None else None
+        found.append(_column_bytes(column, start, stop) if width is None else (stop - start) * width)
+    return found
+
+
+def _column_bytes(column: Column, start: int, stop: int) -> int:
     rows = stop - start
     type_ = column.type
     if type_.format in _WIDTHS and type_.dictionary is None:
@@ -55,31 +66,41 @@ def column_bytes(column: Column, start: int, stop: int) -> int:
     if isinstance(column, ImportedColumn) and rows == column.length:
         return column.imported.num_bytes
     if type_.dictionary is not None and column.dictionary is not None:
-        whole = column_bytes(column.dictionary, 0, len(column.dictionary))
+        whole = _column_bytes(column.dictionary, 0, len(column.dictionary))
         return rows * whole // max(len(column.dictionary), 1)
+    if type_.format in ("u", "z", "U", "Z"):
+        if isinstance(column, SpelledColumn):
+            return 4 * rows + column.text_bytes(start, stop)
+        offsets = column.offsets()
+        return 4 * rows + int(offsets[stop]) - int(offsets[start])
     if type_.format == "b":
         return (rows + 7) // 8
     if type_.format == "+s":
         at = column.offset
-        return sum(column_bytes(c, at + start, at + stop) for c in column.children)
+        return sum(_column_bytes(c, at + start, at + stop) for c in column.children)
     if type_.is_nested:
         offsets, items = list_items(column)
-        return 4 * rows + column_bytes(items, int(offsets[start]), int(offsets[stop]))
-    if isinstance(column, SpelledColumn) and type_.is_binary_like:
-        return 4 * rows + column.text_bytes(start, stop)
-    if type_.is_binary_like:
-        offsets = column.offsets()
-        return 4 * rows + int(offsets[stop]) - int(offsets[start])
+        return 4 * rows + _column_bytes(items, int(offsets[start]), int(offsets[stop]))
     if type_.format in ("vu", "vz"):
         views = column.buffers[0].view(np.int32).reshape(-1, 4)
         return 4 * rows + int(views[column.offset + start : column.offset + stop, 0].sum(dtype=np.int64))
     return rows * type_.byte_width
 
 
+class RowGroup(NamedTuple):
+    """The rows of a row group."""
+
+    batches: list[RecordBatch]
+    num_rows: int
+    sizes: list[int]
+    """Approximate bytes of each top-level column."""
+
+
 @dataclass(slots=True)
 class _Waiting:
     batch: RecordBatch
-    size: int
+    sizes: list[int]
+    """Approximate bytes of each column."""
     owned: bool = False
     """Whether its buffers are copies, which no other code writes to."""
 
@@ -96,50 +117,55 @@ class RowBuffer:
 
     def add(self, batch: RecordBatch) -> None:
         if batch.num_rows:
-            self._waiting.append(_Waiting(batch, batch_bytes(batch, 0, batch.num_rows)))
-            self._count(self._waiting[-1], 1)
-
-    def _count(self, item: _Waiting, sign: int) -> None:
-        self.num_rows += sign * item.batch.num_rows
-        self.num_bytes += sign * item.size
+            sizes = _sizes(batch, 0, batch.num_rows)
+            self._waiting.append(_Waiting(batch, sizes))
+            self.num_rows += batch.num_rows
+            self.num_bytes += sum(sizes)
 
     @property
     def has_full_group(self) -> bool:
         return self.num_rows >= self.max_rows or self.num_bytes >= self._max_bytes
 
-    def take_all(self) -> list[RecordBatch]:
+    def first(self) -> list[RecordBatch]:
+        """The batch that waits longest, if there is one."""
+        return [self._waiting[0].batch] if self._waiting else []
+
+    def take_all(self) -> RowGroup:
         """All waiting rows, regardless of the limits."""
-        taken = [item.batch for item in self._waiting]
+        taken = [*self._waiting]
         self._waiting.clear()
         self.num_rows = self.num_bytes = 0
-        return taken
+        return _group(taken)
 
-    def take_group(self) -> list[RecordBatch]:
-        """The batches of the next row group (at least one row). The last one is cut where the row group ends."""
-        taken: list[RecordBatch] = []
+    def take_group(self) -> RowGroup:
+        """The rows of the next row group (at least one row). The last batch is cut where the row group ends."""
+        taken: list[_Waiting] = []
         rows_left, bytes_left = self.max_rows, self._max_bytes
         while self._waiting and rows_left > 0:
             item = self._waiting.popleft()
-            self._count(item, -1)
-            batch = item.batch
-            rows = self._rows_that_fit(batch, item.size, rows_left, bytes_left)
+            batch, size = item.batch, sum(item.sizes)
+            rows = min(batch.num_rows, rows_left)
+            if size > bytes_left:
+                rows = self._rows_that_fit(batch, rows, bytes_left)
             if rows == 0 and not taken:
                 rows = 1
-            if rows:
-                taken.append(slice_batch(batch, 0, rows))
-            if rows < batch.num_rows:
+            if rows == batch.num_rows:
+                taken.append(item)
+            else:
                 rest = slice_batch(batch, rows, batch.num_rows)
-                self._waiting.appendleft(_Waiting(rest, batch_bytes(rest, 0, rest.num_rows), item.owned))
-                self._count(self._waiting[0], 1)
+                self._waiting.appendleft(_Waiting(rest, _sizes(rest, 0, rest.num_rows), item.owned))
+                self.num_bytes += sum(self._waiting[0].sizes)
+                if rows:
+                    taken.append(_Waiting(slice_batch(batch, 0, rows), _sizes(batch, 0, rows)))
+            self.num_rows -= rows
+            self.num_bytes -= size
+            if rows < batch.num_rows:
                 break
             rows_left -= rows
-            bytes_left -= item.size
-        return taken
+            bytes_left -= size
+        return _group(taken)
 
-    def _rows_that_fit(self, batch: RecordBatch, size: int, rows_left: int, bytes_left: int) -> int:
-        rows = min(batch.num_rows, rows_left)
-        if size <= bytes_left:
-            return rows
+    def _rows_that_fit(self, batch: RecordBatch, rows: int, bytes_left: int) -> int:
         low, high = 0, rows  # the first `low` rows fit, the first `high + 1` may not
         while low < high:
             middle = (low + high + 1) // 2
@@ -155,6 +181,14 @@ class RowBuffer:
             if not item.owned:
                 item.batch = RecordBatch([_copied(trimmed(c)) for c in item.batch.columns], item.batch.num_rows)
                 item.owned = True
+
+
+def _group(taken: list[_Waiting]) -> RowGroup:
+    if len(taken) == 1:
+        return RowGroup([taken[0].batch], taken[0].batch.num_rows, taken[0].sizes)
+    batches = [item.batch for item in taken]
+    sizes = [sum(same) for same in zip(*(item.sizes for item in taken), strict=True)]
+    return RowGroup(batches, sum(batch.num_rows for batch in batches), sizes)
 
 
 def _copied(column: Column) -> Column:
@@ -179,8 +213,8 @@ Leaves = Callable[[int], list[LeafData]]
 """The leaves of a top-level column, by its number."""
 LeavesOf = Callable[[Sequence[int]], Sequence[LeafData]]
 """Leaves by their numbers."""
-Chunks = Callable[[int], Sequence[LeafData | FlatData]]
-"""The same for the kernels."""
+Chunks = Callable[[range], Sequence[LeafData | FlatData]]
+"""The leaves of some top-level columns, as the kernels take them."""
 
 
 @dataclass(slots=True)
@@ -198,50 +232,49 @@ class RowGroupEncoder:
         self._plan = plan
         self._options: WriteOptions = plan.options
         self._tops = plan.tops
+        self.sorts_input = plan.sort is not None and plan.sort.scope == "input"
+        """Whether all rows must be there before the first row group can be made."""
         self._layout = layout
         self._encrypts = encryption.encrypts
         self._choices = Choices(len(plan.columns))
+        fork_safety.watch(self)
         self._chunks = ChunkEncoder(plan, encryption, self._choices)
-        self._dictionaries = KnownDictionaries()
+        self._dictionaries: LastKnown = {}
         self._running: deque[_Running] = deque()
         self._submitted = 0
         self._rows_before = 0
-
-    @property
-    def sorts_input(self) -> bool:
-        """Whether all rows must be there before the first row group can be made."""
-        return self._plan.sort is not None and self._plan.sort.scope == "input"
+        self.inherited = False
+        """This is a forked child, and the file its parent's."""
 
     @property
     def reordered(self) -> set[int]:
         """Leaves that came as dictionaries and did not keep the order of one dictionary; see :class:`Choices`."""
         return self._choices.reordered
 
-    def add(self, batches: list[RecordBatch]) -> None:
-        """One row group of these batches (at least one row)."""
-        num_rows, first_row = sum(b.num_rows for b in batches), self._rows_before
+    def add(self, group: RowGroup) -> None:
+        """One row group of these rows (at least one)."""
+        batches, first_row = group.batches, self._rows_before
 
         def leaves_of(top: int) -> list[LeafData]:
             return self._shredded(batches, top, first_row)
 
         sort = self._plan.sort
-        make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
+        make: Chunks = partial(self._leaves, group, first_row)
         if sort is not None:
             leaves = self._sort_leaves(leaves_of, sort)
             keys = [key for _, key in sort.keys]
             if sort.scope:
                 order = sort_order(leaves, keys)
-                make = lambda top: [Rows(d).pick(order) for d in leaves_of(top)]  # noqa: E731
+                make = lambda tops: [Rows(d).pick(order) for top in tops for d in leaves_of(top)]  # noqa: E731
             else:
                 _check_sorted(leaves, keys, first_row)
-        self._submit(num_rows, make, _sizes(batches), leaves_of)
+        self._submit(group.num_rows, make, group.sizes, leaves_of)
 
-    def add_ordered(self, batches: list[RecordBatch]) -> None:
-        """One row group of these batches, whose rows are already in the file's order."""
+    def add_ordered(self, group: RowGroup) -> None:
+        """One row group of these rows, which are already in the file's order."""
         first_row = self._rows_before
-        num_rows = sum(b.num_rows for b in batches)
-        make: Chunks = lambda top: self._leaves(batches, top, first_row)  # noqa: E731
-        self._submit(num_rows, make, _sizes(batches), lambda top: self._shredded(batches, top, first_row))
+        make = partial(self._leaves, group, first_row)
+        self._submit(group.num_rows, make, group.sizes, lambda top: self._shredded(group.batches, top, first_row))
 
     def add_leaves(self, num_rows: int, leaves_of: LeavesOf, sizes: Sequence[int], together: int | None = None) -> None:
         """One row group of leaves (at least one row), in the file's order. ``leaves_of``: those of some columns, asked
@@ -249,11 +282,9 @@ class RowGroupEncoder:
         for together until they have as many bytes."""
         of_tops = [sum(sizes[k] for k in top.leaves) for top in self._tops]
         least = together or max(_TASK_BYTES, min(_READ_BYTES, sum(sizes) // 4))
-        parts = {tops.start: tops for tops in _together(of_tops, least)}
 
-        def make(top: int) -> Sequence[LeafData]:
-            """All columns of a task with its first one."""
-            return () if top not in parts else leaves_of([leaf for k in parts[top] for leaf in self._tops[k].leaves])
+        def make(tops: range) -> Sequence[LeafData]:
+            return leaves_of([leaf for top in tops for leaf in self._tops[top].leaves])
 
         self._submit(num_rows, make, of_tops, together=least)
 
@@ -272,14 +303,17 @@ class RowGroupEncoder:
         for start, stop in cut_groups(sizes[order], self._options.row_group_size, self._options.row_group_bytes):
             part = order[start:stop]
 
-            def picked(top: int, part: np.ndarray[tuple[int], np.dtype[np.int64]] = part) -> list[LeafData]:
-                return [rows.pick(part) for rows in rows_of[top]]
+            def picked(tops: range, part: np.ndarray[tuple[int], np.dtype[np.int64]] = part) -> list[LeafData]:
+                return [rows.pick(part) for top in tops for rows in rows_of[top]]
 
             self._submit(stop - start, picked, [int(sizes[part].sum()) // len(tops)] * len(tops))
 
-    def wait_until_stored(self) -> None:
-        """Wait until every row group is stored."""
-        self._store(keep=0)
+    def wait_until_stored(self, keep: int = 0) -> None:
+        """Wait for row groups and store them, until ``keep`` are left that are being encoded."""
+        while len(self._running) > keep:
+            group = self._running[0]
+            self._layout.add_row_group(group.chunks, group.num_rows, self._plan)
+            self._running.popleft()
 
     def drop(self) -> None:
         """Stop the running work at its next page and wait for it, because it uses the caller's buffers."""
@@ -287,36 +321,32 @@ class RowGroupEncoder:
         stop_all(some.task for group in self._running for some in group.chunks if some.task is not None)
         self._running.clear()
 
-    def forget(self) -> None:
-        """In a forked child: the threads that worked on the row groups do not exist here, so nothing waits for them."""
+    def _after_fork(self) -> None:
+        """The threads that worked on the row groups do not exist in the child, so nothing waits for them."""
         self._running.clear()
+        self.inherited = True
 
     # ---- inside --------------------------------------------------------------------------------------------------
 
-    def _leaves(self, batches: list[RecordBatch], top: int, first_row: int) -> Sequence[LeafData | FlatData]:
-        """The leaves of a column, as they lie in memory if the kernels take them so."""
-        shape, _, is_flat = self._tops[top]
-        if not is_flat:
-            return self._shredded(batches, top, first_row)
-        columns = [batch.columns[top] for batch in batches]
-        num_rows = sum([batch.num_rows for batch in batches])
-        known = None
-        if self._chunks.keeps_entries(shape.node.column):
-            known = self._dictionaries.of(columns[0], shape.node)
-            parts = None if known is None or known.source is None else code_parts(columns, known.source)
-        else:
-            parts = flat_parts(columns, shape.node.type)
-        if parts is None:
-            return self._shredded(batches, top, first_row)
-        return [FlatData(shape.node, num_rows, parts, known)]
+    def _leaves(self, group: RowGroup, first_row: int, tops: range) -> Sequence[LeafData | FlatData]:
+        """The leaves of some columns, as they lie in memory where the kernels take them so."""
+        found: list[LeafData | FlatData] = []
+        some = self._tops[tops.start : tops.stop]
+        for top, flat in zip(tops, flat_leaves(group.batches, group.num_rows, some, self._dictionaries), strict=True):
+            found += self._shredded(group.batches, top, first_row) if flat is None else [flat]
+        return found
 
     def _shredded(self, batches: list[RecordBatch], top: int, first_row: int) -> list[LeafData]:
         shape, parts = self._tops[top].shape, []
-        for batch in batches:
-            leaves = shred_column(batch.columns[top], shape, batch.num_rows, first_row, encrypts=self._encrypts)
-            parts.append(leaves)
-            first_row += batch.num_rows
-        return [concat_leaf_data(same) for same in zip(*parts, strict=True)]
+        try:
+            for batch in batches:
+                leaves = shred_column(batch.columns[top], shape, batch.num_rows, first_row, encrypts=self._encrypts)
+                parts.append(leaves)
+                first_row += batch.num_rows
+            return [concat_leaf_data(same) for same in zip(*parts, strict=True)]
+        except ParquetError as error:
+            error.locate(column=shape.node.dotted)
+            raise
 
     def _sort_leaves(self, leaves_of: Leaves, sort: SortPlan) -> list[LeafData]:
         found = []
@@ -341,23 +371,19 @@ class RowGroupEncoder:
 
         def encode(made: StoredChunks, tops: range) -> None:
             try:
-                leaves: list[LeafData | FlatData] = []
-                for top in tops:
-                    try:
-                        leaves += leaves_of(top)
-                    except ParquetError as error:
-                        error.locate(row_group=ordinal, column=self._tops[top].shape.node.dotted)
-                        raise
-                self._chunks.encode(made, leaves, again)
+                self._chunks.encode(made, leaves_of(tops), again)
+            except ParquetError as error:
+                error.locate(row_group=ordinal)
+                raise
             finally:  # also after an error: other row groups wait for the encodings that this one chooses
                 self._choices.release(made.columns)
 
         slices = _together(sizes, together)
-        columns = [[leaf for top in tops for leaf in self._tops[top].leaves] for tops in slices]
-        chunks = [StoredChunks(ordinal, leaves) for leaves in columns]
+        chunks = [StoredChunks(ordinal, [leaf for top in tops for leaf in self._tops[top].leaves]) for tops in slices]
         threaded = sum(sizes) >= _MIN_THREADED_BYTES and self._options.use_threads and cpu_count() > 1
         if threaded:
-            self._store(keep=_IN_FLIGHT - 1)  # first, because encoded chunks stay in memory until they are stored
+            # First, because encoded chunks stay in memory until they are stored.
+            self.wait_until_stored(keep=_IN_FLIGHT - 1)
             tasks = [Task(encode, made, tops) for made, tops in zip(chunks, slices, strict=True)]
             for made, task in zip(chunks, tasks, strict=True):
                 made.task = task
@@ -366,29 +392,16 @@ class RowGroupEncoder:
             for task in tasks:
                 task.start()
         else:
-            self._store(keep=0)
+            self.wait_until_stored()
             for made, tops in zip(chunks, slices, strict=True):
                 encode(made, tops)
             self._running.append(_Running(num_rows, chunks))
-
-    def _store(self, keep: int) -> None:
-        """Wait for row groups and store them, until ``keep`` are left running."""
-        while len(self._running) > keep:
-            group = self._running[0]
-            self._layout.add_row_group(group.chunks, group.num_rows, self._plan)
-            self._running.popleft()
 
 
 def leaf_bytes(leaf: LeafData) -> int:
     """Approximate bytes of a leaf's values and levels."""
     levels = 0 if leaf.def_levels is None else len(leaf.def_levels)
     return plain_size(leaf.values) + levels
-
-
-def _sizes(batches: list[RecordBatch]) -> list[int]:
-    """Approximate bytes of each top-level column."""
-    measured = [[column_bytes(column, 0, len(column)) for column in batch.columns] for batch in batches]
-    return measured[0] if len(measured) == 1 else [sum(same) for same in zip(*measured, strict=True)]
 
 
 def _together(sizes: list[int], least: int) -> list[range]:

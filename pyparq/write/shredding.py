@@ -162,9 +162,13 @@ class Shredded:
     terms: Terms
 
 
+Planned = tuple[WritePlan, Mapping[Place, Shredded]]
+"""The plan of a file, and the Variants that are shredded."""
+
+
 def plan_with_shredding(
     schema: Schema, options: WriteOptions, source: Schema | None = None, first: Sequence[RecordBatch] = ()
-) -> tuple[WritePlan, Mapping[Place, Shredded]]:
+) -> Planned:
     """As :func:`make_plan`, for a file whose Variants are shredded as the options say; and which they are.
 
     ``first``: the first rows, where they decide what a column is shredded to. Raises :class:`OptionError` for types

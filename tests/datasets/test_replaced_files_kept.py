@@ -19,8 +19,7 @@ from pyparq.datasets.dataset import files_of
 from pyparq.datasets.footers import ListedFile
 from pyparq.datasets.write import folder_commit
 from pyparq.datasets.write.commit import Committer, complete_writes
-from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.targets import StagedFile
+from pyparq.datasets.write.targets import Sources, StagedFile
 
 
 def folder_of(path: Path, files: int, rows: int) -> Path:

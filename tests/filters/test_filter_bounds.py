@@ -22,7 +22,7 @@ from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import bound_dtype, encode_bound, has_order
 from pyparq.format.types import LeafType, Physical
 from pyparq.index.bloom_filter import BloomFilter, hash_values
-from pyparq.index.bounds import Bounds
+from pyparq.index.statistics import Bounds
 
 ORDERED = [s for s in SPECS if has_order(s.leaf)]
 

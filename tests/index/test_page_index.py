@@ -25,7 +25,6 @@ from pyparq.format.order import Order, decode_bounds, encode_bound, order_of, se
 from pyparq.format.schema_tree import build_tree
 from pyparq.format.thrift_codec import deserialize, serialize
 from pyparq.format.types import LeafType, Physical
-from pyparq.index.bounds import ASCENDING, DESCENDING, UNORDERED, Bounds
 from pyparq.index.page_index import (
     MAX_WHOLE_BOUND,
     ColumnIndexBuilder,
@@ -34,6 +33,7 @@ from pyparq.index.page_index import (
     parse_column_index,
     parse_offset_index,
 )
+from pyparq.index.statistics import ASCENDING, DESCENDING, UNORDERED, Bounds
 from pyparq.kernels import check_page_locations
 from pyparq.limits import Limits
 

@@ -23,8 +23,8 @@ from pyparq.format.order import Order, encode_bound, native_order, order_of
 from pyparq.format.schema_tree import build_tree
 from pyparq.format.thrift_codec import deserialize
 from pyparq.format.types import LeafType, Physical
-from pyparq.index.bounds import Bounds
 from pyparq.index.statistics import (
+    Bounds,
     bounds_from_statistics,
     bounds_of_chunks,
     can_truncate,

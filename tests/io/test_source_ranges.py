@@ -78,7 +78,7 @@ def test_threads_share_what_is_much(tmp_path: Path) -> None:
     data = random.Random(8).randbytes(9 << 20)
     path.write_bytes(data)
     source = LocalFile(str(path))
-    source.threads = 2
+    source.use_threads = True
     ranges = [(17, SHARED), (0, 3), (5 << 20, 3 << 20), (12, 0), (1 << 20, SHARED + 1), (1, len(data) - 1)]
     assert [bytes(part) for part in source.read_ranges(ranges)] == [data[at : at + n] for at, n in ranges]
     os.truncate(path, 6 << 20)

@@ -12,7 +12,7 @@ import pytest
 import pyparq
 from pyparq.arrow.record_batch import batches_from_arrow
 from pyparq.arrow.table import Batch, Table
-from pyparq.arrow.wide_offsets import widen_columns
+from pyparq.arrow.tabular import widen_columns
 from pyparq.format.types import Schema
 from pyparq.read.decode import decoder
 

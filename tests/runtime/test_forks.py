@@ -138,7 +138,7 @@ def test_locks_of_open_readers_are_free_in_the_child(path: Path) -> None:
         for lock in (
             reader._file.fetcher._lock,
             reader._file.fetcher.source._lock,  # type: ignore[attr-defined]
-            scan.reader._lock,
+            scan.reader.account.lock,
         ):
             with held(lock):
                 joined(forked(lambda: same(scan.to_table())))

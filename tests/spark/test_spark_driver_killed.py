@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 COMMITS = """
 import os, pickle, signal, sys
 from dataclasses import replace
-from pyparq.datasets.write.job_sources import Sources
+from pyparq.datasets.write.targets import Sources
 from pyparq.spark.writing import commit
 
 CALLS = ("rename", "replace", "link", "unlink", "remove", "mkdir", "rmdir", "fsync", "open", "write")

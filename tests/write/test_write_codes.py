@@ -21,7 +21,7 @@ from pyparq.arrow.to_python import column_to_pylist
 from pyparq.errors import DataError
 from pyparq.format.types import DataType
 from pyparq.kernels import ArraysChunk, ColumnRules, EncodedChunks, FileRules, FlatArray, KernelError, LeafOrder
-from pyparq.write import row_groups
+from pyparq.write import flat_columns
 
 ROWS = 5_000
 RNG = np.random.default_rng(8)
@@ -83,7 +83,7 @@ def written(data: Any, **options: Any) -> bytes:
 def test_the_same_files(name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"a": COLUMNS[name]}).slice(3)
     data = written(table, **options)
-    monkeypatch.setattr(row_groups, "code_parts", lambda *_: None)
+    monkeypatch.setattr(flat_columns, "code_parts", lambda *_: None)
     assert written(table, **options) == data
     if options.get("sort_by") is None:
         expected = repr(table["a"].to_pylist())  # as text: a NaN is like another
@@ -115,7 +115,7 @@ def test_batches_with_dictionaries_of_their_own(monkeypatch: pytest.MonkeyPatch)
     files = [written(table, row_group_size=size) for size in (45, 90, 180, 1_000)]
     for data in files:
         assert pyparq.read_table(data)["a"].to_pylist() == table["a"].to_pylist()
-    monkeypatch.setattr(row_groups, "code_parts", lambda *_: None)
+    monkeypatch.setattr(flat_columns, "code_parts", lambda *_: None)
     assert [written(table, row_group_size=size) for size in (45, 90, 180, 1_000)] == files
 
 

@@ -14,8 +14,7 @@ from pyparq.datasets.catalog.layout import Part, Place
 from pyparq.format.chunk_numbers import ODD, ChunkNumbers, stored_path
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Schema
-from pyparq.index.bounds import Bounds
-from pyparq.index.statistics import believed_bounds, bounds_of_stored
+from pyparq.index.statistics import Bounds, believed_bounds, bounds_of_stored
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
 

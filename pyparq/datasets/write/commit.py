@@ -29,11 +29,11 @@ from pyparq.datasets.staging import (
     stays_inside,
 )
 from pyparq.datasets.write import folder_commit
-from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.store_commit import recover_on_store
 from pyparq.datasets.write.targets import (
     FILLED,
     NOT_EMPTY,
+    Sources,
     StagedFile,
     Summary,
     companions,
@@ -216,8 +216,8 @@ class Committer:
         if len({file.path for file in files}) < len(files):
             raise DataError("two new files have the same name", file=target)
         return Record(
-            tuple(OldFile.of(target, path, str(k)) for k, path in enumerate(old)),
-            tuple((os.path.basename(file.staged), file.path) for file in files),
+            tuple([OldFile.of(target, path, str(k)) for k, path in enumerate(old)]),
+            tuple([(os.path.basename(file.staged), file.path) for file in files]),
         )
 
 
@@ -286,10 +286,14 @@ def plain_names(target: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if isinstance(error.filename, str) and "_pyparq_staging-" in error.filename:
-            error.filename = target
-            del error.filename2
+        _name_plainly(error, target)
         raise
+
+
+def _name_plainly(error: OSError, target: str) -> None:
+    if isinstance(error.filename, str) and "_pyparq_staging-" in error.filename:
+        error.filename = target
+        del error.filename2
 
 
 class _StagedSink(LocalSink):
@@ -309,8 +313,11 @@ class StagedFiles:
 
     def sink(self, path: str, fsync: bool) -> Sink:
         staged = self._staging.place(self._attempt, len(self._staged))
-        with plain_names(self.name):
+        try:
             sink = _StagedSink(staged, fsync)
+        except OSError as error:
+            _name_plainly(error, self.name)
+            raise
         sink.name = os.path.join(self.name, path)
         self._staged[path] = staged
         return sink

@@ -15,7 +15,7 @@ Each step is a rename. The place of the file tells whether the rename was done. 
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
 from contextlib import suppress
 
 from pyparq.datasets.kept_files import RECORD, keep, note_kept
@@ -85,12 +85,14 @@ class FolderCommit:
         self._remove_emptied(file.path for file in self._record.old)
         reached("ended")
 
-    def _steps(self) -> Iterator[tuple[OldFile | None, str, str]]:
+    def _steps(self) -> list[tuple[OldFile | None, str, str]]:
         """The renames: the old file that is moved aside (``None`` for a new file), its path, and its new path."""
+        found: list[tuple[OldFile | None, str, str]] = []
         for file in self._record.old:
-            yield file, os.path.join(self._target, file.path), os.path.join(self._folder, "old", file.name)
+            found.append((file, os.path.join(self._target, file.path), os.path.join(self._folder, "old", file.name)))
         for name, path in self._record.new:
-            yield None, os.path.join(self._folder, "new", name), os.path.join(self._target, path)
+            found.append((None, os.path.join(self._folder, "new", name), os.path.join(self._target, path)))
+        return found
 
     def _move(self, *, completing: bool = False, only_as_read: bool = False) -> None:
         """Do all renames that are not done yet."""
@@ -157,7 +159,7 @@ class FolderCommit:
     def _move_back(self) -> None:
         """Undo the renames that were done, in reverse order, and then remove the record. A file that another program
         has put in their place stays."""
-        for old, source, place in reversed(list(self._steps())):
+        for old, source, place in reversed(self._steps()):
             if old is not None:
                 if os.path.lexists(place):
                     rename_new(place, source)

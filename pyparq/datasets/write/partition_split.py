@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -144,34 +145,39 @@ class Splitter:
     """
 
     def __init__(self, schema: Schema, names: Sequence[str], called: PartitionNames = SPARK_NAMES) -> None:
+        columns = schema.names
         for name in names:
-            if name not in schema.names:
-                near = near_matches(name, schema.names)
+            if name not in columns:
+                near = near_matches(name, columns)
                 raise OptionError(f"the partition column {name!r} is not in the data{near}", column=name)
-            if schema.names.count(name) > 1:
+            if columns.count(name) > 1:
                 raise OptionError(
-                    f"{schema.names.count(name)} columns have the name {name!r}: rename all but the partition column",
+                    f"{columns.count(name)} columns have the name {name!r}: rename all but the partition column",
                     column=name,
                 )
         self._names, self._called = list(names), called
-        self._places = [schema.names.index(name) for name in names]
+        self._places = [columns.index(name) for name in names]
         self._kept = [k for k in range(len(schema.fields)) if k not in self._places]
         for name, place in zip(names, self._places, strict=True):
             called.check(name, schema.fields[place].type)
         if names and not self._kept and not called.in_each_folder:
             raise DataError("every column is a partition column, so nothing is left to write to the files")
-        self.schema = replace(schema, fields=tuple(schema.fields[k] for k in self._kept))
+        self.schema = replace(schema, fields=tuple([schema.fields[k] for k in self._kept]))
         """Of the files: without the partition columns."""
 
-    def split(self, batch: RecordBatch) -> Iterator[tuple[tuple[str, ...], RecordBatch]]:
+    def split(self, batch: RecordBatch) -> Iterable[tuple[tuple[str, ...], RecordBatch]]:
         """The folders of each partition in the batch, and its rows in their order."""
-        if not self._names and batch.num_rows:
-            yield (), RecordBatch([batch.columns[k] for k in self._kept], batch.num_rows)
-            return
-        for start in range(0, batch.num_rows, _MOST_ROWS):
-            yield from self._split(slice_batch(batch, start, min(start + _MOST_ROWS, batch.num_rows)))
+        if not batch.num_rows:
+            return ()
+        if not self._names:
+            return [((), RecordBatch([batch.columns[k] for k in self._kept], batch.num_rows))]
+        if batch.num_rows <= _MOST_ROWS:
+            return self._split(batch)
+        starts = range(0, batch.num_rows, _MOST_ROWS)
+        some = (slice_batch(batch, start, min(start + _MOST_ROWS, batch.num_rows)) for start in starts)
+        return chain.from_iterable(map(self._split, some))
 
-    def _split(self, batch: RecordBatch) -> Iterator[tuple[tuple[str, ...], RecordBatch]]:
+    def _split(self, batch: RecordBatch) -> list[tuple[tuple[str, ...], RecordBatch]]:
         codes, named = [], []
         for name, place in zip(self._names, self._places, strict=True):
             code, texts = self._codes(batch.columns[place], name)
@@ -179,9 +185,12 @@ class Splitter:
             named.append(["", *self._folders(name, texts[1:])] if code.all() else self._folders(name, texts))
         groups, firsts, counts = _groups(codes)
         divided = [_divided(batch.columns[k], groups, counts) for k in self._kept]
-        for n, first in enumerate(firsts):
-            folders = (folder[int(code[first])] for code, folder in zip(codes, named, strict=True))
-            yield tuple(filter(None, folders)), RecordBatch([parts[n] for parts in divided], int(counts[n]))
+        of_columns = [
+            [folder[code] for code in some[firsts].tolist()] for some, folder in zip(codes, named, strict=True)
+        ]
+        folders = [tuple(filter(None, names)) for names in zip(*of_columns, strict=True)]
+        batches = map(RecordBatch, map(list, zip(*divided, strict=True)), counts.tolist())
+        return [*zip(folders, batches, strict=True)]
 
     def _folders(self, column: str, texts: Sequence[str | None]) -> list[str]:
         """The names of folders. Raises :class:`DataError` for one that file systems do not take."""
@@ -228,26 +237,27 @@ def _divided(column: Column, groups: npt.NDArray[np.int32], counts: Codes) -> Se
     type_ = column.type
     if len(counts) == 1:
         return [column]
-    fixed = type_.format == "b" or type_.byte_width
+    width = 1 if type_.format == "b" else type_.byte_width
     if (
         type_.is_nested
         or type_.dictionary is not None
         or column.codes is not None
-        or not (fixed or type_.is_binary_like)
+        or not (width or type_.is_binary_like)
     ):
         order = np.argsort(groups.astype(np.uint16 if len(counts) <= 1 << 16 else np.int64), kind="stable")
         return [take(column, rows) for rows in np.split(order, np.cumsum(counts)[:-1])]
     mask = column.valid_mask()
     masks = [None] * len(counts) if mask is None else [m.view(np.bool_) for m in divide_fixed(mask, 1, groups, counts)]
-    if not fixed:
+    if not width:
         offsets, data = np.ascontiguousarray(column.offsets()), column.buffers[1].view(np.uint8)
         parts = divide_binary(offsets, data, groups, counts)
         return [binary_column(type_, edges, data, m) for (edges, data), m in zip(parts, masks, strict=True)]
     values = np.ascontiguousarray(column.values())
-    width = 1 if type_.format == "b" else type_.byte_width
     divided = divide_fixed(values.reshape(-1).view(np.uint8), width, groups, counts)
-    shaped = [part.view(values.dtype).reshape(-1, *values.shape[1:]) for part in divided]
-    return [fixed_column(type_, part, m) for part, m in zip(shaped, masks, strict=True)]
+    typed = [part.view(values.dtype) for part in divided]
+    if mask is None and type_.format != "b":
+        return [Column(type_, count, None, (part,), 0) for part, count in zip(typed, counts.tolist(), strict=True)]
+    return [fixed_column(type_, part.reshape(-1, *values.shape[1:]), m) for part, m in zip(typed, masks, strict=True)]
 
 
 def _distinct(column: Column) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:

@@ -8,25 +8,25 @@ are not sorted by the partition columns make few files, too.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
 
+from pyparq.arrow.layouts import normal_schema
 from pyparq.arrow.record_batch import RecordBatch
-from pyparq.arrow.table import Batch, Table
 from pyparq.datasets.write.targets import Kept
-from pyparq.errors import SchemaError, located
+from pyparq.errors import ParquetError, SchemaError, located
 from pyparq.format import ttypes as tt
-from pyparq.format.thrift_codec import serialize
+from pyparq.format.thrift_codec import deserialize, serialize
 from pyparq.format.types import Schema
 from pyparq.io.fetch import Fetcher
 from pyparq.io.sink import Sink
 from pyparq.options import ReadOptions, WriteOptions
 from pyparq.read.footers.footer_read import MAGIC, read_footer
 from pyparq.runtime.threads import map_tasks
-from pyparq.write.file import ParquetWriter
-from pyparq.write.row_groups import RowBuffer
+from pyparq.write.file import FileWriter, checked_pairs, discard_at_exit
+from pyparq.write.row_groups import RowBuffer, RowGroup
+from pyparq.write.shredding import needs_rows, plan_with_shredding
 
 Folders = tuple[str, ...]
 _NEARLY_FULL = 0.95
@@ -61,9 +61,10 @@ class MadeFile:
 class _Open:
     """A file that is being written."""
 
-    writer: ParquetWriter
-    sink: Sink
+    writer: FileWriter
     num_rows: int = 0
+    footer: bytes | None = None
+    """Once it is complete."""
 
 
 class RollingFiles:
@@ -71,23 +72,20 @@ class RollingFiles:
 
     def __init__(
         self,
-        schema: Schema,
         source: Schema,
-        options: dict[str, Any],
+        options: WriteOptions,
         limits: FileLimits,
         open_sink: Callable[[Folders], Sink],
         keep_footers: bool,
     ) -> None:
-        """``schema``: the schema of the rows. ``source``: the original schema of the data, with dictionaries and other
-        layouts."""
-        self._schema = schema
-        self._source = source
-        self._options = options
+        """``source``: the original schema of the data, with dictionaries and other layouts."""
+        self._options = given = options
+        self._source, self._schema = source, normal_schema(source)
+        self._key_values = checked_pairs(given.key_value_metadata or {})
+        self._planned = None if needs_rows(given) else plan_with_shredding(self._schema, given, source)
         self._limits = limits
         self._open_sink = open_sink
         self._keep_footers = keep_footers
-        given = WriteOptions.make(options)
-        self._use_threads = given.use_threads
         rows, size = given.row_group_size, given.row_group_bytes
         self._group_rows = rows if limits.max_rows_per_file is None else min(rows, limits.max_rows_per_file)
         self._group_bytes = min(size, limits.max_memory, limits.max_bytes_per_file or size)
@@ -120,20 +118,23 @@ class RollingFiles:
         while left:
             room = max(self._limits.max_open_files - len(self._open), 1)
             some = [left.popleft() for _ in range(min(len(left), room, _AT_ONCE))]
-            map_tasks(_close, [rows for folders in some for rows in self._last_rows(folders)], self._use_threads)
+            map_tasks(
+                _close, [rows for folders in some for rows in self._last_rows(folders)], self._options.use_threads
+            )
             for folders in [other for other in some if other in self._open]:
                 self._complete(folders)
         return self.made
 
-    def _last_rows(self, folders: Folders) -> Iterator[tuple[ParquetWriter, Table]]:
-        """The last rows of a partition's file. Those before them are written."""
+    def _last_rows(self, folders: Folders) -> list[tuple[_Open, RowGroup]]:
+        """The last rows of a partition's file, if there are any. Those before them are written."""
         waiting = self._waiting[folders]
         while waiting.num_rows:
             opened = self._opened(folders)
-            if waiting.num_rows <= self._rows_left(opened) and waiting.num_bytes <= self._group_bytes:
-                yield opened.writer, self._taken(opened, waiting)
-            else:
-                self._write_group(folders)
+            most = self._rows_left(opened)
+            if waiting.num_rows <= most and waiting.num_bytes <= self._group_bytes:
+                return [(opened, self._taken(opened, waiting, most))]
+            self._write_group(folders)
+        return []
 
     def add_empty(self, folders: Folders) -> None:
         """Add a file without rows, which shows the columns."""
@@ -143,7 +144,7 @@ class RollingFiles:
     def abort(self) -> None:
         """Discard the files that are not complete."""
         for opened in self._open.values():
-            opened.writer.abort()
+            opened.writer.discard()
         self._open.clear()
 
     # ---- inside --------------------------------------------------------------------------------------------------
@@ -151,20 +152,21 @@ class RollingFiles:
     def _write_group(self, folders: Folders) -> None:
         """Write one row group to the partition's file."""
         opened = self._opened(folders)
-        opened.writer.write(self._taken(opened, self._waiting[folders]))
-        opened.writer.flush()
+        with located(file=opened.writer.sink.name):
+            opened.writer.add_group(self._taken(opened, self._waiting[folders], self._rows_left(opened)))
+            opened.writer.flush()
         if self._is_full(opened):
             self._complete(folders)
 
-    def _taken(self, opened: _Open, waiting: RowBuffer) -> Table:
-        """The rows of the next row group of a file, which wait no longer."""
-        waiting.max_rows = self._rows_left(opened)
+    def _taken(self, opened: _Open, waiting: RowBuffer, most: int) -> RowGroup:
+        """The rows of the next row group of a file, which wait no longer. ``most``: their maximum number."""
+        waiting.max_rows = most
         before = waiting.num_bytes
-        batches = waiting.take_group()
+        group = waiting.take_group()
         self._num_bytes += waiting.num_bytes - before
         waiting.max_rows = self._group_rows
-        opened.num_rows += sum(batch.num_rows for batch in batches)
-        return Table(self._schema, [Batch(*batch) for batch in batches])
+        opened.num_rows += group.num_rows
+        return group
 
     def _rows_left(self, opened: _Open) -> int:
         """Maximum number of rows of the next row group of a file."""
@@ -172,14 +174,14 @@ class RollingFiles:
         if self._limits.max_rows_per_file is not None:
             rows = min(rows, self._limits.max_rows_per_file - opened.num_rows)
         if size is not None and opened.num_rows:
-            per_row = opened.sink.position / opened.num_rows
-            rows = min(rows, int((size - opened.sink.position) / per_row))
+            position = opened.writer.sink.position
+            rows = min(rows, int((size - position) / (position / opened.num_rows)))
         return max(rows, 1)
 
     def _is_full(self, opened: _Open) -> bool:
         rows, size = self._limits.max_rows_per_file, self._limits.max_bytes_per_file
         return (rows is not None and opened.num_rows >= rows) or (
-            size is not None and opened.sink.position >= _NEARLY_FULL * size
+            size is not None and opened.writer.sink.position >= _NEARLY_FULL * size
         )
 
     def _opened(self, folders: Folders) -> _Open:
@@ -191,26 +193,42 @@ class RollingFiles:
             self._complete(next(iter(self._open)))
         sink = self._open_sink(folders)
         try:
-            writer = ParquetWriter(sink, self._source, **self._options)
+            planned = self._planned
+            if planned is None:  # its first rows decide
+                first = self._waiting[folders].first() if folders in self._waiting else []
+                planned = plan_with_shredding(self._schema, self._options, self._source, first)
+            writer = FileWriter(sink, planned, self._schema, {**self._key_values})
+            writer.layout.start()
         except BaseException:
             sink.abort()
             raise
-        opened = self._open[folders] = _Open(writer, sink)
+        discard_at_exit(writer)
+        opened = self._open[folders] = _Open(writer)
         return opened
 
     def _complete(self, folders: Folders) -> None:
         opened = self._open[folders]
-        opened.writer.close()
+        if opened.footer is None:
+            _close((opened, None))
         del self._open[folders]
-        footer = opened.writer.metadata if self._keep_footers else None
-        self.made.append(MadeFile(folders, opened.sink, opened.num_rows, opened.sink.position, footer))
+        footer, sink = None, opened.writer.sink
+        if self._keep_footers and opened.footer is not None:
+            footer = deserialize(tt.FileMetaData, opened.footer)[0]
+        self.made.append(MadeFile(folders, sink, opened.num_rows, sink.position, footer))
 
 
-def _close(last: tuple[ParquetWriter, Table]) -> None:
+def _close(last: tuple[_Open, RowGroup | None]) -> None:
     """Write the last rows of a file, and complete it."""
-    writer, rows = last
-    writer.write(rows)
-    writer.close()
+    opened, rows = last
+    try:
+        if rows is not None:
+            opened.writer.add_group(rows)
+        footer = opened.writer.finish()
+    except ParquetError as error:
+        error.locate(file=opened.writer.sink.name)
+        raise
+    opened.writer.commit()
+    opened.footer = footer
 
 
 def summary_files(made: Sequence[tuple[str, tt.FileMetaData | None]], kept: Kept) -> dict[str, bytes]:

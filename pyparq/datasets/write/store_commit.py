@@ -26,8 +26,7 @@ from pyparq.datasets.data_files import SUMMARIES, is_hidden
 from pyparq.datasets.kept_files import PREFIX
 from pyparq.datasets.staging import SUFFIX, new_name
 from pyparq.datasets.unfinished_writes import MARKER, Marker, state_of
-from pyparq.datasets.write.job_sources import Sources
-from pyparq.datasets.write.targets import FILLED, NOT_EMPTY, StagedFile, Summary, partition_of, tidying
+from pyparq.datasets.write.targets import FILLED, NOT_EMPTY, Sources, StagedFile, Summary, partition_of, tidying
 from pyparq.errors import DataError, TargetExistsError, WriteConflictError
 from pyparq.io.byte_ranges import Source
 from pyparq.io.folders import Changes, Folders, Info, each_on

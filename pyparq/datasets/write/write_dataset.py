@@ -15,11 +15,10 @@ from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.partitions import NULL, escaped
 from pyparq.datasets.staging import Staging
 from pyparq.datasets.write.commit import LocalTarget, StagedFiles
-from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.partition_split import SPARK_NAMES, PartitionNames, Splitter
 from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles, summary_files
 from pyparq.datasets.write.store_commit import RemoteTarget, StagedObjects, StoreStaging
-from pyparq.datasets.write.targets import MODES, Kept, StagedFile, Target, check_partitions
+from pyparq.datasets.write.targets import MODES, Kept, Sources, StagedFile, Target, check_partitions
 from pyparq.errors import OptionError
 from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system
@@ -27,7 +26,7 @@ from pyparq.io.sink import Sink
 from pyparq.io.url import check_storage_options, is_url, local_path
 from pyparq.option_checks import NOT_FOR_WRITING, keywords
 from pyparq.options import WriteOptions, with_options
-from pyparq.write.column_plans import check_options
+from pyparq.write.file import file_options
 from pyparq.write.file_layout import WriteReport, WrittenFile
 from pyparq.write.shredding import plan_with_shredding
 
@@ -129,10 +128,10 @@ def write_folder(
 ) -> WriteReport:
     """As :func:`write_dataset`, all of the data or nothing. ``called``: how folders and files are called. ``sources``:
     see :func:`replace_sources`."""
-    _check(names, mode, basename_template, write_metadata, options)
+    checked = _check(names, mode, basename_template, write_metadata, options)
     _check_limits(limits)
     target = _target(path, mode, storage_options, force)
-    writing = _Write(target, names, limits, basename_template, options, write_metadata, called)
+    writing = _Write(target, names, limits, basename_template, checked, write_metadata, called)
     try:
         target.begin(writing.template)
         with writing as write:
@@ -206,7 +205,7 @@ def write_staged(
         target = StagedObjects(staging, attempt, storage_options)
     else:
         target = StagedFiles(staging, attempt)
-    with _Write(target, partition_cols, limits, prefix + "-{i}-{id}.parquet", others) as write:
+    with _Write(target, partition_cols, limits, prefix + "-{i}-{id}.parquet", file_options(others)) as write:
         write.take(data, parse_schema(schema))
         made = write.finish(even_empty)
     return [StagedPart(target.staged(path), file.num_rows, file.num_bytes) for path, file in made]
@@ -217,7 +216,7 @@ def add_rows(
 ) -> list[tuple[str, MadeFile]]:
     """Write more files to a target that another module commits. Their paths in the folder, and the files."""
     limits, others = _split_options(options)
-    with _Write(target, partition_cols, limits, _TEMPLATE, others) as write:
+    with _Write(target, partition_cols, limits, _TEMPLATE, file_options(others)) as write:
         write.take(data, parse_schema(schema))
         return write.finish(even_empty=False)
 
@@ -225,9 +224,9 @@ def add_rows(
 def check_write(schema: Any, partition_cols: Sequence[str], mode: str, options: Mapping[str, Any]) -> None:
     """Raise what :func:`write_staged` would raise, before anything is begun."""
     limits, others = _split_options(options)
-    _check(partition_cols, mode, _TEMPLATE, False, others)
+    checked = _check(partition_cols, mode, _TEMPLATE, False, others)
     _check_limits(limits)
-    plan_with_shredding(Splitter(parse_schema(schema), partition_cols).schema, WriteOptions.make(dict(others)))
+    plan_with_shredding(Splitter(parse_schema(schema), partition_cols).schema, checked)
 
 
 def _split_options(options: Mapping[str, Any]) -> tuple[FileLimits, WriteArguments]:
@@ -246,7 +245,7 @@ class _Write:
         names: Sequence[str],
         limits: FileLimits,
         template: str,
-        options: WriteArguments,
+        options: WriteOptions,
         keep_footers: bool = False,
         called: PartitionNames = SPARK_NAMES,
     ) -> None:
@@ -256,8 +255,8 @@ class _Write:
         self._names = names
         self._limits = limits
         self.template = template.replace("{id}", secrets.token_hex(8))
-        self._options: dict[str, Any] = dict(options)
-        self.fsync = bool(options.get("fsync"))
+        self._options = options
+        self.fsync = options.fsync
         self._counts: Counter[Folders] = Counter()
         self._paths: dict[Sink, str] = {}
         self._files: RollingFiles | None = None
@@ -275,14 +274,14 @@ class _Write:
         pieces = in_pieces(data)
         piece = data if pieces is None else next(pieces, [])
         source: list[Schema] = []
-        use_threads = self._options.get("use_threads", True)
+        use_threads = self._options.use_threads
         found, batches = ingest(piece, schema, source, use_threads)
         self._has_columns = bool(found.fields)
         splitter = Splitter(found, self._names, self._called)
         given = schema if schema is not None else source[0] if source else found
-        kept = tuple(field for field in given.fields if field.name not in self._names)
+        kept = tuple([field for field in given.fields if field.name not in self._names])
         self._files = RollingFiles(
-            splitter.schema, replace(given, fields=kept), self._options, self._limits, self._new_sink, self.keep_footers
+            replace(given, fields=kept), self._options, self._limits, self._new_sink, self.keep_footers
         )
         self._add(batches, splitter, self._files)
         while pieces is not None:
@@ -341,9 +340,11 @@ def _target(path: Any, mode: str, storage_options: Mapping[str, Any] | None, for
     return LocalTarget(local_path(where) or where, mode, force)
 
 
-def _check(names: Sequence[Any], mode: str, template: str, write_metadata: bool, options: Mapping[str, Any]) -> None:
-    checked = WriteOptions.make(options, {**NOT_FOR_WRITING, **_INSTEAD})
-    check_options(checked)
+def _check(
+    names: Sequence[Any], mode: str, template: str, write_metadata: bool, options: Mapping[str, Any]
+) -> WriteOptions:
+    """The options of each file. Raises :class:`OptionError`."""
+    checked = file_options(options, {**NOT_FOR_WRITING, **_INSTEAD})
     if mode not in MODES:
         raise OptionError(f"mode must be {', '.join(map(repr, MODES[:-1]))} or {MODES[-1]!r}, not {mode!r}")
     if not all(isinstance(name, str) for name in names):
@@ -360,6 +361,7 @@ def _check(names: Sequence[Any], mode: str, template: str, write_metadata: bool,
         )
     if write_metadata and checked.encryption is not None:
         raise OptionError("write_metadata would store statistics of encrypted columns in the clear. Leave it out")
+    return checked
 
 
 def _check_limits(limits: FileLimits) -> None:

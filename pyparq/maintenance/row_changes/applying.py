@@ -16,7 +16,7 @@ from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import MatchingFiles
-from pyparq.datasets.write.job_sources import place_of
+from pyparq.datasets.write.targets import place_of
 from pyparq.errors import ChangedFileError, WriteConflictError
 from pyparq.filters.expression import top_names
 from pyparq.io.table_formats import check_buckets, check_streams

@@ -14,7 +14,7 @@ from pyparq.maintenance.file_runs import Outcome
 from pyparq.maintenance.row_changes.changed_file import ChangedFile, GroupChange
 from pyparq.maintenance.row_changes.report import ChangedFileReport, IndexHelp
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.scan_trace import StageReport
+from pyparq.read.plan.candidates import StageReport
 from pyparq.read.scan import Scan
 from pyparq.write.shred import LeafData
 

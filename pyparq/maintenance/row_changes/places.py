@@ -18,9 +18,8 @@ from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import MatchingFiles
 from pyparq.datasets.write.commit import LocalTarget
-from pyparq.datasets.write.job_sources import Sources
 from pyparq.datasets.write.rolling_files import FileLimits
-from pyparq.datasets.write.targets import companions
+from pyparq.datasets.write.targets import Sources, companions
 from pyparq.datasets.write.write_dataset import add_rows, write_folder
 from pyparq.errors import OptionError, UnsupportedError, located
 from pyparq.format.types import Schema

@@ -41,7 +41,10 @@ class RowGroupPlans:
         self.tree = build_tree(self.elements, file.options.limits.max_schema_depth)
         """The tree of the stored schema: no option of the reader shows in it."""
         self.shapes = shapes(self.tree.root)
-        self._tops = [Top(shape, [leaf.column for leaf in shape.node.leaves()], False) for shape in self.shapes]
+        self._tops = [
+            Top(k, shape, [leaf.column for leaf in shape.node.leaves()], is_flat=False, entries=False)
+            for k, shape in enumerate(self.shapes)
+        ]
 
     def of(self, row_group: int, share: float = 1.0) -> WritePlan:
         """The plan for the row group that takes the place of ``row_group``. ``share``: how many of its rows it has."""
@@ -50,7 +53,7 @@ class RowGroupPlans:
         options = self._options(chunks, row_group)
         columns = [self._column(leaf, chunk, share) for leaf, chunk in zip(self.tree.leaves, chunks, strict=True)]
         sort = self._sort(row_group)
-        return WritePlan(options, file.fields.schema, self.elements, self.tree, columns, sort, None, self._tops)
+        return WritePlan(options, file.fields.schema, self.elements, self.tree, columns, sort, None, self._tops, [])
 
     def for_more_rows(self) -> WritePlan:
         """The plan for a row group behind those of the file: like the last one."""
@@ -61,7 +64,7 @@ class RowGroupPlans:
         """The plan for a file without row groups."""
         columns = [self._plain_column(leaf) for leaf in self.tree.leaves]
         return WritePlan(
-            WriteOptions(), self._file.fields.schema, self.elements, self.tree, columns, None, None, self._tops
+            WriteOptions(), self._file.fields.schema, self.elements, self.tree, columns, None, None, self._tops, []
         )
 
     # ---- the row group as a whole

@@ -17,12 +17,11 @@ from pyparq.format.types import DataType, Field
 from pyparq.io.sink import open_sink
 from pyparq.io.table_formats import DELTA, format_of
 from pyparq.io.url import is_url
-from pyparq.maintenance.file_facts import NewFile, facts_of
 from pyparq.maintenance.row_changes.copied_groups import NoSink
 from pyparq.maintenance.row_changes.file_change import FileChange, FindChanges, rows_go, written
 from pyparq.maintenance.row_changes.report import ChangedFileReport
 from pyparq.maintenance.row_changes.table_rows import add_files, remove_empty_folders
-from pyparq.maintenance.table_change import AddedFile, TableChange, has_such_rows
+from pyparq.maintenance.table_change import AddedFile, NewFile, TableChange, facts_of, has_such_rows
 from pyparq.maintenance.table_commits import ELSEWHERE, HAS_DELETED, beside, commit, remove_files
 from pyparq.maintenance.table_features import Intent, check_table
 from pyparq.read.footers.open_file import OpenFile

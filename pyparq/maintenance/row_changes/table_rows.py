@@ -21,9 +21,8 @@ from pyparq.errors import UnsupportedError
 from pyparq.format.types import Schema
 from pyparq.io.table_formats import DELTA, format_of
 from pyparq.io.url import is_url
-from pyparq.maintenance.file_facts import facts_of
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans, options_like
-from pyparq.maintenance.table_change import AddedFile
+from pyparq.maintenance.table_change import AddedFile, facts_of
 from pyparq.maintenance.table_commits import sized
 from pyparq.runtime.lazy_import import load
 from pyparq.write.file import write_table

@@ -13,17 +13,20 @@ from pyparq.index.statistics import writer_is_trusted
 from pyparq.kernels import StoredPage
 from pyparq.maintenance.verify.bounds import ChunkValues, TrueBounds, of_statistics
 from pyparq.maintenance.verify.chunk_facts import (
+    COLUMN,
     HEADER,
     META,
+    OFFSET,
     STATISTICS,
+    check_column_index,
     check_counts,
     check_metadata,
+    check_offset_index,
     check_rows,
     check_size_statistics,
     counts_bytes,
     counts_nulls,
 )
-from pyparq.maintenance.verify.page_indexes import COLUMN, OFFSET, check_column_index, check_offset_index
 from pyparq.maintenance.verify.report import ChunkResult, Findings
 from pyparq.maintenance.verify.value_checks import FILTER, check_filter, check_range, check_text, spelled_out
 from pyparq.read.column_reads import beyond_its_size

@@ -29,11 +29,11 @@ class Account:
         """Bytes."""
         self.used = 0
         self._kept = 0
-        self._after_fork()
+        self.lock = threading.Lock()
         fork_safety.watch(self)
 
     def _after_fork(self) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     @property
     def left(self) -> int:
@@ -42,20 +42,20 @@ class Account:
 
     def take(self, size: int) -> None:
         """Count ``size`` bytes. Raises :class:`LimitError` if they are too many."""
-        with self._lock:
+        with self.lock:
             if self.used + size > self.most:
                 raise self.refusal(size)
             self.used += size
 
     def give(self, size: int) -> None:
         """Release bytes."""
-        with self._lock:
+        with self.lock:
             self.used -= size
 
     def reserve(self, shares: int) -> int:
         """Take one of ``shares`` parts of what is left, and return its bytes."""
-        with self._lock:
-            size = max(self.left, 0) // shares
+        with self.lock:
+            size = max(self.most - self.used, 0) // shares
             self.used += size
             return size
 
@@ -99,7 +99,7 @@ class Portion:
 
     def take(self, size: int) -> None:
         """As :meth:`Account.take`."""
-        if size > self.left:
+        if self._taken + size > self._room:
             raise self.refusal(size)
         self._taken += size
 

@@ -4,6 +4,7 @@ encryption."""
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from pyparq.encryption import properties as keys
 from pyparq.encryption.reading import CLEAR_FILE, EncryptedFile, FileDecryption
@@ -87,7 +88,8 @@ def stored_footer(
 ) -> tuple[bool, memoryview]:
     """Whether the footer is encrypted, and the bytes that its length field counts. ``lazily``: see
     :func:`read_footer`."""
-    _check_keys(options)
+    if options.decryption is not None:
+        _check_keys(options.decryption)
     magic, stored = _stored(fetcher, options, remote_tail, lazily)
     return magic == ENCRYPTED_MAGIC, stored
 
@@ -97,7 +99,7 @@ def open_footer(
 ) -> tuple[LazyFileMetaData, FileDecryption]:
     """As :func:`read_footer`, for a footer whose bytes were read before. ``stored`` are the bytes that its length field
     counts."""
-    properties = _properties(options, source)
+    properties = None if options.decryption is None else _properties(options.decryption, source)
     if encrypted:
         crypto, end = deserialize(tt.FileCryptoMetaData, stored)
         file = EncryptedFile(properties, crypto.encryption_algorithm, crypto.key_metadata, plaintext_footer=False)
@@ -118,14 +120,13 @@ def open_footer(
     return footer, CLEAR_FILE
 
 
-def _properties(options: ReadOptions, source: Source) -> keys.DecryptionProperties | None:
-    given = _check_keys(options)
-    return given and given.for_file(companions.base_name(source.name), partial(companions.read_sibling, source))
+def _properties(given: Any, source: Source) -> keys.DecryptionProperties:
+    found = _check_keys(given)
+    return found.for_file(companions.base_name(source.name), partial(companions.read_sibling, source))
 
 
-def _check_keys(options: ReadOptions) -> keys.DecryptionProperties | None:
-    given = options.decryption
-    if given is not None and not isinstance(given, keys.DecryptionProperties):
+def _check_keys(given: Any) -> keys.DecryptionProperties:
+    if not isinstance(given, keys.DecryptionProperties):
         raise OptionError(f"decryption must be DecryptionProperties, not {type(given).__name__}")
     return given
 
@@ -133,10 +134,13 @@ def _check_keys(options: ReadOptions) -> keys.DecryptionProperties | None:
 def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int, lazily: bool) -> tuple[bytes, memoryview]:
     """The magic at the end of the file, and the bytes that the length field before it counts."""
     source: Source = fetcher.source
-    is_kept = take_kept(fetcher, lazily)
-    tail = fetcher.tail
-    if not is_kept:
-        tail = fetcher.read_tail(options.tail_size or (_local_tail(source) if source.is_local else remote_tail))
+    is_kept = not source.is_local and take_kept(fetcher, lazily)
+    if is_kept:
+        tail = fetcher.tail
+    elif source.is_local:
+        tail = fetcher.read_tail(options.tail_size or (source.size if source.size <= SMALL_FILE else LOCAL_TAIL))
+    else:
+        tail = fetcher.read_tail(options.tail_size or remote_tail)
     if source.size < 12:  # the magic bytes at both ends, and the length of the footer
         raise CorruptFileError(f"not a Parquet file: it has only {source.size} bytes")
     # The magic bytes at the start are not read: that would take another request, and readers need nothing from there.
@@ -152,13 +156,9 @@ def _stored(fetcher: Fetcher, options: ReadOptions, remote_tail: int, lazily: bo
         raise LimitError(f"the footer of {size} bytes exceeds limits.max_footer ({options.limits.max_footer})")
     if size + 8 > len(tail):  # the first read was too short for this footer
         tail = fetcher.read_tail(size + 8)
-    if not is_kept:
+    if not is_kept and not source.is_local:
         keep_footer(fetcher, size + TRAILER)
     return magic, tail[len(tail) - TRAILER - size : len(tail) - TRAILER]
-
-
-def _local_tail(source: Source) -> int:
-    return source.size if source.size <= SMALL_FILE else LOCAL_TAIL
 
 
 def _decoded(data: memoryview) -> LazyFileMetaData:

@@ -25,7 +25,6 @@ from pyparq.read.footers.chunk_places import ChunkPlaces, ModulePlaces, Neighbou
 from pyparq.read.footers.chunks import Chunk, ChunkTable, Int64Array, LeafSet, check_numbers, numbers_of
 from pyparq.read.footers.footer_read import MAGIC, TRAILER, read_footer
 from pyparq.read.footers.schemas import FileSchema, schema_of
-from pyparq.runtime.threads import cpu_count
 
 DICTIONARY_HEADER = 100
 """Bytes that surely hold the header of a dictionary page."""
@@ -104,8 +103,7 @@ class OpenFile:
         """The table that was made last, until a leaf of it is asked for."""
         self._rows: dict[int, int] = {}
         self._all_have_rows: bool | None = None
-        self._neighbours = Neighbours(footer, fetcher.source.size)
-        self.modules = ModulePlaces(fetcher.source.size)
+        self._neighbours: Neighbours | None = None
         self._placed: ChunkPlaces | None = None
         """Where all column chunks begin. It is set when an operation on the whole file needs it."""
         counts = fetcher.counts
@@ -120,6 +118,12 @@ class OpenFile:
     def num_bytes(self) -> int:
         """The size of the file."""
         return self.fetcher.source.size
+
+    @property
+    def modules(self) -> ModulePlaces:
+        """Which chunks own the indexes and Bloom filters. Made at the first use, once for all threads."""
+        found: ModulePlaces | None = self.__dict__.get("_modules")
+        return found or self.__dict__.setdefault("_modules", ModulePlaces(self.fetcher.source.size))
 
     @property
     def num_row_groups(self) -> int:
@@ -309,14 +313,19 @@ class OpenFile:
         The parts are the column chunks of this row group and the one behind it (of all row groups, after
         :meth:`place_chunks`), their indexes and Bloom filters, and the end of the file.
         """
-        end = self._neighbours.behind(row_group, start)
+        end = self._near().behind(row_group, start)
         following = None if self._placed is None else self._placed.behind(start)
         return (end if following is None else min(end, following)) - start
 
     def begins_at(self, row_group: int, place: int) -> bool:
         """Whether another column chunk, an index or a Bloom filter is known to begin at ``place``."""
         placed = self._placed is not None and self._placed.first_at(place) is not None
-        return placed or self._neighbours.has(row_group, place)
+        return placed or self._near().has(row_group, place)
+
+    def _near(self) -> Neighbours:
+        if self._neighbours is None:
+            self._neighbours = Neighbours(self.footer, self.fetcher.source.size)
+        return self._neighbours
 
     def place_chunks(self) -> ChunkPlaces:
         """Find out where all column chunks begin, before an operation on the whole file.
@@ -431,8 +440,9 @@ def open_file(
     """
     source = open_source(where, storage_options)
     if options.use_threads and isinstance(source, LocalFile):
-        source.threads = cpu_count()
-    set_requests(source, options.retries, options.retry_wait, options.max_requests)
+        source.use_threads = True
+    if not source.is_local:
+        set_requests(source, options.retries, options.retry_wait, options.max_requests)
     fetcher = Fetcher(source, options.coalesce_gap)
     try:
         with located(file=source.name):

@@ -15,10 +15,9 @@ from pyparq.arrow.schema.to_parquet import field_of
 from pyparq.errors import OptionError, SchemaError
 from pyparq.format.hybrid_calendar import Hybrid, hybrid_of, is_of_spark, without_hybrid
 from pyparq.format.lazy_footer import LazyFileMetaData
-from pyparq.format.nesting import Shape, shape_of
+from pyparq.format.nesting import Shape, shape_of, shown_field, top_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree, build_tree
-from pyparq.format.shown_types import shown_field, top_of
 from pyparq.format.types import OPTIONAL, Field, LeafType, Physical, Schema
 from pyparq.options import ReadOptions
 from pyparq.read import variants
@@ -44,47 +43,41 @@ class Output:
 
 
 class Projection:
-    """The columns of a result and their leaves. Most is computed at first use."""
+    """The columns of a result and their leaves. Most is computed at first use, and then an attribute like others."""
 
-    __slots__ = ("_hybrid", "_is_flat", "_is_plain", "_leaves", "_of_file", "fields", "outputs")
+    __slots__ = ("_of_file", "fields", "hybrid", "is_as_stored", "is_flat", "is_plain", "leaves", "outputs")
+    hybrid: list[int]
+    """Positions of the columns that hold dates or timestamps of the hybrid calendar."""
+    is_as_stored: bool
+    """Whether every column has the type of the file's own schema."""
+    is_flat: bool
+    """Whether every column is a leaf, so that decoded columns are result columns."""
+    is_plain: bool
+    """Whether every leaf is decoded to plain values: no dictionaries, no views."""
+    leaves: LeafSet
+    """The leaves in the order of the columns, each in the form that the decoder returns."""
 
     def __init__(self, outputs: list[Output], of_file: FileFields) -> None:
         self.outputs = outputs
         self.fields = tuple(output.field for output in outputs)
         self._of_file = of_file
-        self._leaves: LeafSet | None = None
-        self._is_flat: bool | None = None
-        self._is_plain: bool | None = None
-        self._hybrid: list[int] | None = None
 
-    @property
-    def hybrid(self) -> list[int]:
-        """Positions of the columns that hold dates or timestamps of the hybrid calendar."""
-        if self._hybrid is None:
-            self._hybrid = [k for k, out in enumerate(self.outputs) if any(leaf.type.hybrid for leaf in out.leaves)]
-        return self._hybrid
-
-    @property
-    def leaves(self) -> LeafSet:
-        """The leaves in the order of the columns, each in the form that the decoder returns."""
-        if self._leaves is None:
-            columns = dict.fromkeys([leaf.column for output in self.outputs for leaf in output.leaves])
-            self._leaves = self._of_file.leaf_set(tuple(columns))
-        return self._leaves
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether every column is a leaf, so that decoded columns are result columns."""
-        if self._is_flat is None:
-            self._is_flat = all(output.shape.kind == "leaf" for output in self.outputs)
-        return self._is_flat
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether every leaf is decoded to plain values: no dictionaries, no views."""
-        if self._is_plain is None:
-            self._is_plain = self._of_file.are_plain(self.leaves.nodes)
-        return self._is_plain
+    def __getattr__(self, name: str) -> Any:
+        outputs = self.outputs
+        if name == "hybrid":
+            self.hybrid = [k for k, out in enumerate(outputs) if any(leaf.type.hybrid for leaf in out.leaves)]
+        elif name == "is_as_stored":
+            self.is_as_stored = all(out.field.type == out.stored.type for out in outputs)
+        elif name == "is_flat":
+            self.is_flat = all(output.shape.kind == "leaf" for output in outputs)
+        elif name == "is_plain":
+            self.is_plain = self._of_file.are_plain(self.leaves.nodes)
+        elif name == "leaves":
+            columns = dict.fromkeys([leaf.column for output in outputs for leaf in output.leaves])
+            self.leaves = self._of_file.leaf_set(tuple(columns))
+        else:
+            raise AttributeError(name)
+        return getattr(self, name)
 
 
 class FileFields:
@@ -99,9 +92,11 @@ class FileFields:
         self._key_values = key_values
         self._asked = _dictionary_columns(tree, options.read_dictionary)
         self._hints = Hints(key_values, len(tree.root.children), options.use_arrow_schema)
+        self._has_hints = bool(self._hints)
         self._whole_variants = options.variants == "whole"
         self._places: dict[Node, int] | None = None
         self._metadata: dict[bytes, bytes] | None = None
+        self._fields: tuple[Field, ...] | None = None
         self._dictionaries: dict[Node, frozenset[int]] = {}
         self._whole: dict[Node, Output] = {}
         self._shown: dict[Node, Field | None] = {}
@@ -133,7 +128,9 @@ class FileFields:
     @property
     def schema(self) -> Schema:
         """The schema of a table with all columns."""
-        return Schema(tuple(self.whole(node).field for node in self._tree.root.children), self.metadata)
+        if self._fields is None:
+            self._fields = tuple([self.whole(node).field for node in self._tree.root.children])
+        return Schema(self._fields, self.metadata)
 
     def whole(self, node: Node) -> Output:
         """A top-level column with all its leaves."""
@@ -151,7 +148,7 @@ class FileFields:
 
     def result(self, stored: Field, shape: Shape) -> Field:
         """The result field of the column ``stored``."""
-        field = self._hints.restored(stored, self._place(shape.node)) if self._hints else stored
+        field = self._hints.restored(stored, self._place(shape.node)) if self._has_hints else stored
         field = with_dictionaries(field, shape, self._asked) if self._asked else field
         if self._whole_variants and shape.kind != "leaf":
             field = variants.with_whole_variants(field, shape)
@@ -161,7 +158,7 @@ class FileFields:
 
     def is_dictionary(self, leaf: Node) -> bool:
         """Whether the leaf is returned as a dictionary."""
-        if not self._hints:
+        if not self._has_hints:
             return leaf.column in self._asked
         top = leaf
         while top.parent is not None and top.parent is not self._tree.root:
@@ -178,7 +175,7 @@ class FileFields:
 
     def are_plain(self, leaves: Iterable[Node]) -> bool:
         """Whether every leaf is decoded to plain values: no dictionaries, no views."""
-        if not self._hints:
+        if not self._has_hints:
             return not self._asked or self._asked.isdisjoint([leaf.column for leaf in leaves])
         return not any(self.is_dictionary(leaf) or self.is_view(leaf) for leaf in leaves)
 
@@ -194,11 +191,11 @@ class FileFields:
         """The field that the leaf is shown as. ``None`` if nothing is hinted about it."""
         if leaf not in self._shown:
             top = top_of(leaf)
-            self._shown[leaf] = shown_field(leaf, [top], [self.whole(top).field]) if self._hints else None
+            self._shown[leaf] = shown_field(leaf, [top], [self.whole(top).field]) if self._has_hints else None
         return self._shown[leaf]
 
     def _hinted_format(self, leaf: Node) -> str:
-        return self.whole(leaf).field.type.format if self._hints and leaf.parent is self._tree.root else ""
+        return self.whole(leaf).field.type.format if self._has_hints and leaf.parent is self._tree.root else ""
 
     def _place(self, node: Node) -> int:
         """The position of a top-level node among the columns."""

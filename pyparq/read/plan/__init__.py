@@ -2,4 +2,4 @@
 
 from pyparq.runtime.lazy_import import load_later
 
-load_later(__name__, "bloom_probe", "page_indexes", "prune", "scan_plan", "scan_trace")
+load_later(__name__, "bloom_probe", "page_indexes", "prune", "scan_plan")

@@ -1,9 +1,10 @@
 """The row groups of a scan while they are pruned: what is known of all of them as arrays, the answers of the tests, and
-the rows that can still match."""
+the rows that can still match. And what the scan notes of it: the cost of each stage for ``explain()``, and for maps the
+rows left and all reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -15,12 +16,63 @@ from pyparq.filters.bound import Constant
 from pyparq.format.chunk_numbers import ChunkNumbers
 from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node
-from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
 from pyparq.index.row_ranges import Int64Array, RowRanges
+from pyparq.index.statistics import Bounds
+from pyparq.io.byte_ranges import Range
 from pyparq.read.footers.chunks import Chunk, ChunkTable, Mask
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_reads import ColumnRead
+
+
+@dataclass(slots=True)
+class StageReport:
+    """The effect and the cost of one stage: row groups, rows and pages before and after, requests and bytes."""
+
+    name: str
+    asked: int
+    """Indexes asked (chunks)."""
+    row_groups_before: int
+    row_groups_after: int
+    rows_before: int
+    rows_after: int
+    pages_before: int
+    pages_after: int
+    requests: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StageTrace:
+    """One stage of pruning."""
+
+    name: str
+    asked: frozenset[tuple[int, int]]
+    """(row group, leaf column) of the indexes that were asked. Statistics cost nothing, and are not listed."""
+    left: dict[int, RowRanges]
+    """The rows that can still match, by row group. Row groups that are ruled out are missing."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """Everything that a scan notes of itself."""
+
+    stages: list[StageTrace] = field(default_factory=list)
+    reads: list[ColumnRead] = field(default_factory=list)
+    """The column chunks, or pages of them, that were decoded."""
+    whole: set[tuple[int, int]] = field(default_factory=set)
+    """(row group, leaf column) of further chunks that were decoded in full."""
+    requests: list[Range] = field(default_factory=list)
+    """All requests to the source, without those that opened the file."""
+
+    def note_stage(self, name: str, asked: Set[tuple[int, int]], left: dict[int, RowRanges]) -> None:
+        """Note the rows that a stage has left, by row group."""
+        self.stages.append(StageTrace(name, frozenset(asked), left))
+
+    def note_whole(self, row_groups: Iterable[int], nodes: Iterable[Node]) -> None:
+        """Note row groups of which all pages of some columns are decoded."""
+        leaves = list(nodes)
+        self.whole |= {(k, node.column) for k in row_groups for node in leaves}
 
 
 @dataclass(slots=True)
@@ -57,7 +109,7 @@ def all_rows(file: OpenFile, row_groups: Sequence[int], within: Mapping[int, Row
             rows = whole.get(num_rows)
             if rows is None:
                 rows = whole[num_rows] = RowRanges.all(num_rows)
-        if rows:
+        if rows.count:
             found.append(Selection(k, rows, rows, place=place))
     return found
 
@@ -119,6 +171,17 @@ ComputedQuestion: TypeAlias = "tuple[computed.Computed, Selection, list[Chunk]]"
 """A test of computed values, a row group, and the chunks of the columns that it takes."""
 
 
+class _Numbers(dict[Node, ChunkNumbers]):
+    """The numbers of a tested leaf's chunks in all row groups, once they are asked for."""
+
+    def __init__(self, rows: Candidates) -> None:
+        self._rows = rows
+
+    def __missing__(self, node: Node) -> ChunkNumbers:
+        found = self[node] = self._rows.table.of_column(self._rows.places[node.column])
+        return found
+
+
 class Candidates:
     """What all stages of pruning share. Each stage answers tests; :meth:`narrow_selections` draws the conclusion."""
 
@@ -152,10 +215,11 @@ class Candidates:
         """Rows of the selections, once counted."""
         nodes = dict.fromkeys([test.node for test in self.tests])
         nodes |= dict.fromkeys([node for computed in self.computed for node in computed.nodes])
-        self._places = {node.column: j for j, node in enumerate(nodes)}
+        self.places = {node.column: j for j, node in enumerate(nodes)}
+        """The positions of the tested leaves in :attr:`table`."""
         self._nodes = list(nodes)
         self._table: ChunkTable | None = None
-        self._numbers: dict[int, ChunkNumbers] = {}
+        self.numbers = _Numbers(self)
 
     @property
     def table(self) -> ChunkTable:
@@ -164,20 +228,11 @@ class Candidates:
             self._table = self.file.chunk_table(self.row_groups, self._nodes)
         return self._table
 
-    def place_of(self, node: Node) -> int:
-        """The position of a tested leaf in :attr:`table`."""
-        return self._places[node.column]
-
-    def numbers(self, node: Node) -> ChunkNumbers:
-        """The numbers of a tested leaf's chunks in all row groups."""
-        found = self._numbers.get(node.column)
-        if found is None:
-            found = self._numbers[node.column] = self.table.of_column(self._places[node.column])
-        return found
-
     @property
     def num_asked(self) -> int:
         """Number of requested rows."""
+        if not self._within:
+            return int(self.num_rows.sum())
         return sum(self._within[k].count if k in self._within else int(n)
                    for k, n in zip(self.row_groups, self.num_rows, strict=True))  # fmt: skip
 
@@ -243,7 +298,7 @@ class Candidates:
             if test.has_bounds:
                 has_both = np.ones(len(self.row_groups), np.bool_)
                 for node in test.nodes:
-                    numbers = self.numbers(node)
+                    numbers = self.numbers[node]
                     has_both &= (numbers.column_index_offset != 0) & (numbers.offset_index_offset != 0)
                 found += [
                     (test, s, [self.file.chunk(s.row_group, node) for node in test.nodes])

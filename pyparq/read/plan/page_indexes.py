@@ -13,8 +13,8 @@ import numpy as np
 from pyparq.encryption.cipher import Module
 from pyparq.errors import CorruptFileError, CorruptIndexWarning, ParquetError
 from pyparq.format.schema_node import Node
-from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations, parse_column_index, parse_offset_index
+from pyparq.index.statistics import Bounds
 from pyparq.io.byte_ranges import Range
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile

@@ -23,9 +23,8 @@ from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, chosen, chunks_to_locate, hold, is_slow_to_ask
 from pyparq.read.plan.bloom_probe import HEADER
-from pyparq.read.plan.candidates import Candidates, Selection
+from pyparq.read.plan.candidates import Candidates, Selection, StageReport, Trace
 from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges, read_locations
-from pyparq.read.plan.scan_trace import StageReport, Trace
 from pyparq.read.plan.stages import BloomStage, DictionaryStage, ask_page_indexes, ask_statistics, page_counts
 
 if TYPE_CHECKING:
@@ -209,6 +208,8 @@ class Pruner:
 def _with_coverings(file: OpenFile, predicate: Predicate, row_groups: Sequence[int]) -> Predicate:
     """The predicate with tests of the boxes that GeoParquet keeps in other columns. They are true for every row for
     which it is true."""
+    if not file.key_values:  # most files say nothing of geometries
+        return predicate
     tested = {test.node.column for test in predicate.tests() if is_box_test(test)}
     if not tested:
         return predicate

@@ -16,9 +16,8 @@ from pyparq.format.chunk_numbers import ALL_DICTIONARY
 from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node
 from pyparq.index import bloom_filter
-from pyparq.index.bounds import Bounds
 from pyparq.index.page_index import PageLocations
-from pyparq.index.statistics import bounds_of_chunks, bounds_of_numbers
+from pyparq.index.statistics import Bounds, bounds_of_chunks, bounds_of_numbers
 from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.chunk_pages import decode_dictionary
 from pyparq.read.decode.memory_account import Account
@@ -72,7 +71,7 @@ def ask_statistics(rows: Candidates) -> int:
 
 def _chunk_bounds(rows: Candidates, node: Node) -> Bounds:
     """The bounds of a leaf from the statistics of its chunks, one entry per row group."""
-    file, table, place = rows.file, rows.table, rows.place_of(node)
+    file, table, place = rows.file, rows.table, rows.places[node.column]
     order, created_by = file.column_order(node), file.created_by
     # Counts of levels answer some tests better than bounds. Bounds of unusual chunks do not lie in the footer in clear.
     histograms = node.max_rep > 0 or any(test.asks_levels for test in rows.tests if test.node is node)
@@ -115,7 +114,7 @@ class BloomStage:
         return asked, Probing([probe for _, _, probe in asked], file.fetcher, file.options.limits)
 
     def _have_filters(self, test: Test) -> Mask | None:
-        mask: Mask = self._rows.numbers(test.node).bloom_filter_offset != 0
+        mask: Mask = self._rows.numbers[test.node].bloom_filter_offset != 0
         return mask if mask.any() and bloom_filter.can_prune(test.leaf) else None
 
     def run(self) -> None:
@@ -135,12 +134,12 @@ class BloomStage:
         rows, usable = self._rows, True
         for test in rows.tests:
             places = self._filters_to_ask(test)
-            if places and rows.table.encrypted[:, rows.place_of(test.node)].any():
+            if places and rows.table.encrypted[:, rows.places[test.node.column]].any():
                 return False
             hashes = test.hashes() if places else None
             if hashes is None:
                 continue
-            numbers = rows.numbers(test.node)
+            numbers = rows.numbers[test.node]
             offsets, lengths = numbers.bloom_filter_offset[places], numbers.bloom_filter_length[places]
             answers = probe_local(rows.file.fetcher, offsets, lengths, hashes, rows.options.limits)
             if answers is None:
@@ -174,14 +173,20 @@ class DictionaryStage:
         self._columns = columns
         """The columns that will be read for the filter. Those of other tests only have bounds that are worth it."""
         self.decoded = 0
+        self._has_none = False
+        """No dictionary can tell anything, and later ones cannot either: questions only become fewer."""
 
     def ranges(self, before_index: bool) -> list[Range]:
         """The byte ranges that :meth:`run` will ask for, each once."""
         return _ranges(self._questions(before_index))
 
     def _questions(self, before_index: bool) -> list[Question]:
-        asked = []
-        for test, selection, chunk in self._rows.open_questions(self._have_dictionaries):
+        asked: list[Question] = []
+        if self._has_none:
+            return asked
+        opened = self._rows.open_questions(self._have_dictionaries)
+        self._has_none = not opened
+        for test, selection, chunk in opened:
             size = _size(chunk)
             if size == 0:
                 continue
@@ -202,7 +207,7 @@ class DictionaryStage:
         value. A chunk whose bound itself matches needs no such question."""
         if test.op not in VALUE_OPS or test.node.column not in self._columns:
             return None
-        mask: Mask = (self._rows.numbers(test.node).flags & ALL_DICTIONARY) != 0
+        mask: Mask = (self._rows.numbers[test.node].flags & ALL_DICTIONARY) != 0
         bounds = self._rows.bounds.get(test.node)
         return mask if bounds is None or not mask.any() else mask & ~test.found_at_bounds(bounds)
 
@@ -273,7 +278,7 @@ def ask_page_indexes(rows: Candidates) -> None:
     """Narrow row groups to the rows of those pages whose bounds let a test pass."""
 
     def have_both(test: Test) -> Mask:
-        numbers, bounds = rows.numbers(test.node), rows.bounds.get(test.node)
+        numbers, bounds = rows.numbers[test.node], rows.bounds.get(test.node)
         mask: Mask = (numbers.column_index_offset != 0) & (numbers.offset_index_offset != 0)
         # The statistics of a chunk of one page say what its index says.
         return mask if bounds is None else mask & ((numbers.data_pages != 1) | ~bounds.has_bounds)
