@@ -189,7 +189,8 @@ class Splitter:
             [folder[code] for code in some[firsts].tolist()] for some, folder in zip(codes, named, strict=True)
         ]
         folders = [tuple(filter(None, names)) for names in zip(*of_columns, strict=True)]
-        batches = map(RecordBatch, map(list, zip(*divided, strict=True)), counts.tolist())
+        columns = zip(*divided, strict=True) if divided else [()] * len(counts)  # all may be partition columns
+        batches = map(RecordBatch, map(list, columns), counts.tolist())
         return [*zip(folders, batches, strict=True)]
 
     def _folders(self, column: str, texts: Sequence[str | None]) -> list[str]:
