@@ -39,7 +39,7 @@ _CODE = re.compile("%([0-9A-Fa-f]{2})")
 
 def escaped(text: str) -> str:
     """``text`` as it is written in the name of a folder."""
-    return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in text)
+    return "".join([f"%{ord(char):02X}" if char in _ESCAPED else char for char in text])
 
 
 def unescaped(name: str) -> str:

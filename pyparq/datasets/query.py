@@ -93,7 +93,7 @@ class Query:
         self.own_scan = None if model is None else Scan(model.fork(), columns, self.expression)  # type: ignore[arg-type]
         """The scan of any of the files, if their names and types are those of the dataset."""
         self.schema = self.projection.schema if model is None else Schema(
-            self.own_scan.schema.fields, self._common.schema.metadata  # type: ignore[union-attr]
+            self.own_scan.projection.fields, self._common.schema.metadata  # type: ignore[union-attr]
         )  # fmt: skip
         """Of the result."""
 

@@ -138,7 +138,7 @@ class FileFields:
     @property
     def schema(self) -> Schema:
         """The schema of a table with all columns."""
-        return Schema(tuple(self.whole(node).field for node in self._tree.root.children), self.metadata)
+        return Schema(tuple([self.whole(node).field for node in self._tree.root.children]), self.metadata)
 
     def whole(self, node: Node) -> Output:
         """A top-level column with all its leaves."""
