@@ -10,18 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import FilterError, near
-from pyparq.filters.expression import (
-    OPERATORS,
-    AllOf,
-    AnyOf,
-    ColumnRef,
-    Compare,
-    Expression,
-    IsIn,
-    Not,
-    as_condition,
-    joined,
-)
+from pyparq.filters.expression import OPERATORS, AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, Not, joined
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.messages import requirement
@@ -104,7 +93,7 @@ def _conjunction(items: Any) -> Expression:
 
 def _single(item: Any) -> Expression:
     if isinstance(item, Expression):
-        return as_condition(item)
+        return item._condition()
     if not isinstance(item, (tuple, list)) or len(item) != 3:
         raise FilterError(f"{_shown(item)} is not a (column, op, value) tuple; {_FORM}")
     name, op, value = item

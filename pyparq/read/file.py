@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pyparq.filters import bind as binding
     from pyparq.read import file_map
     from pyparq.read.decode import chunk_pages
+    from pyparq.read.explain import Explanation  # noqa: F401  (below, in a text)
     from pyparq.read.file_map import FileMap
     from pyparq.read.footers import metadata as footers
     from pyparq.read.footers.metadata import FileMetaData, RowGroupMetaData
@@ -115,7 +116,7 @@ class PageInfo:
 
 
 @methods_told
-class ParquetFile(Asked):
+class ParquetFile(Asked[Scan, ScanPlan, "Explanation", "FileMap"]):
     """An open Parquet file.
 
     ``source`` is a path, an ``os.PathLike``, a URL (needs obstore or fsspec), the result of ``fsspec.open``, a
