@@ -211,6 +211,8 @@ class FileLayout:
 
     def _footer(self, key_values: Mapping[str, str | bytes | None]) -> tt.FileMetaData:
         """The footer without its row groups."""
+        orders = [column.order for column in self._plan.columns]
+        made = {order: _column_order(order) for order in set(orders)}
         return tt.FileMetaData(
             version=self._version,
             schema=self._plan.elements,
@@ -218,13 +220,8 @@ class FileLayout:
             row_groups=[],
             key_value_metadata=[tt.KeyValue(key=k, value=v) for k, v in key_values.items()] or None,
             created_by=CREATED_BY,
-            column_orders=_column_orders([column.order for column in self._plan.columns]),
+            column_orders=[made[order] for order in orders],
         )
-
-
-def _column_orders(orders: list[Order]) -> list[tt.ColumnOrder]:
-    made = {order: _column_order(order) for order in set(orders)}
-    return [made[order] for order in orders]
 
 
 def _column_order(order: Order) -> tt.ColumnOrder:
