@@ -363,7 +363,7 @@ RUN: dict[str, str] = {
     """,
     "fastparquet 12: write and what a file says": """\
         import pandas as pd
-        from pyparq import ParquetFile, write
+        from pyparq import ParquetFile, dataset, write
         df = pd.DataFrame({"a": range(6), "b": list("uvwxyz")})
         write("out.parq", df, row_group_offsets=[0, 2, 4], compression="GZIP", write_index=False, times="int96")
         pf = ParquetFile("out.parq")
@@ -371,6 +371,8 @@ RUN: dict[str, str] = {
         assert pf[1:].to_pandas()["a"].tolist() == [2, 3, 4, 5]
         assert pf.to_pandas(index="b", categories=[]).loc["w", "a"] == 2
         write("outdir", df, file_scheme="hive", partition_on=["b"])
+        write("second", df, partition_by="b")
+        assert dataset("second").count() == 6 and len(dataset("second").files) == 6
     """,
     "fastparquet 13: types by name": """\
         from pyparq import ParquetFile, dataset
