@@ -233,7 +233,7 @@ _WITH_FOOTER_KEY = serialize(tt.ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=
 def check_properties(given: Any) -> None:
     """Raises :class:`OptionError` unless the ``encryption`` option is one."""
     if given is not None and not isinstance(given, EncryptionProperties):
-        raise OptionError(f"encryption must be EncryptionProperties, not {type(given).__name__}")
+        raise OptionError(f"encryption must be pyparq.EncryptionProperties(key), not {type(given).__name__}")
 
 
 def file_encryption(given: EncryptionProperties | None, tree: SchemaTree, file_name: str) -> FileEncryption:

@@ -212,6 +212,8 @@ def test_operators_that_are_methods(operator: str, own: str) -> None:
 
 
 def test_a_schema_is_made_by_schema() -> None:
+    with pytest.raises(pyparq.OptionError, match=r"Table\(\) takes a Schema, not a dict. Use pyparq.table\(data\)"):
+        pyparq.Table({"id": [1]})  # type: ignore[arg-type]
     for wrong in ({"id": "int64"}, [pyparq.Field("id", pyparq.DataType("l"))]):
         with pytest.raises(pyparq.SchemaError, match=r"pyparq\.schema\(\{'id': 'int64'\}\)"):
             pyparq.Schema(wrong)  # type: ignore[arg-type]

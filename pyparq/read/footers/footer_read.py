@@ -133,7 +133,7 @@ def _properties(options: ReadOptions, source: Source) -> keys.DecryptionProperti
 def _check_keys(options: ReadOptions) -> keys.DecryptionProperties | None:
     given = options.decryption
     if given is not None and not isinstance(given, keys.DecryptionProperties):
-        raise OptionError(f"decryption must be DecryptionProperties, not {type(given).__name__}")
+        raise OptionError(f"decryption must be pyparq.DecryptionProperties(key), not {type(given).__name__}")
     return given
 
 
