@@ -123,7 +123,7 @@ def __getattr__(name: str) -> Any:
             raise AttributeError(f"module 'pyparq' has no attribute {name!r}; use {_ELSEWHERE[name]}")
         found = near(name, __all__, 0.7)
         hint = f"; did you mean {found[0]!r}?" if found else ""
-        if name[0] != "_" and find_spec(f"pyparq.{name}") is None:  # else a module is being imported
+        if name.isidentifier() and name[0] != "_" and find_spec(f"pyparq.{name}") is None:  # else it is a module
             having = [c for c in ("ParquetFile", "Table") if hasattr(__getattr__(c), name)]
             hint = f"; pyparq.{having[0]} has it" if having else hint
         raise AttributeError(f"module 'pyparq' has no attribute {name!r}{hint}")
