@@ -87,17 +87,19 @@ _BUFFERS = "BufferOutputStream BufferReader py_buffer"
 """What makes types, values and buffers in pyarrow: its own, where it is installed."""
 _ELSEWHERE = by_each({
     "append": 'pyparq.write_dataset(data, folder, mode="append"): a Parquet file cannot grow (docs/append.md)',
-    "ParquetDataset open_dataset": "pyparq.dataset(path)", "concat": "pyparq.Table.concat(tables)",
-    _BUFFERS: "io.BytesIO()",
+    "ParquetDataset open_dataset read_dataset": "pyparq.dataset(path)", "concat": "pyparq.Table.concat(tables)",
+    _BUFFERS: "io.BytesIO()", "to_bytes dumps": "pyparq.write_table(data, file), where file is an io.BytesIO()",
     _PYARROW: 'its name: pyparq.schema({"id": "int64", "name": "string?", "at": "timestamp[us, UTC]"})',
-    "from_pandas": "pyparq.Table.from_pandas", "lit": "a Python value as it is: pyparq.col('price') > 2.5",
-    "load": "pyparq.read_table", "merge_files": "pyparq.merge", "open": "pyparq.ParquetFile",
-    "read_csv": "pyparq.table(pandas.read_csv(path)), or the command pyparq import (docs/csv-and-json.md)",
-    "read_json": "pyparq.table(pandas.read_json(path, lines=True)), or the command pyparq import",
+    "DataFrame from_dict": "pyparq.table(data)", "lit": "a Python value as it is: pyparq.col('price') > 2.5",
+    "merge_files": "pyparq.merge", "open File Reader ParquetReader": "pyparq.ParquetFile",
+    "read_csv scan_csv from_csv": "pyparq.table(pandas.read_csv(path)), or the command pyparq import",
+    "read_json from_json": "pyparq.table(pandas.read_json(path, lines=True)), or the command pyparq import",
+    "write_csv to_csv": "pyparq.read_table(path).to_pandas().to_csv(...), or the command pyparq convert",
+    "write_json to_json write_ndjson convert": "pandas or polars (docs/csv-and-json.md), or the command pyparq convert",
     "read_pandas": "pyparq.read_table(...).to_pandas()", "record_batch": "pyparq.Batch.from_pydict",
-    "sink_parquet": "pyparq.write_table, which also takes a LazyFrame",
+    "sink_parquet": "pyparq.write_table, which also takes a LazyFrame", "load loads": "pyparq.read_table",
     "update_file_custom_metadata": "pyparq.edit_metadata(path, update={...})",
-    "sql": "pyparq.read_table(path, filters=...), or DuckDB over pyparq.scan(path) (docs/tools.md)",
+    "sql query": "pyparq.read_table(path, filters=...), or DuckDB over pyparq.scan(path) (docs/tools.md)",
 })  # fmt: skip
 """Names of other libraries, and what they are called here."""
 _SAME = {
@@ -121,6 +123,9 @@ def __getattr__(name: str) -> Any:
             raise AttributeError(f"module 'pyparq' has no attribute {name!r}; use {_ELSEWHERE[name]}")
         found = near(name, __all__, 0.7)
         hint = f"; did you mean {found[0]!r}?" if found else ""
+        if name.isidentifier() and name[0] != "_" and find_spec(f"pyparq.{name}") is None:  # else it is a module
+            having = [c for c in ("ParquetFile", "Table") if hasattr(__getattr__(c), name)]
+            hint = f"; pyparq.{having[0]} has it" if having else hint
         raise AttributeError(f"module 'pyparq' has no attribute {name!r}{hint}")
     value = getattr(_load(_MODULE_OF[name]), name)
     globals()[name] = value

@@ -199,7 +199,8 @@ def write(
 ) -> None:  # fmt: skip
     """fastparquet's name of :func:`pyparq.write_table` and, for a folder, of :func:`pyparq.write_dataset`.
 
-    ``row_group_offsets``: rows of a row group, or the first row of each. ``file_scheme``: ``"hive"`` for a folder.
+    ``row_group_offsets``: rows of a row group, or the first row of each. ``file_scheme``: ``"hive"`` for a folder, as
+    ``partition_on`` is.
     ``append``: add files to the folder. ``times``: ``"int96"`` for timestamps of that type. ``object_encoding``: types
     are those of the values in any case. ``options``: those of the other two functions.
     """
@@ -216,7 +217,7 @@ def write(
         raise OptionError(f"object_encoding={object_encoding!r}: {NOT_FOR_WRITING['object_encoding']}")
     if isinstance(row_group_offsets, int):
         options["row_group_size"] = row_group_offsets
-    if file_scheme != "simple":
+    if file_scheme != "simple" or not options.keys().isdisjoint(("partition_on", "partition_by", "partition_cols")):
         write_dataset(data, path, **({**options, "mode": "append"} if append else options))
     elif append:
         raise OptionError(f"append=True: {NOT_FOR_WRITING['append']}")

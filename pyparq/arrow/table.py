@@ -288,13 +288,13 @@ class Table(_FromOtherData):
     __slots__ = ("batches", "schema")
     schema: Schema
 
-    def __init__(self, schema: Schema, batches: Iterable[Batch]) -> None:
+    def __init__(self, schema: Schema, batches: Iterable[Batch] = ()) -> None:
+        if not isinstance(schema, Schema):
+            raise OptionError(f"Table() takes a Schema, not a {type(schema).__name__}. Use pyparq.table(data)")
         given = list(batches)
         for batch in given:
             if not isinstance(batch, Batch):
-                raise OptionError(
-                    f"Table() takes pyparq batches, not a {type(batch).__name__}. Use Table.from_batches()"
-                )
+                raise OptionError(f"Table() takes batches, not a {type(batch).__name__}. Use Table.from_batches()")
             if len(batch.columns) != len(schema.fields):
                 check_columns(schema, batch.columns)
         self.schema = schema

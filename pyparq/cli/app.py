@@ -207,6 +207,28 @@ def _meant(name: str) -> str:
     return f": did you mean {' or '.join(str(command) for command in found)}?" if found else ""
 
 
+_OTHER_OPTIONS = {
+    "--filter": "--where",
+    "--filters": "--where",
+    "--limit": "-n",
+    "--rows": "-n",
+    "--select": "--columns",
+}
+"""Options of other tools, and of other commands of this one."""
+
+
+def _option_meant(name: str, ctx: click.Context) -> str:
+    """An option that the command has, in place of a wrong one."""
+    from pyparq.errors import near
+
+    options = {o.strip("-"): o for param in ctx.command.params for o in param.opts if o[0] == "-"}
+    wanted = _OTHER_OPTIONS.get(name, name)
+    found = [wanted] if wanted in options.values() else [options[n] for n in near(name.strip("-"), options, 0.7)]
+    if not found and wanted == "--where":
+        return ": 'pyparq query' and 'pyparq count' have --where"
+    return f": did you mean {' or '.join(found)}?" if found else ""
+
+
 def _os_error(error: OSError) -> int:
     if isinstance(error, FileNotFoundError) and not error.strerror:  # fsspec's say the path alone
         return _complain(f"No such file: {error}", FAILED)
@@ -215,6 +237,8 @@ def _os_error(error: OSError) -> int:
 
 
 def _what(error: click.UsageError) -> str:
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        return f"No such option {error.option_name!r}{_option_meant(error.option_name, error.ctx)}"
     said = error.format_message().rstrip(".")
     if said.startswith("Got unexpected extra argument") and ".parquet" in said:
         writes = error.ctx is not None and any("-o" in param.opts for param in error.ctx.command.params)

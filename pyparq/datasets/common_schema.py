@@ -385,10 +385,10 @@ class Common(NamedTuple):
 
 
 def unify(schemas: Iterable[tuple[str, Schema]], by: Matching = BY_NAME) -> Common:
-    """The common schema of files: see :func:`pyparq.datasets.common_schema.united`. It has no table-level metadata."""
+    """The common schema of files: see :func:`pyparq.datasets.common_schema.united`. The caller knows its metadata."""
     given = list(schemas)
     if len(given) == 1:
-        return Common(Schema(given[0][1].fields), {})
+        return Common(given[0][1], {})
     schema, clashes = united(given, Rule(by))
     if not clashes:
         return Common(schema, {})

@@ -20,7 +20,7 @@ from pyparq.datasets.files import DatasetFiles, Progress
 from pyparq.datasets.opening import Opening, TrustedCatalog
 from pyparq.datasets.partitions import with_filenames
 from pyparq.datasets.reader import FileScan, Run
-from pyparq.datasets.scan import DatasetScan, file_scans_of
+from pyparq.datasets.scan import DatasetPlan, DatasetScan, file_scans_of
 from pyparq.errors import OptionError
 from pyparq.filters.expression import Expression, IsIn, Path
 from pyparq.filters.value_array import is_null_literal
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @methods_told
-class Dataset(Asked):
+class Dataset(Asked[DatasetScan, DatasetPlan, DatasetExplanation, FileMap]):
     """Files that are read as one table: see :func:`pyparq.dataset`, which makes it.
 
     Rows come in the order of the files (:attr:`files`), and within a file in its order, however many threads read. No

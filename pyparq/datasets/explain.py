@@ -7,10 +7,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pyparq.datasets.reader import Run
-from pyparq.pictures.tables import html_view, size_text, viewable
-from pyparq.read.explain import Explained, Explanation, stage_view
+from pyparq.pictures.tables import size_text, viewable
+from pyparq.read.explain import Explained, Explanation
 from pyparq.read.plan.candidates import StageReport
-from pyparq.runtime.text import printable
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,25 +54,11 @@ class DatasetExplanation(Explained):
         """The library that made the requests: ``"obstore"`` or ``"fsspec"``; empty for local files."""
         return next((part.road for part in self.parts if part.road), "")
 
-    @printable
-    def __repr__(self) -> str:
-        rows = self.candidate_rows if self.rows is None else self.rows
-        read = f"{self.pages_decoded:,} pages, {self.bytes_fetched:,} bytes, {self.requests:,} requests"
-        return f"<DatasetExplanation of {self.source} where {self.predicate}: {rows:,} rows, {read}>"
-
     @viewable
     def _repr_html_(self) -> str:
-        facts = [
-            ("filter", self.predicate),
-            ("columns", ", ".join(self.columns)),
-            ("files", self._files_text()),
-            ("read", f"{size_text(self.bytes_fetched)} of {size_text(self.file_bytes)}, {self.requests:,} requests, "
-             f"{self.pages_decoded:,} pages"),
-        ]  # fmt: skip
-        if self.rows is not None:
-            facts.append(("rows", f"{self.rows:,}"))
-        rows = sum(part.file_rows for part in self.parts)
-        return html_view(f"DatasetExplanation of {self.source}", facts, *stage_view(self.stages, rows))
+        share = f"{size_text(self.bytes_fetched)} of {size_text(self.file_bytes)}"
+        read = f"{share}, {self.requests:,} requests, {self.pages_decoded:,} pages"
+        return self._view("files", self._files_text(), read, sum(part.file_rows for part in self.parts))
 
     def _files_text(self) -> str:
         by_partitions = self.files - self.files_opened - self.catalog_rules_out

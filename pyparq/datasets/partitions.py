@@ -206,9 +206,6 @@ class Partitions:
         return take(self.columns[k], combinations.repeat(num_rows))
 
 
-NONE = Partitions((), (), np.zeros(0, np.int64))
-
-
 class HiveFolders:
     """Folders called ``name=value`` whose types follow other rules, for example Spark's."""
 

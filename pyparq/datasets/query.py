@@ -92,7 +92,7 @@ class Query:
         self.own_scan = None if model is None else Scan(model.fork(), columns, self.expression)  # type: ignore[arg-type]
         """The scan of any of the files, if their names and types are those of the dataset."""
         self.schema = self.projection.schema if model is None else Schema(
-            self.own_scan.schema.fields, self._common.schema.metadata  # type: ignore[union-attr]
+            self.own_scan.projection.fields, self._common.schema.metadata  # type: ignore[union-attr]
         )  # fmt: skip
         """Of the result."""
 
@@ -303,12 +303,9 @@ class DatasetFilter:
         of_file = self._partitions.of_file
         if self.expression is None or not self._names:
             return list(range(len(of_file)))
-        kept = np.array([self._may_match(k) for k in range(self._partitions.num_combinations)], np.bool_)
+        rests = map(self.rest, range(self._partitions.num_combinations))
+        kept = np.array([not isinstance(rest, Known) or rest.value is True for rest in rests], np.bool_)
         return [int(k) for k in np.flatnonzero(kept[of_file])] if len(of_file) else []
-
-    def _may_match(self, combination: int) -> bool:
-        rest = self.rest(combination)
-        return not isinstance(rest, Known) or rest.value is True
 
     def rest(self, combination: int) -> Expression:
         """The part of the filter that is left for files with this combination of partition values."""

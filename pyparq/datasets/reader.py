@@ -145,7 +145,7 @@ class Reader:
         if self._limit is not None:
             return list(self.batches(None))
         self._begin()
-        read = self._each(self.make_scans(self.numbers), self._batches_of)
+        read = self._each(self.make_scans(self.numbers), lambda one: self._adapted(one, one.scan.to_table().batches))
         batches = [batch for part in read for batch in part]
         self.rows_returned = sum(batch.num_rows for batch in batches)
         return batches
@@ -390,9 +390,6 @@ class Reader:
             return []
         self.scans.append(file_scan)
         return self._answers(file_scan, answer)
-
-    def _batches_of(self, file_scan: FileScan) -> list[Batch]:
-        return self._adapted(file_scan, file_scan.scan.to_table().batches)
 
     def _stream(self, file_scan: FileScan, batch_size: int | None) -> Iterator[Batch]:
         self.scans.append(file_scan)

@@ -35,7 +35,7 @@ from pyparq.filters.expression import Expression
 from pyparq.format.types import Field, Schema, schema_view
 from pyparq.option_checks import as_columns, methods_told
 from pyparq.options import ReadOptions
-from pyparq.pictures.tables import html_view, summed, viewable
+from pyparq.pictures.tables import html_view, of_header, summed, viewable
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.candidates import StageReport
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 @methods_told
-class DatasetScan(Convertible):
+class DatasetScan(Convertible["DatasetScan"]):
     """A lazy read of a dataset: some ``columns`` of the rows where ``filters`` is true.
 
     :meth:`Dataset.scan` makes it. Making it reads no rows: it rules out files by their partitions, and reads footers
@@ -382,8 +382,8 @@ class DatasetPlan:
     """Partition values: one column per partition, one row per combination that occurs."""
     files: tuple[FilePlan, ...]
 
-    source = property(attrgetter("header.source"))
-    schema = property(attrgetter("header.result"))
+    source = of_header("source", str)
+    schema = of_header("result", Schema)
     limit = property(attrgetter("header.limit"))
     num_bytes = summed("num_bytes", "Upper bound for the data page and dictionary bytes that a run reads.")
 

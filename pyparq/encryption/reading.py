@@ -34,8 +34,6 @@ class ChunkDecryption(Protocol):
     """The modules of one column chunk. ``page`` counts data pages."""
 
     encrypted: bool
-    authenticates_pages: bool
-    """The tag of a page's module vouches for all its stored bytes."""
     overhead: int
     """Bytes that a module other than a page takes beside its plaintext."""
 
@@ -63,7 +61,6 @@ class _Clear:
     """A chunk in the clear."""
 
     encrypted = False
-    authenticates_pages = False
     overhead = 0
 
     def open(self, module: Module, stored: Any, page: int = -1) -> memoryview:
@@ -98,7 +95,6 @@ class _Encrypted:
         self.overhead = cipher.GCM_OVERHEAD
         self._aad = cipher.ChunkAad(file_aad, row_group, column)
         self._ctr = ctr
-        self.authenticates_pages = not ctr
 
     def open(self, module: Module, stored: Any, page: int = -1) -> memoryview:
         try:

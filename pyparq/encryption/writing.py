@@ -185,14 +185,11 @@ class EncryptedFile:
         if any(encrypted for encrypted, _ in self._columns[MAX_ORDINAL + 1 :]):
             raise DataError(f"an encrypted file can have at most {MAX_ORDINAL + 1} leaf columns")
 
-    def _key_of(self, column: int) -> DataKey:
-        own = self._columns[column][1]
-        return self._footer.key if own is None else own.key
-
     def chunk(self, row_group: int, column: int) -> ChunkEncryption:
         if not self._columns[column][0]:
             return CLEAR
-        return EncryptedChunk(self._key_of(column), self._file_aad, self._ctr, row_group, column)
+        key = (self._columns[column][1] or self._footer).key
+        return EncryptedChunk(key, self._file_aad, self._ctr, row_group, column)
 
     def metadata_form(self, column: int) -> MetadataForm:
         return self._forms[column]
@@ -236,7 +233,7 @@ _WITH_FOOTER_KEY = serialize(tt.ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=
 def check_properties(given: Any) -> None:
     """Raises :class:`OptionError` unless the ``encryption`` option is one."""
     if given is not None and not isinstance(given, EncryptionProperties):
-        raise OptionError(f"encryption must be EncryptionProperties, not {type(given).__name__}")
+        raise OptionError(f"encryption must be pyparq.EncryptionProperties(key), not {type(given).__name__}")
 
 
 def file_encryption(given: EncryptionProperties | None, tree: SchemaTree, file_name: str) -> FileEncryption:

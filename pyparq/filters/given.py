@@ -9,9 +9,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyparq.errors import FilterError
+from pyparq.errors import FilterError, near
 from pyparq.filters import polars_expressions, pyarrow_expressions, sql_text
-from pyparq.filters.expression import OPERATORS, AllOf, AnyOf, Compare, Expression, IsIn, Not, as_condition, joined
+from pyparq.filters.expression import (
+    OPERATORS,
+    AllOf,
+    AnyOf,
+    ColumnRef,
+    Compare,
+    Expression,
+    IsIn,
+    Not,
+    joined,
+)
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.runtime.messages import requirement
 
@@ -88,7 +98,7 @@ def _conjunction(items: Any) -> Expression:
 
 def _single(item: Any) -> Expression:
     if isinstance(item, Expression):
-        return as_condition(item)
+        return item._condition()
     if not isinstance(item, (tuple, list)) or len(item) != 3:
         raise FilterError(f"{_shown(item)} is not a (column, op, value) tuple; {_FORM}")
     name, op, value = item
@@ -97,7 +107,9 @@ def _single(item: Any) -> Expression:
     if not names or not all(isinstance(n, str) for n in names):
         raise FilterError(f"{_shown(name)} is not a column name; {_FORM}")
     if op not in TUPLE_OPERATORS:
-        raise FilterError(f"unknown filter operator {op!r}: use one of {', '.join(TUPLE_OPERATORS)}", column=str(name))
+        own = near(str(op).replace(" ", "_"), [n for n in dir(ColumnRef) if n[0] != "_"], 0.8)
+        more = f"; or pyparq.col({names[0]!r}).{own[0]}()" if own else ""
+        raise FilterError(f"unknown operator {op!r}: use one of {', '.join(TUPLE_OPERATORS)}{more}", column=str(name))
     if op in ("in", "not in"):
         return IsIn(path, value) if op == "in" else Not(IsIn(path, value))
     return Compare(path, "==" if op == "=" else op, value)

@@ -363,18 +363,13 @@ def interpreted(leaf: LeafType, value: Any, column: str) -> Interpreted:
     return Interpreted(value)
 
 
-def _interpreted_bool(leaf: LeafType, value: Any) -> Place:
-    """A number, compared with truth values that the dataset shows as 0 and 1."""
-    ratio = as_ratio(value)
-    return _above_all(leaf) if ratio is None else _rational(*ratio, leaf)
-
-
 def _interpreted_time(leaf: LeafType, ns: Any) -> Place:
     unit = DAY_NS if leaf.kind == "date" else UNIT_NS[leaf.unit or "ns"]
     return _rational(ns.numerator, ns.denominator * unit, leaf)
 
 
-_OF_INTERPRETED = {"bool": _interpreted_bool, **dict.fromkeys(("date", "timestamp", "int96"), _interpreted_time)}
+# A dataset may show truth values as 0 and 1.
+_OF_INTERPRETED = {"bool": _locate_int, **dict.fromkeys(("date", "timestamp", "int96"), _interpreted_time)}
 
 _NUMBER, _TEXT, _BYTES = "give a number", "give a str", "give bytes"
 _MOMENT = "give a datetime, date, numpy.datetime64 or an ISO 8601 string"

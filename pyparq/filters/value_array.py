@@ -19,7 +19,7 @@ from pyparq.arrow.column_operations import concat
 from pyparq.arrow.exchange import arrays_from_arrow, column_from_nanoarrow, field_from_nanoarrow
 from pyparq.arrow.layouts import normalize
 from pyparq.filters.times import UNIT_NS, Instant
-from pyparq.format.types import DataType, LeafType
+from pyparq.format.types import LeafType
 from pyparq.runtime.text import printable
 
 MANY = 256
@@ -151,19 +151,18 @@ def _exact_values(values: Any) -> tuple[Any, ...] | None:
     type_ = field_from_nanoarrow(schema).type
     if type_.dictionary is not None or type_.kind not in ("timestamp", "time", "date", "duration"):
         return None
+    kind = type_.kind if type_.format != "tdm" else "date64"
+    unit, aware = type_.unit or "D", bool(type_.timezone)
     found: list[Any] = []
     for array in arrays:
         column = column_from_nanoarrow(array, type_)
         valid = column.valid_mask()
         ticks = column.values().tolist()
         known = [True] * len(ticks) if valid is None else valid.tolist()
-        found += [_of_type(type_, tick) if is_valid else None for tick, is_valid in zip(ticks, known, strict=True)]
+        found += [
+            _exact(kind, unit, aware, tick) if is_valid else None for tick, is_valid in zip(ticks, known, strict=True)
+        ]
     return tuple(found)
-
-
-def _of_type(type_: DataType, ticks: int) -> Any:
-    kind = type_.kind if type_.format != "tdm" else "date64"
-    return _exact(kind, type_.unit or "D", bool(type_.timezone), ticks)
 
 
 class ValueArray:

@@ -82,7 +82,8 @@ def _value(node: Node, name: str) -> Shape:
     nullable = node.repetition == OPTIONAL
     if node.is_leaf:
         return Shape(name, "leaf", nullable, node.max_def, node)
-    repeated = _only_repeated_child(node)
+    only = node.children[0] if len(node.children) == 1 else None
+    repeated = only if only is not None and only.repetition == REPEATED else None
     if repeated is not None and is_map(node) and not repeated.is_leaf:
         if len(repeated.children) == 2 and all(c.repetition != REPEATED for c in repeated.children):
             items = tuple(_value(child, child.name) for child in repeated.children)
@@ -111,12 +112,6 @@ def _element(node: Node, repeated: Node) -> Shape:
     if repeated.name in ("array", f"{node.name}_tuple"):  # rule 4
         return _value(repeated, repeated.name)
     return _value(child, child.name)  # rule 5, and the standard structure
-
-
-def _only_repeated_child(node: Node) -> Node | None:
-    if len(node.children) == 1 and node.children[0].repetition == REPEATED:
-        return node.children[0]
-    return None
 
 
 def is_list(node: Node) -> bool:

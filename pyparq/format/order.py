@@ -224,7 +224,10 @@ def encode_bound(leaf: LeafType, value: Any) -> bytes:
     if kind == "decimal":
         if value != int(value):
             raise ValueError(f"{value!r} is not an unscaled value")
-        return _encode_decimal(leaf, int(value))
+        whole = int(value)
+        # BYTE_ARRAY decimals take the fewest bytes that hold the sign.
+        length = leaf.length or ((whole if whole >= 0 else ~whole).bit_length() + 8) // 8
+        return whole.to_bytes(length, "big", signed=True)
     if kind == "float":
         return _encode_float(leaf, float(value))
     if kind == "int96":
@@ -250,12 +253,6 @@ def _encode_float(leaf: LeafType, value: float) -> bytes:
     if back != value and not math.isnan(value):
         raise ValueError(f"{value!r} is not a {leaf.kind} value")
     return data
-
-
-def _encode_decimal(leaf: LeafType, value: int) -> bytes:
-    # BYTE_ARRAY decimals take the fewest bytes that hold the sign.
-    length = leaf.length or ((value if value >= 0 else ~value).bit_length() + 8) // 8
-    return value.to_bytes(length, "big", signed=True)
 
 
 @dataclass(slots=True)

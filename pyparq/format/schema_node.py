@@ -16,8 +16,8 @@ class Node:
     """A schema node. ``max_def`` and ``max_rep`` are the levels at this node (README.md, Nested Encoding)."""
 
     __slots__ = (
-        "children", "column", "dotted", "element", "is_leaf", "max_def", "max_rep", "name", "num_leaves", "parent",
-        "repetition", "type",
+        "children", "column", "dotted", "element", "is_leaf", "max_def", "max_rep", "name", "parent", "repetition",
+        "type",
     )  # fmt: skip
 
     dotted: str
@@ -36,7 +36,6 @@ class Node:
         self.children: tuple[Node, ...] = ()
         self.column = column
         """Ordinal of this leaf (of the first leaf below, for a group): its place in ``RowGroup.columns``."""
-        self.num_leaves = 1
         self.is_leaf: bool = element.num_children is None or (element.num_children == 0 and element.type is not None)
 
     def __getattr__(self, name: str) -> Any:

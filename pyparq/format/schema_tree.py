@@ -239,7 +239,6 @@ def _fill_flat(root: Node, elements: Sequence[Any], leaves: list[Node]) -> int |
         _check(element, is_leaf=True)
         leaves.append(Node(element, root, column))
     root.children = tuple(leaves)
-    root.num_leaves = count
     return count + 1
 
 
@@ -252,7 +251,7 @@ def _fill(node: Node, elements: Sequence[Any], at: int, leaves: list[Node], dept
         raise CorruptFileError(
             f"the schema group {node.name!r} declares {count} children, but only {len(elements) - at} elements are left"
         )
-    first, children = len(leaves), []
+    children = []
     for _ in range(count):
         if at >= len(elements):
             raise CorruptFileError("the schema ends in the middle of a group")
@@ -265,7 +264,6 @@ def _fill(node: Node, elements: Sequence[Any], at: int, leaves: list[Node], dept
             at = _fill(child, elements, at, leaves, depth - 1)
         children.append(child)
     node.children = tuple(children)
-    node.num_leaves = len(leaves) - first
     return at
 
 

@@ -272,7 +272,7 @@ def _decode(cls: type[T], body: bytes, typeargs: list[Any]) -> T:
         if fastbinary is not None:
             fastbinary.decode_compact(value, source, typeargs)
         else:
-            _decode_slowly(value, source.cstringio_buf, typeargs[1])
+            _slow_protocol(source.cstringio_buf).readStruct(value, typeargs[1])
     except Exception as error:  # the Thrift runtime raises many kinds; all of them mean that the bytes are wrong
         raise ThriftDecodeError(f"{cls.__name__}: {type(error).__name__}: {error}") from error
     if source.cstringio_buf.tell() != len(body):
@@ -298,10 +298,6 @@ def _slow_protocol(buffer: BytesIO) -> Any:
     protocol = Protocol(transport)
     protocol.string_length_limit = protocol.container_length_limit = None
     return protocol
-
-
-def _decode_slowly(value: object, buffer: BytesIO, spec: tuple[Any, ...]) -> None:
-    _slow_protocol(buffer).readStruct(value, spec)
 
 
 def _encode_slowly(value: object, spec: tuple[Any, ...]) -> bytes:

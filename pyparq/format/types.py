@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import lru_cache
+from typing import Never
 
 import numpy as np
 
 from pyparq.column_names import as_list
 from pyparq.errors import ColumnNotFoundError, OtherNames, SchemaError, by_each, near_matches
 from pyparq.kernels import ArrowField
-from pyparq.option_checks import keywords, methods_told
+from pyparq.option_checks import keywords, methods_told, refuse_unknown
 from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.runtime.lazy_import import provided
 from pyparq.runtime.text import printable
@@ -222,6 +223,17 @@ class Schema(OtherNames):
         "equals": "the operator ==, for the metadata too", "types dtypes": "[f.type for f in schema]",
         "names": "pyparq.schema(...) to make one: the fields of this one are none",
     })  # fmt: skip
+
+    def __init__(
+        self, fields: tuple[Field, ...], metadata: Mapping[bytes, bytes] | None = None, **wrong: Never
+    ) -> None:
+        if wrong or type(fields) is not tuple:
+            refuse_unknown(wrong, (), {})
+            raise SchemaError(
+                "Schema() takes a tuple of fields; pyparq.schema({'id': 'int64'}) makes one of other things"
+            )
+        object.__setattr__(self, "fields", fields)
+        object.__setattr__(self, "metadata", {} if metadata is None else metadata)
 
     @property
     def names(self) -> list[str]:

@@ -23,7 +23,6 @@ from pyparq.format.order import (
     can_truncate,
     decode_bound_pairs,
     domain,
-    has_order,
     native_order,
     number_layout,
 )
@@ -239,10 +238,11 @@ def _bounds_as_bytes(
 def believed_bounds(leaf: LeafType, column_order: int, created_by: str | None) -> tuple[bool, bool]:
     """Two flags: whether ``min_value`` and ``max_value`` can be believed, and whether the deprecated ``min`` and
     ``max`` can be believed if the former are missing."""
-    if not has_order(leaf) or column_order == Order.UNKNOWN or not writer_is_trusted(leaf, created_by):
+    if column_order == Order.UNKNOWN or not writer_is_trusted(leaf, created_by):
         return False, False
+    kind = domain(leaf)
     # Writers computed the deprecated pair by signed comparison.
-    return column_order in (Order.TYPE, Order.TOTAL, Order.INT96), domain(leaf) in ("int", "float")
+    return bool(kind) and column_order in (Order.TYPE, Order.TOTAL, Order.INT96), kind in ("int", "float")
 
 
 def bounds_of_stored(

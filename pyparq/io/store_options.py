@@ -382,7 +382,9 @@ def for_azure(given: Given, account: str | None = None) -> StoreOptions:
     if account is not None:
         config.setdefault("account_name", account)
     if text is None and "account_key" not in config:
-        text = _of_account(environ.get("AZURE_STORAGE_CONNECTION_STRING"), config.get("account_name"))
+        text, account = environ.get("AZURE_STORAGE_CONNECTION_STRING"), config.get("account_name")
+        if text and account is not None and f"AccountName={account}" not in text.split(";"):
+            text = None  # that of another account than the one that is asked for
     for part in filter(None, (text or "").split(";")):
         name, _, value = part.partition("=")
         if name in _PARTS:
@@ -402,8 +404,3 @@ def for_azure(given: Given, account: str | None = None) -> StoreOptions:
         raise NotForObstore("the account, or its key, is not known")
     _allow_http(found, "http://" if config.get("use_emulator") else config.get("endpoint"))
     return found
-
-
-def _of_account(text: str | None, account: str | None) -> str | None:
-    """The connection string, unless it is that of another account than the one that is asked for."""
-    return text if text and (account is None or f"AccountName={account}" in text.split(";")) else None

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any, TypeVar, cast
 
 from pyparq.runtime.text import cut, visible
+
+T = TypeVar("T")
 
 MOST_ROWS = 60
 """Rows that a table shows. The line below it says how many there are."""
@@ -117,3 +120,8 @@ def aligned(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]
 def summed(name: str, doc: str | None = None, of: str = "files") -> int:
     """A property: the sum of this number of all ``of`` an object."""
     return cast(int, property(lambda whole: sum(getattr(part, name) for part in getattr(whole, of)), doc=doc))
+
+
+def of_header(name: str, kind: type[T]) -> T:
+    """A property: an attribute of the object's header, of this ``kind``."""
+    return cast(T, property(attrgetter(f"header.{name}")))

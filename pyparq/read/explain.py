@@ -33,6 +33,18 @@ class Explained:
         found = f"  left by the indexes   {left}"
         return "\n".join([name, *asked, "", *stage_table(self.stages), "", found, *rows, *read])
 
+    @printable
+    def __repr__(self: Any) -> str:
+        rows = self.candidate_rows if self.rows is None else self.rows
+        read = f"{_count(self.pages_decoded, 'page')}, {self.bytes_fetched:,} bytes, {_count(self.requests, 'request')}"
+        return f"<{type(self).__name__} of {self.source} where {self.predicate}: {_count(rows, 'row')}, {read}>"
+
+    def _view(self: Any, what: str, asked: str, read: str, of_rows: int) -> str:
+        """As HTML. ``what``: what was ``asked``, of so many rows. ``read``: what was read."""
+        facts = [("filter", self.predicate), ("columns", ", ".join(self.columns)), (what, asked), ("read", read)]
+        facts += [] if self.rows is None else [("rows", f"{self.rows:,}")]
+        return html_view(f"{type(self).__name__} of {self.source}", facts, *stage_view(self.stages, of_rows))
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation(Explained):
@@ -71,25 +83,13 @@ class Explanation(Explained):
     road: str = ""
     """The library that made the requests: ``"obstore"`` or ``"fsspec"``; empty for local files and memory."""
 
-    @printable
-    def __repr__(self) -> str:
-        rows = self.candidate_rows if self.rows is None else self.rows
-        read = f"{_count(self.pages_decoded, 'page')}, {self.bytes_fetched:,} bytes, {_count(self.requests, 'request')}"
-        return f"<Explanation of {self.source} where {self.predicate}: {_count(rows, 'row')}, {read}>"
-
     @viewable
     def _repr_html_(self) -> str:
         of_pages = "" if self.file_pages is None else f" of {self.file_pages:,}"
-        facts = [
-            ("filter", self.predicate),
-            ("columns", ", ".join(self.columns)),
-            ("file", f"{self.file_rows:,} rows, {self.file_row_groups:,} row groups, {size_text(self.file_bytes)}"),
-            ("read", f"{size_text(self.bytes_fetched)} ({_share(self.bytes_fetched, self.file_bytes)}), "
-             f"{_count(self.requests, 'request')}, {self.pages_decoded:,}{of_pages} pages"),
-        ]  # fmt: skip
-        if self.rows is not None:
-            facts.append(("rows", f"{self.rows:,}"))
-        return html_view(f"Explanation of {self.source}", facts, *stage_view(self.stages, self.file_rows))
+        asked = f"{self.file_rows:,} rows, {self.file_row_groups:,} row groups, {size_text(self.file_bytes)}"
+        share = f"{size_text(self.bytes_fetched)} ({_share(self.bytes_fetched, self.file_bytes)})"
+        read = f"{share}, {_count(self.requests, 'request')}, {self.pages_decoded:,}{of_pages} pages"
+        return self._view("file", asked, read, self.file_rows)
 
     def __str__(self) -> str:
         of_pages = f" of {self.file_pages:,}" if self.file_pages is not None else ""

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from pyparq.arguments import Filters, ReadArguments
     from pyparq.column_names import Names
+    from pyparq.read.explain import Explanation  # noqa: F401  (below, in a text)
     from pyparq.read.file_map import FileMap
     from pyparq.read.footers.metadata import FileMetaData, RowGroupMetaData
     from pyparq.read.plan.scan_plan import ScanPlan
@@ -109,7 +110,7 @@ class PageInfo:
 
 
 @methods_told
-class ParquetFile(Asked):
+class ParquetFile(Asked[Scan, ScanPlan, "Explanation", "FileMap"]):
     """An open Parquet file.
 
     ``source`` is a path, an ``os.PathLike``, a URL (needs obstore or fsspec), the result of ``fsspec.open``, a

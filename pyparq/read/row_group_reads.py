@@ -186,7 +186,8 @@ class RowGroupReader:
             return read([self._without_index(s) for s in selections], *how)
 
     def _without_index(self, selection: Selection) -> Selection:
-        rows = self._rows_asked(selection)
+        asked = self._within.get(selection.row_group)
+        rows = RowRanges.all(selection.num_rows) if asked is None else asked
         sure = rows if isinstance(self._predicate, Constant) else RowRanges.none(selection.num_rows)
         plain = Selection(selection.row_group, rows, sure)
         plain.locations = {leaf.column: None for leaf in self._file.tree.leaves}
@@ -233,10 +234,6 @@ class RowGroupReader:
             return None
         sizes: list[int] | None = None if table is None else table.size.sum(axis=1).tolist()
         return sizes
-
-    def _rows_asked(self, selection: Selection) -> RowRanges:
-        asked = self._within.get(selection.row_group)
-        return RowRanges.all(selection.num_rows) if asked is None else asked
 
     def _joined(self, selections: list[Selection], outputs: list[Output], limit: int | None) -> list[Batch] | None:
         """Several small row groups per batch. ``None`` if the selections hold other row groups."""

@@ -56,7 +56,7 @@ BATCH_ROWS = 65_536
 
 
 @methods_told
-class Scan(Convertible):
+class Scan(Convertible["Scan"]):
     """A lazy read of one file: some ``columns`` of the rows where ``filters`` is true.
 
     :meth:`pyparq.ParquetFile.scan` makes it. It reads nothing until one of its methods needs data.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
     from pyparq.arguments import Filters
     from pyparq.column_names import Names
+
+ScanT = TypeVar("ScanT")
+PlanT = TypeVar("PlanT")
+ExplanationT = TypeVar("ExplanationT")
+MapT = TypeVar("MapT")
 
 
 class ScanStream:
@@ -116,7 +121,7 @@ def slices(batches: list[Batch], size: int | None) -> Iterator[Batch]:
 
 
 @methods_told
-class Convertible(OtherNames):
+class Convertible(OtherNames, Generic[ScanT]):
     """Something with ``to_table`` and ``iter_batches``, which is an Arrow stream too."""
 
     _elsewhere = by_each({
@@ -136,7 +141,7 @@ class Convertible(OtherNames):
         """All (matching) rows in batches."""
         raise NotImplementedError
 
-    def filter(self, filters: Filters) -> Any:
+    def filter(self, filters: Filters) -> ScanT:
         """A scan of those of the rows for which ``filters`` is true. Nothing is read yet.
 
         Raises :class:`pyparq.OptionError` for a scan with a limit, and for one that runs the plan of a dataset.
@@ -145,12 +150,12 @@ class Convertible(OtherNames):
             raise OptionError("the scan has a limit: give the filter to what made the scan, as filters=")
         columns, own, _ = self._question
         added = self._asking([], filters).filters
-        return self._asking(columns, added if own is None else own & added)
+        return self._asking(columns, added if own is None else own & added)  # type: ignore[no-any-return]
 
-    def select(self, *columns: Any) -> Any:
+    def select(self, *columns: Any) -> ScanT:
         """A scan of these columns alone: names, or a list of them. Nothing is read yet."""
         names: Any = columns if len(columns) != 1 or isinstance(columns[0], str) else columns[0]
-        return self._asking(names, *self._question[1:])
+        return self._asking(names, *self._question[1:])  # type: ignore[no-any-return]
 
     _question: Any = property(attrgetter("columns", "filters", "limit"))
 
@@ -202,7 +207,7 @@ class Convertible(OtherNames):
 
 
 @methods_told
-class Asked(Convertible):
+class Asked(Convertible[ScanT], Generic[ScanT, PlanT, ExplanationT, MapT]):
     """A file, or many, that scans ask."""
 
     def scan(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Any:
@@ -232,17 +237,19 @@ class Asked(Convertible):
 
     count_rows = count  # pyarrow's name
 
-    def explain(self, columns: Names | None = None, filters: Filters | None = None, *, execute: bool = True) -> Any:
+    def explain(
+        self, columns: Names | None = None, filters: Filters | None = None, *, execute: bool = True
+    ) -> ExplanationT:
         """What the indexes of all files remove, and what a scan reads: see :meth:`pyparq.Scan.explain`."""
-        return self.scan(columns, filters).explain(execute=execute)
+        return self.scan(columns, filters).explain(execute=execute)  # type: ignore[no-any-return]
 
-    def plan(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> Any:
+    def plan(self, columns: Names | None = None, filters: Filters | None = None, *, limit: int | None = None) -> PlanT:
         """What a scan would read, as a value for other processes: see :meth:`pyparq.Scan.plan`."""
-        return self.scan(columns, filters, limit=limit).plan()
+        return self.scan(columns, filters, limit=limit).plan()  # type: ignore[no-any-return]
 
     def map(
         self, path: Any = None, columns: Names | None = None, filters: Filters | None = None, *, most_files: int = 500
-    ) -> Any:
+    ) -> MapT:
         """A picture of the files as an HTML page, one after the other: where everything lies, and how well pages can be
         told apart. Of many files, the first ``most_files``.
 
@@ -256,7 +263,7 @@ class Asked(Convertible):
         made = asked._map(None if filters is None and columns is None else self.scan(columns, filters), most_files)
         if path is not None:
             made.save(path)
-        return made
+        return made  # type: ignore[no-any-return]
 
     @property
     def dtypes(self) -> pandas.Series[Any]:

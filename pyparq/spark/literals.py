@@ -284,7 +284,8 @@ def _changed(value: Any, change: Callable[[Any, str], Any], zone: str) -> Any:
 def _to_instant(value: Any, zone: str) -> Any:
     """A point in time as UTC."""
     if isinstance(value, dt.datetime) and not hasattr(value, "asm8") and value.tzinfo is None:
-        return as_datetime64(_local_us(value))
+        # A clock of this process's zone, as PySpark reads it.
+        return as_datetime64(int(time.mktime(value.timetuple())) * 1_000_000 + value.microsecond)
     try:
         found = timestamp_ns(value)
     except ValueError:
@@ -295,11 +296,6 @@ def _to_instant(value: Any, zone: str) -> Any:
     instant = instant_us(int(us), zone_of(_known(zone, value)))
     exact = isinstance(rest, int) and rest and abs(instant) < 9_000_000_000_000_000
     return np.datetime64(1000 * instant + int(rest), "ns") if exact else as_datetime64(instant)
-
-
-def _local_us(value: dt.datetime) -> int:
-    """A clock of this process's zone, as PySpark reads it."""
-    return int(time.mktime(value.timetuple())) * 1_000_000 + value.microsecond
 
 
 def _to_wall(value: Any, zone: str) -> Any:

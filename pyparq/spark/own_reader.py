@@ -29,7 +29,6 @@ from pyparq.datasets.reader import FilePlan
 from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.filters.expression import AllOf, AnyOf, Compare, Expression, IsIn, IsNan, IsNull, Matches, Not, top_names
-from pyparq.format.types import Schema
 from pyparq.spark.as_sql import sql_of
 from pyparq.spark.own_fit import Fit, fit_of
 from pyparq.spark.session import is_connect
@@ -167,7 +166,9 @@ def _reasons(wanted: Wanted, files: DatasetFiles, question: Any) -> Iterator[tup
     yield _is_part(header), "a part of a nested column is read"
     yield needed == named, "no column of the files is read"
     yield bool(named) and not _has_hive_values(listed, named), "partition values are not in folders name=value"
-    yield any(not _is_value(header.schema, name) for name in named), "Spark may read partition values otherwise"
+    alike = ("i", "l", "u", "tdD")  # the types in which Spark's reader and pyparq read a folder's name alike
+    unlike = any(header.schema.field(name).type.format not in alike for name in named)
+    yield unlike, "Spark may read partition values otherwise"
     yield not few and _base(listed) is None, "the files are not in one folder"
     has_filter = header.filters is not None and not question.residual
     yield has_filter and _condition(header, question) is None, "the filter has no equal in Spark's SQL"
@@ -210,11 +211,6 @@ def _has_hive_values(files: Sequence[DataFile], names: set[str]) -> bool:
         if not all("=" in folder for folder in folders) or names - keys.keys() or max(keys.values(), default=0) > 1:
             return False
     return not any(file.above for file in files)
-
-
-def _is_value(schema: Schema, name: str) -> bool:
-    """Whether Spark's reader and pyparq read a folder's name alike in the column's type."""
-    return schema.field(name).type.format in ("i", "l", "u", "tdD")
 
 
 def _condition(header: DatasetPlanHeader, question: Any) -> str | None:

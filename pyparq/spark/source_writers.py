@@ -113,7 +113,8 @@ class StreamWriter(OnWorkers, DataSourceStreamArrowWriter):  # type: ignore[misc
     def __init__(self, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
         super().__init__()
         given = {name.lower(): value for name, value in options.items()}
-        self._owner = _hashed(given.pop("checkpointlocation", None))
+        place = given.pop("checkpointlocation", None)
+        self._owner = "" if place is None else hashlib.sha256(place.encode()).hexdigest()[:32]
         given.pop("queryname", None)
         self._request = _request(given, schema, overwrite)
         if is_url(self._request.target):
@@ -201,7 +202,3 @@ def _named(file: StagedFile, query: str, batch: int) -> StagedFile:
     """The file with the name that it has in every run of the batch: another one's is never taken for new."""
     folder, name = os.path.split(file.path)
     return replace(file, path=os.path.join(folder, f"batch-{batch:08d}-{name.rpartition('-')[0]}-{query}.parquet"))
-
-
-def _hashed(text: str | None) -> str:
-    return "" if text is None else hashlib.sha256(text.encode()).hexdigest()[:32]

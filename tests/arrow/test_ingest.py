@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
+from zoneinfo import ZoneInfo
 
 import duckdb
 import numpy as np
@@ -50,6 +51,8 @@ def types(data: Any) -> list[str]:
 # ---- Python objects ------------------------------------------------------------------------------------------------
 
 U5 = uuid.UUID(int=5)
+US = dt.timedelta(microseconds=1)
+ROME = dt.datetime(2020, 1, 1, tzinfo=ZoneInfo("Europe/Rome"))
 INFERRED: list[tuple[list[Any], str, list[Any]]] = [
     ([True, None, False], "bool", [True, None, False]),
     ([1, None, -(2**63)], "int64", [1, None, -(2**63)]),
@@ -71,6 +74,12 @@ INFERRED: list[tuple[list[Any], str, list[Any]]] = [
         "timestamp[us, tz=UTC]",
         [dt.datetime(2020, 1, 1, 22, tzinfo=UTC), None, dt.datetime(9999, 1, 1, tzinfo=UTC)],
     ),
+    ([ROME, None, ROME], "timestamp[us, tz=Europe/Rome]", [ROME, None, ROME]),
+    ([None, ROME, ROME.astimezone(ZoneInfo("Asia/Tokyo"))], "timestamp[us, tz=UTC]", [None, ROME, ROME]),
+    ([ROME.astimezone(UTC), ROME], "timestamp[us, tz=UTC]", [ROME, ROME]),
+    ([pd.Timestamp("2020-01-01 00:00:00.000001", tz="Europe/Rome")], "timestamp[us, tz=Europe/Rome]", [ROME + US]),
+    (np.array([ROME], object), "timestamp[us, tz=Europe/Rome]", [ROME]),
+    ([{"at": [ROME]}], "struct<at: list<element: timestamp[us, tz=Europe/Rome]>>", [{"at": [ROME]}]),
     (
         [pd.Timestamp("2020-01-01 00:00:00.000000001"), pd.NaT],
         "timestamp[ns]",

@@ -52,7 +52,13 @@ def test_errors_are_one_line_and_a_code(file: Path, tmp_path: Path) -> None:
     assert "row group 9" in refused(2, "meta", file, "-g", 9)
     assert "No such command" in refused(2, "mata", file)
     assert f"a command comes first, such as 'pyparq head {file}'" in refused(2, file)
-    assert "No such option" in refused(2, "meta", file, "--jsn")
+    assert "No such option '--jsn': did you mean --json?" in refused(2, "meta", file, "--jsn")
+    assert "'--where': 'pyparq query' and 'pyparq count' have --where (see" in refused(
+        2, "head", file, "--where", "id > 1"
+    )
+    assert "'--filter': did you mean --where?" in refused(2, "query", file, "--filter", "id > 1")
+    assert "'--limit': did you mean -n?" in refused(2, "head", file, "--limit", "1")
+    assert "'--sort' (see" in refused(2, "head", file, "--sort", "id")
     assert "Missing argument" in refused(2, "pages")
     assert "an empty name" in refused(2, "head", file, "-c", "id,,note")
 

@@ -137,7 +137,10 @@ def test_signed_footers() -> None:
         (lambda: DecryptionProperties(FOOTER, {"a": b"short"}), "column 'a' has 5 bytes"),
         (lambda: DecryptionProperties(key_retriever="k"), "must be a function"),
         (lambda: DecryptionProperties(algorithm="x"), "algorithm must be"),
-        (lambda: read(b"", {"footer_key": FOOTER}), "decryption must be DecryptionProperties"),
+        (
+            lambda: read(b"", {"footer_key": FOOTER}),
+            r"decryption must be pyparq\.DecryptionProperties\(key\), not dict",
+        ),
         (lambda: EncryptionConfiguration("kf"), "give either column_keys or uniform_encryption=True"),
         (
             lambda: EncryptionConfiguration("kf", {"k": ["a"]}, uniform_encryption=True),

@@ -436,7 +436,7 @@ def test_wrong_properties(tmp_path: Path) -> None:
     path = tmp_path / "f.parquet"
     path.write_bytes(b"what was there")
     for properties, error, message in (
-        ({"footer_key": FOOTER}, OptionError, "must be EncryptionProperties"),
+        ({"footer_key": FOOTER}, OptionError, r"must be pyparq\.EncryptionProperties\(key\), not dict"),
         (EncryptionProperties(FOOTER, {"uniqe": OTHER}), ColumnNotFoundError, "did you mean 'unique'"),
     ):
         with pytest.raises(error, match=message):

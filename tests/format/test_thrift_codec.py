@@ -73,7 +73,7 @@ def one(rng: random.Random, kind: int, args: Any, optional: float) -> Any:
 
 def slow(cls: type, data: bytes) -> Any:
     value = cls()
-    thrift_codec._decode_slowly(value, BytesIO(data), cls.thrift_spec)  # type: ignore[attr-defined]
+    thrift_codec._slow_protocol(BytesIO(data)).readStruct(value, cls.thrift_spec)  # type: ignore[attr-defined]
     return value
 
 

@@ -190,7 +190,7 @@ def test_any_module_can_be_the_first(first: str) -> None:
 def test_a_name_that_pyparq_does_not_have() -> None:
     with pytest.raises(AttributeError, match="no attribute 'reed_table'; did you mean 'read_table'"):
         _ = pyparq.reed_table
-    assert not hasattr(pyparq, "qqqq")
+    assert not any(hasattr(pyparq, name) for name in ("qqqq", "a.b", "", "_qq", "__qq__"))
 
 
 UNKNOWN: list[tuple[Any, str]] = [

@@ -363,7 +363,7 @@ RUN: dict[str, str] = {
     """,
     "fastparquet 12: write and what a file says": """\
         import pandas as pd
-        from pyparq import ParquetFile, write
+        from pyparq import ParquetFile, dataset, write
         df = pd.DataFrame({"a": range(6), "b": list("uvwxyz")})
         write("out.parq", df, row_group_offsets=[0, 2, 4], compression="GZIP", write_index=False, times="int96")
         pf = ParquetFile("out.parq")
@@ -371,6 +371,8 @@ RUN: dict[str, str] = {
         assert pf[1:].to_pandas()["a"].tolist() == [2, 3, 4, 5]
         assert pf.to_pandas(index="b", categories=[]).loc["w", "a"] == 2
         write("outdir", df, file_scheme="hive", partition_on=["b"])
+        write("second", df, partition_by="b")
+        assert dataset("second").count() == 6 and len(dataset("second").files) == 6
     """,
     "fastparquet 13: types by name": """\
         from pyparq import ParquetFile, dataset
@@ -390,6 +392,15 @@ RUN: dict[str, str] = {
         assert pyparq.cli.main(["cat", "people.parquet", "--format", "json"]) == 0
         assert pyparq.cli.main(["head", "people.parquet", "--format", "csv", "-n", "1"]) == 0
         assert pyparq.cli.main(["head", "people.parquet", "--format", "csv", "--json"]) == 2
+    """,
+    "pandas 12: points in time keep their zone, however they come": """\
+        import datetime as dt, zoneinfo, pyparq
+        at = dt.datetime(2024, 7, 1, 12, tzinfo=zoneinfo.ZoneInfo("America/New_York"))
+        pyparq.write("tz.parquet", [{"at": at}, {"at": None}])
+        later = [("at", ">", dt.datetime(2024, 1, 1, tzinfo=dt.UTC))]
+        back = pyparq.read("tz.parquet", filters=later)["at"].to_pylist()
+        assert back == [at] and back[0].utcoffset() == dt.timedelta(hours=-4)
+        assert str(pyparq.read("tz.parquet").to_pandas()["at"].dtype) == "datetime64[us, America/New_York]"
     """,
     "snowflake 1: write_pandas": """\
         import pandas as pd, pyparq
@@ -552,6 +563,54 @@ TOLD: dict[str, tuple[str, str, str]] = {
         df = pd.DataFrame({"n": [1, 2], "x": [{"k": 1}, {"k": 2}]})
         df["x"] = df["x"].map(json.dumps)
         pyparq.write("j.parquet", df, schema={"x": "json?", "n": "int64?"})
+    """,
+    ),
+    "polars 14: batches without opening a file": (
+        """\
+        import pyparq
+        for batch in pyparq.iter_batches("people.parquet", batch_size=4): ...
+    """,
+        "pyparq.ParquetFile has it",
+        """\
+        import pyparq
+        for batch in pyparq.ParquetFile("people.parquet").iter_batches(batch_size=4): ...
+    """,
+    ),
+    "deltalake 1: a test for nulls as a tuple": (
+        """\
+        import pyparq
+        pyparq.read("people.parquet", filters=[("name", "is null", None)])
+    """,
+        r"pyparq.col\('name'\).is_null\(\)",
+        """\
+        import pyparq
+        assert pyparq.read("people.parquet", filters=pyparq.col('name').is_null()).num_rows == 0
+    """,
+    ),
+    "polars 15: a schema of a dict": (
+        """\
+        import pyparq
+        schema = pyparq.Schema({"id": "int32", "at": "timestamp[us, UTC]?"})
+        pyparq.write("s.parquet", [{"id": 1, "at": None}], schema=schema)
+    """,
+        "pyparq.schema",
+        """\
+        import pyparq
+        schema = pyparq.schema({"id": "int32", "at": "timestamp[us, UTC]?"})
+        pyparq.write("s.parquet", [{"id": 1, "at": None}], schema=schema)
+    """,
+    ),
+    "polars 16: bytes": (
+        """\
+        import pyparq
+        pyparq.read(pyparq.to_bytes({"a": [1]}))
+    """,
+        "file is an io.BytesIO",
+        """\
+        import io, pyparq
+        file = io.BytesIO()
+        pyparq.write_table({"a": [1]}, file)
+        assert pyparq.read(file.getvalue()).num_rows == 1
     """,
     ),
 }

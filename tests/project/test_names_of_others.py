@@ -28,7 +28,8 @@ FILTER = "str isnull isna notnull eq ne lt le gt ge not_ and_ or_ cast alias len
 SCHEMA = "leaves root find column types with_metadata to_arrow equals text to_string"
 MODULE = (
     "read_csv read_json lit load open append ParquetDataset update_file_custom_metadata sql "
-    "from_pandas concat sink_parquet read_pandas record_batch"
+    "concat sink_parquet read_pandas record_batch convert from_csv to_csv from_json to_json to_bytes dumps loads "
+    "DataFrame from_dict read_dataset File Reader ParquetReader query"
 )
 
 
@@ -188,6 +189,39 @@ def test_what_is_there_under_the_usual_name() -> None:
     assert pyparq.count(PATH, [("id", ">", 5)]) == 0
 
 
+@pytest.mark.parametrize("name", ["iter_batches", "read_row_group", "num_rows", "columns", "metadata", "filter"])
+def test_what_an_open_file_has_is_no_function(name: str) -> None:
+    assert said(pyparq, name).endswith("; pyparq.ParquetFile has it")
+
+
+@pytest.mark.parametrize("name", ["from_pydict", "from_pylist", "from_arrow", "from_polars", "from_pandas"])
+def test_what_a_table_has_is_no_function(name: str) -> None:
+    assert said(pyparq, name).endswith("; pyparq.Table has it")
+    assert "has it" not in said(pyparq, "sort_values")
+
+
+@pytest.mark.parametrize(("operator", "own"), [
+    ("is null", "is_null"), ("is not null", "is_not_null"), ("isnull", "is_null"), ("like", "like"),
+    ("contains", "contains"), ("between", "between"), ("startswith", "starts_with"), ("ends with", "ends_with"),
+])  # fmt: skip
+def test_operators_that_are_methods(operator: str, own: str) -> None:
+    with pytest.raises(pyparq.FilterError, match=rf"unknown operator '{operator}'.* or pyparq\.col\('id'\)\.{own}\(\)"):
+        pyparq.read_table(PATH, filters=[("id", operator, 1)])
+    with pytest.raises(pyparq.FilterError, match=r"unknown operator '<>': use one of .*, not in \["):
+        pyparq.read_table(PATH, filters=[("id", "<>", 1)])
+
+
+def test_a_schema_is_made_by_schema() -> None:
+    with pytest.raises(pyparq.OptionError, match=r"Table\(\) takes a Schema, not a dict. Use pyparq.table\(data\)"):
+        pyparq.Table({"id": [1]})  # type: ignore[arg-type]
+    for wrong in ({"id": "int64"}, [pyparq.Field("id", pyparq.DataType("l"))]):
+        with pytest.raises(pyparq.SchemaError, match=r"pyparq\.schema\(\{'id': 'int64'\}\)"):
+            pyparq.Schema(wrong)  # type: ignore[arg-type]
+    made = pyparq.schema({"id": "int64"})
+    assert pyparq.Schema(made.fields) == made
+    assert pyparq.Schema(made.fields, {b"k": b"v"}).metadata == {b"k": b"v"}
+
+
 @pytest.mark.parametrize(("call", "told"), [
     (lambda: pyparq.write_table({"a": [1]}, "x", append=True), "mode=\"append\""),
     (lambda: pyparq.ParquetFile(PATH, nrows=3), "limit="),
@@ -239,6 +273,7 @@ KEYWORDS: list[tuple[Any, str]] = [
         lambda: pyparq.Field("a", pyparq.DataType("l"), nulable=True),
         r"Field\(\) has no argument 'nulable'; did you mea",
     ),
+    (lambda: pyparq.Schema((), nothing=1), r"Schema\(\) has no option 'nothing'"),
     (lambda: pyparq.DataType(fmt="l"), r"DataType\(\) has no argument 'fmt'; did you mean 'format'"),
     (lambda: pyparq.read_schema(PATH).field(nam="id"), r"Schema.field\(\) has no argument 'nam'; did you mean 'name'"),
     (lambda: pyparq.read_schema(PATH).index(nme="id"), r"Schema.index\(\) has no argument 'nme'; did you mean 'name'"),

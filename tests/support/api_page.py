@@ -20,7 +20,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import pyparq
 from pyparq.filters.expression import ColumnRef
@@ -306,7 +306,20 @@ def _members(cls: type) -> str:
             lines.append(f"- `{signature(name, getattr(cls, name))}`{_first(member)}")
         elif isinstance(member, property):
             lines.append(f"- `{name}`{_first(member)}")
-    return "\n".join(lines) + "\n" if lines else ""
+    text = "\n".join(lines) + "\n" if lines else ""
+    for variable, kind in _variables(cls).items():
+        text = text.replace(f"-> {variable}`", f"-> {kind}`")
+    return text
+
+
+def _variables(cls: type) -> dict[str, str]:
+    """What the type variables of the classes below it stand for."""
+    found: dict[str, str] = {}
+    for given in [given for base in cls.__mro__ for given in vars(base).get("__orig_bases__", ())]:
+        variables = getattr(get_origin(given), "__parameters__", ())
+        for variable, kind in zip(variables, get_args(given), strict=False):
+            found.setdefault(variable.__name__, getattr(kind, "__forward_arg__", None) or kind.__name__)
+    return found
 
 
 def _first(member: Any) -> str:
@@ -323,7 +336,7 @@ def signature(name: str, found: Any) -> str:
         if p.kind is p.KEYWORD_ONLY and not any(q.kind in (q.KEYWORD_ONLY, q.VAR_POSITIONAL) for q in parameters[:k]):
             said.append("*")
         if p.kind is p.VAR_KEYWORD:
-            said.append(f"**{p.name}")
+            said += [f"**{p.name}"] if p.annotation != "Never" else []
             continue
         note = "" if p.annotation in (p.empty, "Any") else f": {_annotation(p.annotation)}"
         default = "" if p.default is p.empty else f"{' = ' if note else '='}{_shown_default(p.default)}"

@@ -50,6 +50,21 @@ def an_open_file(columns: list[str]) -> tuple[pyparq.Scan, pyparq.ScanPlan, pypa
         return scan, plan, file.execute(plan)
 
 
+def what_comes_of_files_and_datasets() -> None:
+    file, dataset = pyparq.ParquetFile("f"), pyparq.dataset("d")
+    told: tuple[pyparq.Explanation, pyparq.DatasetExplanation] = file.explain(), dataset.explain()
+    plans: tuple[pyparq.ScanPlan, pyparq.DatasetPlan] = file.plan(limit=1), dataset.plan(limit=1)
+    maps: tuple[pyparq.FileMap, pyparq.FileMap] = file.map(), dataset.map()
+    scans: tuple[pyparq.Scan, pyparq.DatasetScan] = (
+        file.filter("a > 1").select("a"),
+        dataset.select("a").filter("a > 1"),
+    )
+    print(told, plans[0].source.upper(), plans[1].source.upper(), plans[1].schema.names, maps, scans)
+    print(file.plan().sorce)  # wrong: "sorce"
+    print(dataset.explain().plan)  # wrong: "plan"
+    dataset.filter("a > 1").expl()  # wrong: "expl"
+
+
 def writing(codecs: dict[str, pyparq.SortKey], rates: dict[str, float], ids: dict[str, int]) -> None:
     data = {"a": np.arange(3), "b": ["x", None, "y"]}
     pyparq.write_table(data, "f", compression="zstd", compression_level=3, row_group_size=5, data_page_version="2.0")

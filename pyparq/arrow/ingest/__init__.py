@@ -74,8 +74,8 @@ def ingest(
     Without ``schema`` every inferred field is nullable. numpy dtypes map directly (bool, ints, floats,
     ``datetime64[D]`` to date, other units to timestamp, timedelta64 to duration, ``U`` and StringDType to string,
     ``S`` to binary, ``V`` to fixed-size binary); masked entries and NaT are null, NaN is a value. Lists and object
-    arrays are inferred: bool < int < float, str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone:
-    ``timestamp[us, UTC]``), timedelta, time, UUID, list, dict or dataclass (struct); ``None`` is null.
+    arrays are inferred: bool < int < float, str, bytes, Decimal, date, datetime (with the zone that all have, or UTC
+    for several), timedelta, time, UUID, list, dict or dataclass (struct); ``None`` is null.
 
     With ``schema`` the columns are matched by name and cast where no value changes, but for float64, which
     is rounded to float32 and float16; the batches then have exactly its

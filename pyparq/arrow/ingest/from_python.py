@@ -25,6 +25,7 @@ from pyparq.arrow.ingest.from_numpy import column_from_numpy
 from pyparq.arrow.ingest.python_values import (
     Given,
     Mask,
+    common_zone,
     dates,
     datetimes,
     decimals,
@@ -48,7 +49,7 @@ def column_from_list(values: Sequence[Any], name: str, target: DataType | None =
     """A column of Python objects; ``None`` is null.
 
     Without ``target`` the type is inferred: bool < int < float (mixed ones become the wider; ints beyond int64 make
-    uint64), str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone: ``timestamp[us, UTC]``),
+    uint64), str, bytes, Decimal, date, datetime (naive: ``timestamp[us]``, with a zone: that one, or UTC for several),
     timedelta (``duration[us]``), time (``time64[us]``), UUID (16 bytes), lists, tuples and arrays (a list), dicts (a
     struct with every key that occurs). Nothing but nulls makes a null column. Raises :class:`DataError` for values that
     do not go together.
@@ -76,7 +77,8 @@ def by_kernels(values: list[Any], name: str, target: DataType | None, depth: int
     if found is None:
         return _nested_by_kernels(values, name, None, depth) if target is None else None
     format_, length, validity, nulls, buffers = found
-    column = Column(DataType(format_), length, validity, buffers, nulls)
+    zone = common_zone(values) if format_ == "tsu:UTC" and target is None else ""
+    column = Column(DataType(f"tsu:{zone}" if zone else format_), length, validity, buffers, nulls)
     return column if target is None else cast(column, target, name)
 
 

@@ -58,7 +58,7 @@ def datetimes(given: Given) -> Column:
         first = given.present[0].tzinfo is None
         at = next(k for k, v in enumerate(given.present) if (v.tzinfo is None) != first)
         raise given.error(at, "the column mixes datetimes with and without a time zone")
-    zone = "UTC" if True in zoned else ""
+    zone = common_zone(given.present) if True in zoned else ""
     try:
         moved = (value if value.tzinfo is dt.UTC else value.astimezone(dt.UTC) for value in given.present if zone)
         naive = [value.replace(tzinfo=None) for value in moved] if zone else given.present
@@ -79,6 +79,16 @@ def datetimes(given: Given) -> Column:
     except OverflowError:
         raise DataError("a timestamp does not fit in 64 bits as nanoseconds", column=given.name) from None
     return fixed_values(given, f"tsn:{zone}", nanos)
+
+
+def common_zone(values: Sequence[Any]) -> str:
+    """The time zone that all of these datetimes have. It is UTC for several zones, and for offsets without a name, for
+    polars fails on files with them."""
+    if next(value.tzinfo for value in values if value is not None) is dt.UTC:
+        return "UTC"
+    zones = {id(value.tzinfo): value.tzinfo for value in values if value is not None}.values()
+    names = {getattr(zone, "key", None) or getattr(zone, "zone", None) or "UTC" for zone in zones}
+    return str(names.pop()) if len(names) == 1 else "UTC"
 
 
 def dates(given: Given) -> Column:

@@ -127,7 +127,7 @@ def _properties(given: Any, source: Source) -> keys.DecryptionProperties:
 
 def _check_keys(given: Any) -> keys.DecryptionProperties:
     if not isinstance(given, keys.DecryptionProperties):
-        raise OptionError(f"decryption must be DecryptionProperties, not {type(given).__name__}")
+        raise OptionError(f"decryption must be pyparq.DecryptionProperties(key), not {type(given).__name__}")
     return given
 
 

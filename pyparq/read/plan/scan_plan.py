@@ -18,7 +18,7 @@ from pyparq.column_names import ColumnName
 from pyparq.errors import DataError, PlanError
 from pyparq.index.row_ranges import RowRanges
 from pyparq.options import ReadOptions
-from pyparq.pictures.tables import summed
+from pyparq.pictures.tables import of_header, summed
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import FileState, OpenFile
 from pyparq.read.plan.page_reads import ColumnRead, Pages, pack_ranges, unpack_ranges
@@ -119,12 +119,12 @@ class ScanPlan:
     header: PlanHeader
     row_groups: tuple[RowGroupPlan, ...]
 
-    source = property(attrgetter("header.source"))
+    source = of_header("source", str)
     columns = property(attrgetter("header.columns"))
     filters = property(attrgetter("header.filters"))
-    options = property(attrgetter("header.options"))
+    options = of_header("options", ReadOptions)
     limit = property(attrgetter("header.limit"))
-    made_for = property(attrgetter("header.made_for"))
+    made_for = of_header("made_for", FileState)
     num_bytes = summed("num_bytes", "Most bytes of data pages and dictionaries that a run reads.", of="row_groups")
 
     def split(self, parts: int | None = None) -> list[ScanPlan]:
