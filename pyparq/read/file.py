@@ -110,7 +110,7 @@ class PageInfo:
 
 
 @methods_told
-class ParquetFile(Asked[Scan, ScanPlan, "Explanation", "FileMap"]):
+class ParquetFile(Asked[Scan, "ScanPlan", "Explanation", "FileMap"]):
     """An open Parquet file.
 
     ``source`` is a path, an ``os.PathLike``, a URL (needs obstore or fsspec), the result of ``fsspec.open``, a
