@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from pyparq.cli.options import FORCE, JSON, SOURCE, SOURCES, WHERE, all_of, decryption, misused, one_name, storage_for
-from pyparq.cli.output import Grid, emit, print_json, title
-from pyparq.cli.progress import Busy
+from pyparq.cli.output import Busy, Grid, emit, print_json, title
 from pyparq.cli.sources import dataset_of, sources_of
 
 _PARQUET = (".parquet", ".parq", ".pq")

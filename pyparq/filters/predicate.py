@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pyparq.filters.computed import Computed
 from pyparq.filters.leaf_tests import Bound, Columns, Levels, Literals, Test, looked_up
 from pyparq.format.schema_node import Node
-from pyparq.index.row_mask import RowMask, Words
+from pyparq.index.row_ranges import RowMask, Words
 
 if TYPE_CHECKING:
     pass

@@ -3,7 +3,6 @@
 DOOR = (
     "bloom_filter",
     "page_index",
-    "row_mask",
     "row_ranges",
     "statistics",
 )

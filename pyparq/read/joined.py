@@ -24,8 +24,7 @@ from pyparq.filters.leaf_tests import EntryLevels
 from pyparq.filters.predicate import Constant, Predicate, asks_variants, matching_rows
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Physical
-from pyparq.index.row_mask import RowMask, Words
-from pyparq.index.row_ranges import Int64Array, RowRanges
+from pyparq.index.row_ranges import Int64Array, RowMask, RowRanges, Words
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.decode.decoder import NativeLeaf, PieceError, columns_of, decode_chunks
 from pyparq.read.decode.leaves import DecodedLeaf, slot_level, spelled_out

@@ -13,8 +13,7 @@ from pyparq.filters.computed import Computed
 from pyparq.filters.leaf_tests import EntryLevels, Test
 from pyparq.filters.predicate import FALSE, Constant, Predicate, asks_variants, matching_rows, rewritten
 from pyparq.format.schema_node import Node
-from pyparq.index.row_mask import Rows, as_mask, rows_of
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import RowRanges, Rows, as_mask, rows_of
 from pyparq.index.statistics import bounds_of_chunks
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.decode.leaves import DecodedLeaf, assemble, gregorian_column, slot_level, spelled_out

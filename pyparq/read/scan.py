@@ -22,8 +22,7 @@ from pyparq.filters.expression import Expression
 from pyparq.filters.predicate import TRUE, Constant, Predicate, asks_variants
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Schema, schema_view
-from pyparq.index.row_mask import Rows
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import RowRanges, Rows
 from pyparq.io.byte_ranges import Range
 from pyparq.option_checks import as_columns, methods_told
 from pyparq.pictures.tables import html_view, viewable

@@ -33,8 +33,7 @@ from pyparq.option_values import SortKey, sort_keys
 from pyparq.options import WriteOptions
 from pyparq.spark.catalog_tables import learner
 from pyparq.spark.choosing import Choice, Group, Wanted, choose, options_for
-from pyparq.spark.keys import check_factory
-from pyparq.spark.options import obeyed, of_session
+from pyparq.spark.options import check_factory, obeyed, of_session
 from pyparq.spark.ordering import Numbers, Order
 from pyparq.spark.question import Question, as_stored, parts_of
 from pyparq.spark.reading import part_scan, planned, question_of

@@ -34,9 +34,9 @@ from pyparq.spark.choosing import Columns, columns_of_places, columns_that_occur
 from pyparq.spark.columns import is_column, taken
 from pyparq.spark.file_jobs import balanced
 from pyparq.spark.job_log import tell_job
-from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import AnyCase
+from pyparq.spark.options import check_factory, keys_of
 from pyparq.spark.question import Question, partition_names, schema_of
 from pyparq.spark.reading import planned, question_of
 from pyparq.spark.rewriting import check_defaults

@@ -28,8 +28,7 @@ from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field, Schema
-from pyparq.index.row_mask import Rows
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import RowRanges, Rows
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.row_changes.applying import apply
 from pyparq.maintenance.row_changes.changed_file import GroupChange

@@ -21,8 +21,18 @@ from pyparq.io.fetch import Fetcher, IOCounts, gap_of
 from pyparq.io.source import LocalFile, open_source, set_requests
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
-from pyparq.read.footers.chunk_places import ChunkPlaces, ModulePlaces, Neighbours, places_of
-from pyparq.read.footers.chunks import Chunk, ChunkTable, Int64Array, LeafSet, check_numbers, numbers_of
+from pyparq.read.footers.chunks import (
+    Chunk,
+    ChunkPlaces,
+    ChunkTable,
+    Int64Array,
+    LeafSet,
+    ModulePlaces,
+    Neighbours,
+    check_numbers,
+    numbers_of,
+    places_of,
+)
 from pyparq.read.footers.footer_read import MAGIC, TRAILER, read_footer
 from pyparq.read.footers.schemas import FileSchema, schema_of
 
