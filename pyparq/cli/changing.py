@@ -57,7 +57,7 @@ def delete_command(
     pyparq delete events/ --keys-file user=forget.txt
     pyparq delete orders/ --table delta --key user=7
     """
-    from pyparq.maintenance.row_changes.delete import delete
+    from pyparq.maintenance.row_changes.delete_update import delete
 
     given = _given(sources, table)
     asked = _asked(given, where, wanted, key_files)
@@ -92,7 +92,7 @@ def update_command(
     pyparq update events/ --where "user = 7" --set "email = null" --set "status = 'gone'"
     """
     from pyparq.filters.sql_text import parse_set
-    from pyparq.maintenance.row_changes.update import update
+    from pyparq.maintenance.row_changes.delete_update import update
 
     given = _given(sources, table)
     asked = _asked(given, where, wanted, key_files)

@@ -308,8 +308,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
 
     Raises ``FileNotFoundError`` and its kin as the operating system does, :class:`OptionError` for anything else.
     """
-    if storage_options is not None:
-        check_storage_options(storage_options)
+    check_storage_options(storage_options)
     parts = None if isinstance(where, str) else open_file_parts(where)
     if parts is not None:
         fs, path, _ = parts
@@ -318,9 +317,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
         path = os.fspath(where)
         if not isinstance(path, str):
             path = os.fsdecode(path)
-        if "://" in path:
-            return _open_url(path, storage_options)
-        return LocalFile(expanded(path) if path.startswith("~") else path)
+        return _open_url(path, storage_options) if "://" in path else LocalFile(expanded(path))
     if isinstance(where, (bytes, bytearray, memoryview)):
         return BytesSource(where)
     if type(where) is ObjectFile:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -89,7 +88,7 @@ def joined_rows(
 ) -> list[Part] | None:  # fmt: skip
     """The matching rows of ``selections``. ``None`` where a chunk is unusual, or where joining does not pay.
     ``counts``: they are only counted."""
-    tested = None if all(map(_IS_SURE, selections)) else predicate
+    tested = None if all(s.sure.is_all for s in selections) else predicate
     if not _may_join(reader, selections, tested, limit) or not (counts or projection.is_plain):
         return None
     leaves, fields = reader.file.tree.leaves, reader.file.fields
@@ -129,9 +128,6 @@ def joined_rows(
         pass
     reader.account.rewind(used)
     return None  # reading them one by one raises it with its place
-
-
-_IS_SURE = attrgetter("sure.is_all")
 
 
 def _may_join(

@@ -27,9 +27,9 @@ from pyparq.index.row_ranges import RowMask, Rows, rows_of
 from pyparq.io.url import is_url
 from pyparq.maintenance.row_changes.changed_file import GroupChange
 from pyparq.maintenance.row_changes.copied_groups import NoSink
+from pyparq.maintenance.row_changes.delete_update import rows_change
 from pyparq.maintenance.row_changes.file_change import FileChange, rows_go, written
 from pyparq.maintenance.row_changes.report import ChangedFileReport
-from pyparq.maintenance.row_changes.update import rows_change
 from pyparq.maintenance.row_changes.upsert import UpsertedRows, Upserts, keys_of_rows, partition_values_of
 from pyparq.read.scan import Scan
 from pyparq.spark.options import keys_of

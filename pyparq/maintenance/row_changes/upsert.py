@@ -25,7 +25,7 @@ from pyparq.index.row_ranges import RowMask, Rows, rows_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.row_changes.applying import apply
 from pyparq.maintenance.row_changes.changed_file import GroupChange
-from pyparq.maintenance.row_changes.delete import opened, relisted, table_of
+from pyparq.maintenance.row_changes.delete_update import opened, relisted, table_of
 from pyparq.maintenance.row_changes.places import ApplyOptions, has_room
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
