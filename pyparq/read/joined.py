@@ -88,7 +88,7 @@ def joined_rows(
 ) -> list[Part] | None:  # fmt: skip
     """The matching rows of ``selections``. ``None`` where a chunk is unusual, or where joining does not pay.
     ``counts``: they are only counted."""
-    tested = None if all(s.sure.is_all for s in selections) else predicate
+    tested = predicate if False in [s.sure.is_all for s in selections] else None
     if not _may_join(reader, selections, tested, limit) or not (counts or projection.is_plain):
         return None
     leaves, fields = reader.file.tree.leaves, reader.file.fields

@@ -14,9 +14,8 @@ from pyparq import kernels
 from pyparq.encryption.reading import CLEAR, ChunkDecryption
 from pyparq.format.chunk_numbers import ALL_DICTIONARY, HAS_STATISTICS, ChunkNumbers, bit_of, stored_path
 from pyparq.format.compression import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
-from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.lazy_footer import MAGIC, TRAILER, LazyFileMetaData
 from pyparq.format.schema_node import Node
-from pyparq.read.footers.footer_read import MAGIC, TRAILER
 
 
 class Chunk:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyparq.encryption.reading import CLEAR_FILE, EncryptedFile, FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, LimitError, OptionError
 from pyparq.format import ttypes as tt
-from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.lazy_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER, LazyFileMetaData
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
 from pyparq.io.byte_ranges import Source
 from pyparq.io.fetch import Fetcher
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 else:  # few files have their keys in another one
     companions = LazyModule("pyparq.io.companion_files")
     keys = LazyModule("pyparq.encryption.properties")
-
-MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
-
-TRAILER = 8
-"""Bytes behind the footer: its length, and the magic bytes."""
 
 LOCAL_TAIL, MANY_REMOTE_TAIL = 16 << 10, 48 << 10
 """Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the

@@ -11,7 +11,7 @@ import numpy as np
 
 from pyparq.encryption.reading import FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, OptionError, ParquetError, UnsupportedError, located
-from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.lazy_footer import MAGIC, TRAILER, LazyFileMetaData
 from pyparq.format.order import Order, order_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -33,7 +33,7 @@ from pyparq.read.footers.chunks import (
     numbers_of,
     places_of,
 )
-from pyparq.read.footers.footer_read import MAGIC, TRAILER, read_footer
+from pyparq.read.footers.footer_read import read_footer
 from pyparq.read.footers.schemas import FileSchema, schema_of
 
 DICTIONARY_HEADER = 100
