@@ -189,8 +189,8 @@ def bytes_held(column: Column) -> int:
     """Bytes of all buffers, those of a dictionary included; a slice counts the buffers it shares as a whole."""
     if column.native is not None:
         return column.native.buffer_size
-    total = sum(b.nbytes for b in column.buffers) + (0 if column.validity is None else column.validity.nbytes)
-    total += sum(bytes_held(c) for c in column.children)
+    total = sum([b.nbytes for b in column.buffers]) + (0 if column.validity is None else column.validity.nbytes)
+    total += sum(map(bytes_held, column.children))
     return total + (bytes_held(column.dictionary) if column.dictionary is not None else 0)
 
 
