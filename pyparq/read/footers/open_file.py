@@ -455,12 +455,13 @@ def open_file(
         set_requests(source, options.retries, options.retry_wait, options.max_requests)
     fetcher = Fetcher(source, options.coalesce_gap)
     try:
-        with located(file=source.name):
-            footer, decryption = read_footer(fetcher, options, lazily=lazily)
-            return OpenFile(fetcher, footer, decryption, options)
+        footer, decryption = read_footer(fetcher, options, lazily=lazily)
+        return OpenFile(fetcher, footer, decryption, options)
     except BaseException as error:
         if source is not where:
             source.close()
+        if isinstance(error, ParquetError):
+            error.locate(file=source.name)
         if not isinstance(error, ParquetError) or fetcher.is_proven:
             raise
     return open_file(where, options, storage_options)  # the error may be about an older version
