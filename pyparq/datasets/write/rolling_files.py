@@ -110,7 +110,7 @@ class RollingFiles:
 
     def own(self) -> None:
         """Copy the waiting rows, so that the caller may change its arrays."""
-        for waiting in self._waiting.values():
+        for waiting in (*self._waiting.values(), *(opened.writer.rows for opened in self._open.values())):
             waiting.own()
 
     def close(self) -> list[MadeFile]:
