@@ -185,7 +185,7 @@ class Splitter:
             [folder[code] for code in some[firsts].tolist()] for some, folder in zip(codes, named, strict=True)
         ]
         folders = [tuple(filter(None, names)) for names in zip(*of_columns, strict=True)]
-        batches = map(RecordBatch, map(list, zip(*divided, strict=True)), counts.tolist())
+        batches = [RecordBatch([parts[n] for parts in divided], count) for n, count in enumerate(counts.tolist())]
         return [*zip(folders, batches, strict=True)]
 
     def _folders(self, column: str, texts: Sequence[str | None]) -> list[str]:
