@@ -70,8 +70,8 @@ from pyparq.maintenance.report import IndexReport as IndexReport
 from pyparq.maintenance.report import IndexedColumn as IndexedColumn
 from pyparq.maintenance.report import IndexedFile as IndexedFile
 from pyparq.maintenance.rewrite import rewrite as rewrite
-from pyparq.maintenance.row_changes.delete import delete as delete
-from pyparq.maintenance.row_changes.update import update as update
+from pyparq.maintenance.row_changes.delete_update import delete as delete
+from pyparq.maintenance.row_changes.delete_update import update as update
 from pyparq.maintenance.row_changes.upsert import upsert as upsert
 from pyparq.maintenance.row_changes.report import ChangeReport as ChangeReport
 from pyparq.maintenance.row_changes.report import ChangedFileReport as ChangedFileReport

@@ -88,12 +88,9 @@ def read_table(
 
     def one() -> Table:
         given = ReadOptions.make(options)
-        return reader.read_once(
-            opened_early(source, storage_options, given, "pyparq.read.file"),
-            given,
-            storage_options,
-            lambda file: reader.first_table(file, columns, filters, row_groups, rows, limit),
-        )
+        opened = opened_early(source, storage_options, given, "pyparq.read.file")
+        asked = columns, filters, row_groups, rows, limit
+        return reader.read_once(opened, given, storage_options, reader.first_table, *asked)
 
     return _answer(source, one, many)
 

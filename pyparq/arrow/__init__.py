@@ -5,10 +5,10 @@ from pyparq.runtime.lazy_import import load_later, provide
 load_later(__name__, "equality", "from_any", "pandas_key", "preview", "to_pandas", "to_polars", "to_python")
 
 DOOR = (
-    "c_export", "c_import", "column", "column_operations", "decimals", "exchange", "ingest", "ingest.cast",
-    "ingest.from_python", "layouts", "pandas_key", "record_batch", "schema.extensions", "schema.from_text",
-    "schema.hints", "schema.ipc_read", "schema.ipc_write", "schema.keys", "schema.to_parquet", "table", "tabular",
-    "to_pandas", "to_polars", "to_python", "variant_columns",
+    "column", "column_operations", "decimals", "exchange", "ingest", "ingest.cast", "ingest.from_python", "layouts",
+    "pandas_key", "record_batch", "schema.extensions", "schema.from_text", "schema.hints", "schema.ipc_read",
+    "schema.ipc_write", "schema.keys", "schema.to_parquet", "table", "tabular", "to_pandas", "to_polars", "to_python",
+    "variant_columns",
 )  # fmt: skip
 """Modules of this package that other packages may use."""
 

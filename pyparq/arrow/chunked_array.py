@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow import equality, preview, to_python
-from pyparq.arrow.c_export import chunks_to_stream, field_capsule
-from pyparq.arrow.column import Column, bytes_held, count_nulls, shifted
+from pyparq.arrow.column import Column, bytes_held, chunks_to_stream, count_nulls, field_capsule, shifted
 from pyparq.arrow.column_operations import trimmed
 from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.errors import OptionError, OtherNames, by_each

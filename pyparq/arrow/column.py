@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.format.types import DataType, Field
-from pyparq.kernels import ArrowField, DecodedColumn, arrow_array
+from pyparq.format.types import DataType, Field, Schema, native_struct
+from pyparq.kernels import ArrowField, DecodedColumn, arrow_array, arrow_arrays
 from pyparq.runtime.lazy_import import provided
 from pyparq.runtime.text import printable
 
@@ -188,6 +189,36 @@ def bytes_held(column: Column) -> int:
     """Bytes of all buffers, those of a dictionary included; a slice counts the buffers it shares as a whole."""
     if column.native is not None:
         return column.native.buffer_size
-    total = sum(b.nbytes for b in column.buffers) + (0 if column.validity is None else column.validity.nbytes)
-    total += sum(bytes_held(c) for c in column.children)
+    total = sum([b.nbytes for b in column.buffers]) + (0 if column.validity is None else column.validity.nbytes)
+    total += sum(map(bytes_held, column.children))
     return total + (bytes_held(column.dictionary) if column.dictionary is not None else 0)
+
+
+# ---- on the way out: capsules of the Arrow C data interface over the buffers of columns, zero-copy
+#
+# The structs are made natively (``kernels/src/arrow/export.cpp``), those of a whole table in one call.
+
+
+def schema_capsule(schema: Schema) -> object:
+    """A struct with one child per field."""
+    return native_struct(schema).capsule()
+
+
+def field_capsule(field: Field) -> object:
+    """The schema of a column."""
+    return ArrowField(field).capsule()
+
+
+def batch_capsule(columns: Sequence[Column], num_rows: int) -> object:
+    """A struct array with one child per column."""
+    return arrow_array((columns, num_rows))
+
+
+def chunks_to_stream(field: Field, chunks: Sequence[Column]) -> object:
+    """A stream of one column in chunks."""
+    return arrow_arrays(ArrowField(field), chunks)
+
+
+def batches_to_stream(schema: Schema, batches: Sequence[tuple[list[Column], int]]) -> object:
+    """A stream of record batches (their columns and numbers of rows)."""
+    return arrow_arrays(native_struct(schema), batches)

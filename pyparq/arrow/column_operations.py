@@ -207,7 +207,7 @@ def take(column: Column, rows: Int64Array) -> Column:
 
 
 def keep(column: Column, words: Words, count: int) -> Column:
-    """The ``count`` elements whose bits are set in ``words`` (as of a :class:`~pyparq.index.row_mask.RowMask`)."""
+    """The ``count`` elements whose bits are set in ``words`` (as of a :class:`~pyparq.index.row_ranges.RowMask`)."""
     type_ = column.type
     if type_.format == "n":
         return null_column(type_, count)

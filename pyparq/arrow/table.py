@@ -14,9 +14,8 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Self
 
 from pyparq.arrow import from_any, to_pandas, to_polars
-from pyparq.arrow.c_export import batch_capsule, batches_to_stream, schema_capsule
 from pyparq.arrow.chunked_array import ChunkedArray, parts_of
-from pyparq.arrow.column import Column, shifted
+from pyparq.arrow.column import Column, batch_capsule, batches_to_stream, schema_capsule, shifted
 from pyparq.arrow.column_operations import concat, null_column, trimmed
 from pyparq.arrow.tabular import Part, Tabular, check_columns, for_anybody, joined_schema, widen_columns
 from pyparq.errors import DataError, OptionError, SchemaError, UnsupportedError

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.arrow import equality, preview, to_python
-from pyparq.arrow.c_export import batches_to_stream, schema_capsule
 from pyparq.arrow.chunked_array import ChunkedArray, parts_of, whole_rows
-from pyparq.arrow.column import Column, bytes_held, shifted
+from pyparq.arrow.column import Column, batches_to_stream, bytes_held, schema_capsule, shifted
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.decimals import with_usual_decimals
 from pyparq.column_names import as_list

@@ -9,8 +9,7 @@ import click
 import numpy as np
 
 from pyparq.cli.options import ALL, FILE, JSON, ROW_GROUP, one_name
-from pyparq.cli.output import Grid, count, emit, on_terminal, print_json, raise_problems, ranges, title
-from pyparq.cli.progress import Busy
+from pyparq.cli.output import Busy, Grid, count, emit, on_terminal, print_json, raise_problems, ranges, title
 from pyparq.cli.sources import chosen_row_groups, file_of, opened
 from pyparq.errors import FilterError, ParquetError
 from pyparq.filters.conditions import probe_value

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from pyparq.cli.options import FORCE, JSON, SOURCE, SOURCES, WHERE, all_of, decryption, misused, one_name, storage_for
-from pyparq.cli.output import Grid, emit, print_json, title
-from pyparq.cli.progress import Busy
+from pyparq.cli.output import Busy, Grid, emit, print_json, title
 from pyparq.cli.sources import dataset_of, sources_of
 
 _PARQUET = (".parquet", ".parq", ".pq")
@@ -58,7 +57,7 @@ def delete_command(
     pyparq delete events/ --keys-file user=forget.txt
     pyparq delete orders/ --table delta --key user=7
     """
-    from pyparq.maintenance.row_changes.delete import delete
+    from pyparq.maintenance.row_changes.delete_update import delete
 
     given = _given(sources, table)
     asked = _asked(given, where, wanted, key_files)
@@ -93,7 +92,7 @@ def update_command(
     pyparq update events/ --where "user = 7" --set "email = null" --set "status = 'gone'"
     """
     from pyparq.filters.sql_text import parse_set
-    from pyparq.maintenance.row_changes.update import update
+    from pyparq.maintenance.row_changes.delete_update import update
 
     given = _given(sources, table)
     asked = _asked(given, where, wanted, key_files)

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from pyparq.cli.options import COLUMNS, FILE, JSON, SOURCE, SPARK, decryption, storage_for
-from pyparq.cli.output import FOUND, Grid, count, emit, print_json, say, title
-from pyparq.cli.progress import Busy
+from pyparq.cli.output import FOUND, Busy, Grid, count, emit, print_json, say, title
 from pyparq.cli.sources import opened, plain_errors_of, source_of
 from pyparq.cli.upkeep import run_on_spark
 from pyparq.io.url import shown

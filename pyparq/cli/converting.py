@@ -14,8 +14,7 @@ from typing import Any
 import click
 
 from pyparq.cli.options import JSON, SOURCE, WRITING, all_of, complete_files, memory, misused
-from pyparq.cli.output import print_json
-from pyparq.cli.progress import Busy
+from pyparq.cli.output import Busy, print_json
 from pyparq.cli.saving import FORMS, form_of, known_form, read_arrow, save, say_written
 from pyparq.cli.sources import CHUNK, NAME, PIPE, check_no_terminal, opened_any, standard_input
 from pyparq.cli.text_files import TextOptions, opened_text, parse_types

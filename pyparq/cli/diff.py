@@ -16,8 +16,7 @@ import xxhash
 from pyparq.cli.cells import JSON as JSON_FORM
 from pyparq.cli.cells import cells_of, lines, pieces
 from pyparq.cli.options import COLUMNS, JSON, READING, complete_columns, complete_files, list_of_names
-from pyparq.cli.output import Grid, count, cut, emit, print_json, say, title
-from pyparq.cli.progress import Busy
+from pyparq.cli.output import Busy, Grid, count, cut, emit, print_json, say, title
 from pyparq.cli.sources import opened_any
 from pyparq.cli.values import metadata_json
 from pyparq.errors import ColumnNotFoundError, DataError, OptionError, near_matches

@@ -10,8 +10,7 @@ from typing import IO, Any
 import click
 
 from pyparq.cli.options import COLUMNS, IGNORE_CASE, JSON, ROW_GROUP, SOURCE, WHERE, misused
-from pyparq.cli.output import Grid, cut, emit, on_terminal, print_json, ranges, say, terminal_width, title
-from pyparq.cli.progress import Busy
+from pyparq.cli.output import Busy, Grid, cut, emit, on_terminal, print_json, ranges, say, terminal_width, title
 from pyparq.cli.sources import condition, is_dataset, make_scan, opened_any
 from pyparq.runtime.text import visible
 

@@ -11,6 +11,7 @@ import click
 
 from pyparq.cli.options import ALL, COLUMNS, IGNORE_CASE, JSON, ROW_GROUP, SOURCE, SOURCES, misused
 from pyparq.cli.output import (
+    Busy,
     Grid,
     count,
     cut,
@@ -23,7 +24,6 @@ from pyparq.cli.output import (
     ratio,
     title,
 )
-from pyparq.cli.progress import Busy
 from pyparq.cli.sources import chosen_leaves, chosen_row_groups, file_of, files_in, is_dataset, opened_any
 from pyparq.cli.values import bound_json, bound_text, metadata_json
 from pyparq.errors import MissingKeyError, ParquetError, SchemaError

@@ -10,8 +10,19 @@ import click
 
 from pyparq.cli.meta import bound_cell, known, named_chunk, place
 from pyparq.cli.options import ALL, COLUMNS, FILE, JSON, ROW_GROUP
-from pyparq.cli.output import Grid, count, emit, on_terminal, one_line, print_json, raise_problems, ratio, say, title
-from pyparq.cli.progress import Busy
+from pyparq.cli.output import (
+    Busy,
+    Grid,
+    count,
+    emit,
+    on_terminal,
+    one_line,
+    print_json,
+    raise_problems,
+    ratio,
+    say,
+    title,
+)
 from pyparq.cli.sources import chosen_leaves, chosen_row_groups, file_of, opened
 from pyparq.cli.values import bound_json
 from pyparq.errors import ParquetError

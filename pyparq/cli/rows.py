@@ -24,6 +24,7 @@ from pyparq.cli.options import (
 from pyparq.cli.output import (
     GAP,
     NULL,
+    Busy,
     Grid,
     Heading,
     count,
@@ -34,7 +35,6 @@ from pyparq.cli.output import (
     terminal_width,
     width,
 )
-from pyparq.cli.progress import Busy
 from pyparq.cli.sources import PIPE, dataset_of, make_scan, opened_any, rows_in, rows_where
 from pyparq.runtime.text import visible
 

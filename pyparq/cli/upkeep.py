@@ -26,8 +26,7 @@ from pyparq.cli.options import (
     one_name,
     storage_for,
 )
-from pyparq.cli.output import Grid, count, emit, print_json, say, title
-from pyparq.cli.progress import Busy
+from pyparq.cli.output import Busy, Grid, count, emit, print_json, say, title
 from pyparq.cli.sources import PIPE, complete_output, opened_any, rows_in, sources_of
 from pyparq.errors import OptionError
 

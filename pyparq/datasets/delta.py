@@ -30,7 +30,7 @@ from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, State
 from pyparq.errors import CorruptFileError, LimitError, UnsupportedError
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema
-from pyparq.index.row_mask import RowMask
+from pyparq.index.row_ranges import RowMask
 from pyparq.io.table_formats import DELTA
 from pyparq.io.url import shown
 

@@ -3,21 +3,12 @@
 from pyparq.runtime.lazy_import import load_later
 
 load_later(
-    __name__,
-    "bind",
-    "computed",
-    "expression",
-    "given",
-    "leaf_tests",
-    "polars_expressions",
-    "predicate",
-    "pyarrow_expressions",
-    "sql_text",
-    "variants",
-)
+    __name__, "bind", "computed", "expression", "given", "leaf_tests", "polars_expressions", "predicate",
+    "pyarrow_expressions", "sql_text", "variants",
+)  # fmt: skip
 
 DOOR = (
-    "bind", "bound", "computed", "conditions", "coverings", "exact_numbers", "expression", "given", "leaf_binding",
+    "bind", "bound", "computed", "conditions", "exact_numbers", "expression", "given", "leaf_binding",
     "leaf_tests", "literal", "polars_expressions", "predicate", "shown", "sql_text", "times", "value_array",
     "variants",
 )  # fmt: skip

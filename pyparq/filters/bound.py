@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.index.row_mask import RowMask, Words
+from pyparq.index.row_ranges import RowMask, Words
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Tests of many values at once, in the kernels.
 
-Every function returns a :class:`~pyparq.index.row_mask.RowMask` with one bit per value. Literals are in the leaf's
+Every function returns a :class:`~pyparq.index.row_ranges.RowMask` with one bit per value. Literals are in the leaf's
 comparable domain, and within the range of the values' type (binding has seen to that). ``within`` marks the values that
 matter. The bits of other values are undefined. ``sets`` gives the literals as a set to look up
 values of a dtype in (bytes: object).
@@ -19,7 +19,7 @@ from pyparq.filters.value_array import ByteArray
 from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import stored_dtype
 from pyparq.format.types import LeafType
-from pyparq.index.row_mask import RowMask, Words
+from pyparq.index.row_ranges import RowMask, Words
 from pyparq.kernels import BytesSet, NumberSet
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from pyparq.filters.exact_numbers import Exact, as_double, integers, part_of, ye
 from pyparq.filters.expression import OPERATORS
 from pyparq.filters.leaf_tests import looked_up
 from pyparq.format.schema_node import Node
-from pyparq.index.row_mask import RowMask, Words
+from pyparq.index.row_ranges import RowMask, Words
 from pyparq.index.statistics import Bounds
 from pyparq.kernels import TextTest
 from pyparq.runtime.text import printable

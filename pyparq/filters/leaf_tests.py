@@ -27,7 +27,7 @@ from pyparq.format.order import FLOAT_KINDS, bound_dtype, domain
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, LeafType
 from pyparq.index.bloom_filter import can_prune, hash_literal
-from pyparq.index.row_mask import RowMask, Words
+from pyparq.index.row_ranges import RowMask, Words
 from pyparq.index.statistics import Bounds, Int64Array
 from pyparq.kernels import BytesSet, KernelError, NumberSet
 

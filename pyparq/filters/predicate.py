@@ -19,7 +19,7 @@ from pyparq.filters.bound import FALSE, TRUE, Bound, Columns, Constant, Levels
 from pyparq.filters.computed import Computed
 from pyparq.filters.leaf_tests import Literals, Test, looked_up
 from pyparq.format.schema_node import Node
-from pyparq.index.row_mask import RowMask, Words
+from pyparq.index.row_ranges import RowMask, Words
 
 _Found = TypeVar("_Found")
 

@@ -31,7 +31,7 @@ from pyparq.format.nesting import shape_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import REPEATED, DataType
-from pyparq.index.row_mask import RowMask, Words
+from pyparq.index.row_ranges import RowMask, Words
 from pyparq.kernels import KernelError
 
 Flags = npt.NDArray[np.bool_]

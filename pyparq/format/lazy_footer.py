@@ -22,9 +22,12 @@ from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup, 
 from pyparq.format.thrift_codec import Bytes, ThriftDecodeError, ThriftTruncatedError, column_chunk_numbers, deserialize
 from pyparq.kernels import KernelError, ThriftTruncated, thrift_index_footer
 
-__all__ = ["LazyFileMetaData"]
-
 Int64Array = npt.NDArray[np.int64]
+
+MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
+
+TRAILER = 8
+"""Bytes behind the footer: its length, and the magic bytes."""
 
 _EMPTY_LIST = b"\x0c"  # no elements, of type struct
 _SCHEMA_ALONE = b"\x15\x00\x19", b"\x16\x00\x19\x0c\x00"

@@ -32,7 +32,6 @@ from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
 from pyparq.io.url import (
     check_storage_options,
-    expanded,
     is_local_system,
     is_url,
     local_path,
@@ -124,7 +123,7 @@ class LocalFile:
 
     def _read(self, fd: int, offset: int, length: int) -> memoryview:
         if length < SMALLEST or not hasattr(os, "preadv"):
-            data = read_at(fd, length, offset)
+            data = os.pread(fd, length, offset) if hasattr(os, "pread") else read_at(fd, length, offset)
             if len(data) == length:
                 return memoryview(data)
         buffer, got = memoryview(kernels.take_memory(length).data), 0
@@ -310,7 +309,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
     """
     if storage_options is not None:
         check_storage_options(storage_options)
-    parts = None if isinstance(where, str) else open_file_parts(where)
+    parts = open_file_parts(where) if hasattr(where, "full_name") else None
     if parts is not None:
         fs, path, _ = parts
         return LocalFile(path) if is_local_system(fs) else RemoteFile(fs, path, name_on(fs, path))
@@ -318,9 +317,7 @@ def open_source(where: Any, storage_options: Mapping[str, Any] | None = None) ->
         path = os.fspath(where)
         if not isinstance(path, str):
             path = os.fsdecode(path)
-        if "://" in path:
-            return _open_url(path, storage_options)
-        return LocalFile(expanded(path) if path.startswith("~") else path)
+        return _open_url(path, storage_options) if "://" in path or path.startswith("~") else LocalFile(path)
     if isinstance(where, (bytes, bytearray, memoryview)):
         return BytesSource(where)
     if type(where) is ObjectFile:

@@ -16,11 +16,11 @@ from pyparq.arrow.schema.keys import keys_of, with_keys
 from pyparq.encryption.cipher import MAX_ORDINAL, Module
 from pyparq.errors import CorruptFileError, DataError, located
 from pyparq.format import ttypes as tt
+from pyparq.format.lazy_footer import ENCRYPTED_MAGIC, MAGIC
 from pyparq.format.thrift_codec import deserialize
 from pyparq.format.thrift_tree import I16, I32, I64, STRUCT, ThriftList, ThriftStruct
 from pyparq.index.statistics import parse_created_by
 from pyparq.read.footers.chunks import Chunk
-from pyparq.read.footers.footer_read import ENCRYPTED_MAGIC, MAGIC
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import to_bytes
 

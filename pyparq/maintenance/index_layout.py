@@ -9,8 +9,8 @@ from itertools import accumulate
 from typing import Any
 
 from pyparq.errors import UnsupportedError
+from pyparq.format.lazy_footer import MAGIC
 from pyparq.maintenance.footer_edit import Place
-from pyparq.read.footers.footer_read import MAGIC
 from pyparq.read.footers.open_file import OpenFile
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pyparq.format import ttypes as tt
 from pyparq.format.compression import codec_name, encoding_name
+from pyparq.format.lazy_footer import MAGIC
 from pyparq.format.order import Order, order_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree, build_tree
@@ -16,7 +17,6 @@ from pyparq.io.sink import open_sink
 from pyparq.options import ReadOptions
 from pyparq.parquet.arguments import located
 from pyparq.parquet.schema import ColumnSchema, Made, ParquetSchema
-from pyparq.read.footers.footer_read import MAGIC
 from pyparq.read.footers.metadata import ChunkStatistics
 from pyparq.read.footers.schemas import FileFields, to_bytes
 from pyparq.runtime.text import printable

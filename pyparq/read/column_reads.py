@@ -11,8 +11,7 @@ from typing import Any
 from pyparq.errors import ChecksumError, CorruptFileError, LimitError, ParquetError, located
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Physical
-from pyparq.index.row_mask import RowMask, Rows
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import RowMask, RowRanges, Rows
 from pyparq.io.byte_ranges import Range
 from pyparq.kernels import PieceFacts
 from pyparq.read.decode.arrow_columns import Kind

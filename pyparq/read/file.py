@@ -407,21 +407,22 @@ def file_of(parquet: ParquetFile) -> OpenFile:
 
 
 def read_once(
-    source: Any, options: ReadOptions, storage_options: Mapping[str, Any] | None, ask: Callable[[ParquetFile], T]
+    source: Any, options: ReadOptions, storage_options: Mapping[str, Any] | None, ask: Callable[..., T], *given: Any
 ) -> T:
-    """The answer to one question about a file. If its footer is kept in memory, the question's own requests tell
-    whether the file is still the same. If it is not, it is opened anew, and ``ask`` is called again."""
+    """The answer to one question about a file: ``ask(file, *given)``. If its footer is kept in memory, the question's
+    own requests tell whether the file is still the same. If it is not, it is opened anew and asked again."""
     opened = open_file(source, options, storage_options, lazily=True)
     fetcher = opened.fetcher
     try:
         file = _parquet_file(opened)
         try:
-            answer = ask(file)
+            answer = ask(file, *given)
         except Exception as error:
             if not isinstance(error, ChangedFileError) and not may_pass(error):
                 fetcher.prove()  # a new version may have the column, say
             raise
-        fetcher.prove()
+        if fetcher.kept is not None:
+            fetcher.prove()
         return answer
     except ChangedFileError:
         if fetcher.is_proven:
@@ -429,7 +430,7 @@ def read_once(
     finally:
         opened.close()
     with _parquet_file(open_file(source, options, storage_options)) as file:
-        return ask(file)
+        return ask(file, *given)
 
 
 def _parquet_file(opened: OpenFile) -> ParquetFile:

@@ -12,13 +12,13 @@ import numpy as np
 from pyparq.errors import ParquetError
 from pyparq.filters.literal import format_literal, type_text
 from pyparq.format.compression import codec_name, encoding_name
+from pyparq.format.lazy_footer import TRAILER
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
 from pyparq.index.statistics import Bounds, Int64Array, bounds_from_statistics, gregorian
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.chunks import Chunk
-from pyparq.read.footers.footer_read import TRAILER
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.page_fates import NO_QUERY, Fates, PlacedPages, as_block, data_start, placed_pages
 from pyparq.runtime.text import cut, visible

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -24,8 +23,7 @@ from pyparq.filters import predicate as predicates
 from pyparq.filters.bound import Constant, EntryLevels
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Physical
-from pyparq.index.row_mask import RowMask, Words
-from pyparq.index.row_ranges import Int64Array, RowRanges
+from pyparq.index.row_ranges import Int64Array, RowMask, RowRanges, Words
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.decode.decoder import NativeLeaf, PieceError, columns_of, decode_chunks
 from pyparq.read.decode.leaves import DecodedLeaf, slot_level, spelled_out
@@ -90,7 +88,7 @@ def joined_rows(
 ) -> list[Part] | None:  # fmt: skip
     """The matching rows of ``selections``. ``None`` where a chunk is unusual, or where joining does not pay.
     ``counts``: they are only counted."""
-    tested = None if all(map(_IS_SURE, selections)) else predicate
+    tested = predicate if False in [s.sure.is_all for s in selections] else None
     if not _may_join(reader, selections, tested, limit) or not (counts or projection.is_plain):
         return None
     leaves, fields = reader.file.tree.leaves, reader.file.fields
@@ -130,9 +128,6 @@ def joined_rows(
         pass
     reader.account.rewind(used)
     return None  # reading them one by one raises it with its place
-
-
-_IS_SURE = attrgetter("sure.is_all")
 
 
 def _may_join(

@@ -16,8 +16,7 @@ from pyparq.filters import computed, leaf_tests
 from pyparq.filters import predicate as predicates
 from pyparq.filters.bound import FALSE, Constant, EntryLevels
 from pyparq.format.schema_node import Node
-from pyparq.index.row_mask import RowMask, Rows, as_mask, rows_of
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import RowMask, RowRanges, Rows, as_mask, rows_of
 from pyparq.index.statistics import bounds_of_chunks
 from pyparq.read.column_reads import ColumnReader, Wanted
 from pyparq.read.decode.leaves import DecodedLeaf, assemble, gregorian_column, slot_level, spelled_out

@@ -26,8 +26,7 @@ from pyparq.filters import predicate as predicates
 from pyparq.filters.bound import TRUE, Constant
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Schema, schema_view
-from pyparq.index.row_mask import Rows
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import RowRanges, Rows
 from pyparq.io.byte_ranges import Range
 from pyparq.option_checks import as_columns, methods_told
 from pyparq.pictures.tables import html_view, viewable
@@ -88,7 +87,8 @@ class Scan(Convertible["Scan"]):
             raise OptionError(f"limit must be a whole number of at least 0, not {limit!r}")
         if columns is not None and not isinstance(columns, expressions.Expression):
             columns = as_columns(columns)
-        self.projection = project(file.tree, columns, file.fields)
+        whole = file.fields.projection if columns is None else None
+        self.projection = whole or project(file.tree, columns, file.fields)
         self.outputs: list[Output] = self.projection.outputs
         self.columns = None if columns is None else list(columns)
         self.filters: expressions.Expression | None = None
@@ -175,7 +175,8 @@ class Scan(Convertible["Scan"]):
 
     def _all_batches(self) -> list[Batch]:
         selections = self._prune(to_read=True)
-        self.reader.account.restart()
+        if self.reader.account.used:
+            self.reader.account.restart()
         if not selections:
             self.cancel()
             return []
@@ -437,12 +438,10 @@ class Scan(Convertible["Scan"]):
     def _prune(self, *, to_read: bool = False, outputs: list[Node] | None = None) -> list[Selection]:
         """The row groups in which a row can match. ``to_read``: their rows are read next. ``outputs``: the leaves to
         read for them, if not those of the result."""
+        if self._selections is None and isinstance(self.predicate, Constant):
+            self._selections = all_rows(self.file, self.row_groups, self._within) if self.predicate.value else []
         if self._selections is None:
             with self._groups.context:
-                if isinstance(self.predicate, Constant):
-                    rows = all_rows(self.file, self.row_groups, self._within) if self.predicate.value else []
-                    self._selections = rows
-                    return rows
                 leaves = self.projection.leaves.nodes if outputs is None else outputs
                 pruner = pruning.Pruner(
                     self.file, self.predicate, self.row_groups, self._within, self.reader.account, leaves,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from pyparq.arrow.c_export import batch_capsule, schema_capsule
+from pyparq.arrow.column import batch_capsule, schema_capsule
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import as_list

@@ -25,7 +25,7 @@ from pyparq.maintenance.kept_storage import ROW_METADATA, storage_kept
 from pyparq.option_values import SortKey, sort_keys
 from pyparq.read.footers.metadata import FileMetaData
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.spark.keys import keys_of
+from pyparq.spark.options import keys_of
 
 
 @dataclass(frozen=True)

@@ -31,14 +31,12 @@ from pyparq.io.url import is_url
 from pyparq.option_checks import keywords
 from pyparq.option_values import SortKey, sort_keys
 from pyparq.options import WriteOptions
-from pyparq.spark.catalog_tables import learner
 from pyparq.spark.choosing import Choice, Group, Wanted, choose, options_for
-from pyparq.spark.keys import check_factory
-from pyparq.spark.options import obeyed, of_session
+from pyparq.spark.options import check_factory, obeyed, of_session
 from pyparq.spark.ordering import Numbers, Order
 from pyparq.spark.question import Question, as_stored, parts_of
 from pyparq.spark.reading import part_scan, planned, question_of
-from pyparq.spark.session import check_session, is_case_sensitive, parallelism
+from pyparq.spark.session import check_session, is_case_sensitive, learner, parallelism
 from pyparq.spark.staged_rows import OF_PIECES, place_staged
 from pyparq.spark.tasks import Progress, Watch, attempt, here, in_tasks
 from pyparq.spark.writing import TaskReply, WriteJob, WriteRequest, begin, one_folder, run_write, stage

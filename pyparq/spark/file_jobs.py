@@ -23,7 +23,7 @@ from pyparq.maintenance.index_building import check_columns
 from pyparq.maintenance.report import CHANGES, IndexedFile
 from pyparq.read.file import ParquetFile
 from pyparq.spark.job_log import tell_job
-from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.options import check_factory, keys_of
 from pyparq.spark.session import absolute, check_session, is_connect, parallelism, store_options
 from pyparq.spark.tasks import PER_SLOT, Progress, here, in_tasks
 

@@ -29,8 +29,7 @@ from pyparq.datasets.reader import FilePlan
 from pyparq.datasets.scan import DatasetPlan, DatasetPlanHeader
 from pyparq.errors import OptionError, UnsupportedError
 from pyparq.filters.expression import AllOf, AnyOf, Compare, Expression, IsIn, IsNan, IsNull, Matches, Not, top_names
-from pyparq.spark.as_sql import sql_of
-from pyparq.spark.own_fit import Fit, fit_of
+from pyparq.spark.own_fit import Fit, fit_of, sql_of
 from pyparq.spark.session import is_connect
 from pyparq.spark.types import SparkTypes
 

@@ -28,12 +28,11 @@ from pyparq.io.table_formats import format_of
 from pyparq.maintenance.kept_storage import variants_as_stored
 from pyparq.options import ReadOptions
 from pyparq.spark.file_choice import FileChoice, NoneLeft
-from pyparq.spark.job_log import Left
-from pyparq.spark.keys import keys_of
+from pyparq.spark.job_log import Left, LeftOut, left_out
 from pyparq.spark.literals import Session
 from pyparq.spark.names import Names
+from pyparq.spark.options import keys_of
 from pyparq.spark.own_reader import MOST_PATHS, OwnRead, Wanted, own_read
-from pyparq.spark.skipped import LeftOut, left_out
 from pyparq.spark.translate import columns_needed, filter_of, parsed
 from pyparq.spark.types import SparkTypes
 

@@ -27,8 +27,8 @@ from pyparq.options import ReadOptions
 from pyparq.runtime.messages import warn_caller
 from pyparq.spark.columns import is_column, taken
 from pyparq.spark.file_choice import as_spark
-from pyparq.spark.job_log import Left, tell_read
-from pyparq.spark.keys import check_factory, keys_of
+from pyparq.spark.job_log import Left, LeftOut, left_out, note, tell_read, warn
+from pyparq.spark.options import check_factory, keys_of
 from pyparq.spark.own_reader import OwnRead, Wanted, check_engine, check_reader, own_frame, own_read
 from pyparq.spark.question import (
     SMALL,
@@ -55,7 +55,6 @@ from pyparq.spark.session import (
     store_options,
     time_zone,
 )
-from pyparq.spark.skipped import LeftOut, left_out, note, warn
 from pyparq.spark.tasks import PER_SLOT, Progress, Watch, here, in_tasks, over_payloads
 from pyparq.spark.types import SparkTypes, folders_of
 

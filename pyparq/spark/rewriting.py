@@ -15,14 +15,12 @@ from pyparq.errors import ChangedMeanwhile, OptionError, UnsupportedError
 from pyparq.filters.expression import top_names
 from pyparq.io.url import is_url, local_path
 from pyparq.maintenance.kept_storage import ROW_METADATA, defaults_of, storage_kept, without_marks
-from pyparq.spark.catalog_tables import learner
 from pyparq.spark.choosing import Columns, columns_of_files, options_for
 from pyparq.spark.file_jobs import REPORT
-from pyparq.spark.keys import check_factory
-from pyparq.spark.options import obeyed, of_session
+from pyparq.spark.options import check_factory, obeyed, of_session
 from pyparq.spark.question import Question, as_stored, parts_of, pickled
 from pyparq.spark.reading import part_scan, planned, question_of
-from pyparq.spark.session import absolute, check_session, is_connect, store_options, time_zone
+from pyparq.spark.session import absolute, check_session, is_connect, learner, store_options, time_zone
 from pyparq.spark.tasks import OF_WRITES, Progress, Watch, attempt, here, in_tasks
 from pyparq.spark.writing import (
     MODES,

@@ -23,16 +23,16 @@ from pyparq.datasets.write.write_dataset import StagedPart
 from pyparq.errors import located
 from pyparq.filters.expression import Expression
 from pyparq.format.types import Schema
-from pyparq.index.row_mask import RowMask, Rows, rows_of
+from pyparq.index.row_ranges import RowMask, Rows, rows_of
 from pyparq.io.url import is_url
 from pyparq.maintenance.row_changes.changed_file import GroupChange
 from pyparq.maintenance.row_changes.copied_groups import NoSink
+from pyparq.maintenance.row_changes.delete_update import rows_change
 from pyparq.maintenance.row_changes.file_change import FileChange, rows_go, written
 from pyparq.maintenance.row_changes.report import ChangedFileReport
-from pyparq.maintenance.row_changes.update import rows_change
 from pyparq.maintenance.row_changes.upsert import UpsertedRows, Upserts, keys_of_rows, partition_values_of
 from pyparq.read.scan import Scan
-from pyparq.spark.keys import keys_of
+from pyparq.spark.options import keys_of
 from pyparq.spark.staged_rows import Numbers, StagedReader, StagedRows, numbered, packed, unpacked
 from pyparq.spark.tasks import attempt
 from pyparq.spark.writing import WriteJob, stage

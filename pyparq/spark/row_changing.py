@@ -29,19 +29,18 @@ from pyparq.maintenance.row_changes.places import new_file_options
 from pyparq.maintenance.row_changes.report import ChangedFileReport
 from pyparq.maintenance.row_changes.upsert import check_names
 from pyparq.option_checks import keywords
-from pyparq.spark.catalog_tables import learner
 from pyparq.spark.choosing import Columns, columns_of_places, columns_that_occur
 from pyparq.spark.columns import is_column, taken
 from pyparq.spark.file_jobs import balanced
 from pyparq.spark.job_log import tell_job
-from pyparq.spark.keys import check_factory, keys_of
 from pyparq.spark.literals import Session
 from pyparq.spark.names import AnyCase
+from pyparq.spark.options import check_factory, keys_of
 from pyparq.spark.question import Question, partition_names, schema_of
 from pyparq.spark.reading import planned, question_of
 from pyparq.spark.rewriting import check_defaults
 from pyparq.spark.row_change_tasks import Changed, Changes, Work, add_staged, change_files
-from pyparq.spark.session import check_session, parallelism, time_zone
+from pyparq.spark.session import check_session, learner, parallelism, time_zone
 from pyparq.spark.staged_rows import StagedRows, of_range, packed, staged_rows, unpacked
 from pyparq.spark.tasks import OF_WRITES, PER_SLOT, Progress, Watch, here, in_tasks
 from pyparq.spark.translate import columns_needed, new_value, parsed

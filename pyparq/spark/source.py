@@ -40,14 +40,14 @@ from pyparq.errors import DataError
 from pyparq.filters.expression import Expression, col
 from pyparq.options import ReadOptions
 from pyparq.spark.file_choice import SPELLED, NoneLeft, as_flag, as_spark
-from pyparq.spark.job_log import tell_of_source, tell_read
-from pyparq.spark.keys import check_factory
+from pyparq.spark.job_log import left_out, note, tell_of_source, tell_read, warn
 from pyparq.spark.options import (
     OF_TABLES,
     as_filters,
     as_list,
     as_value,
     as_whole,
+    check_factory,
     is_of_writes,
     options_of,
     source_of,
@@ -56,7 +56,6 @@ from pyparq.spark.options import (
 from pyparq.spark.question import ANSWER_ROWS, SMALL, Question, partition_names, parts_of, pickled, planned, schema_of
 from pyparq.spark.reading import arrow_schema, read_part
 from pyparq.spark.session import check_session, is_connect, local
-from pyparq.spark.skipped import left_out, note, warn
 from pyparq.spark.tasks import OnWorkers, worker_guard
 from pyparq.spark.types import SparkFolders, SparkTypes, declared_folders
 

@@ -27,7 +27,7 @@ from pyparq.datasets.discovery import discover
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import partitions_of
 from pyparq.errors import ChangedFileError, LimitError, OptionError, PlanError, UnsupportedError
-from pyparq.spark.keys import keys_of
+from pyparq.spark.options import keys_of
 from pyparq.spark.question import Question, by_of, dataset_scan, parts_of, pickled, read_options, schema_given
 from pyparq.spark.reading import read_part
 from pyparq.spark.tasks import OnWorkers

@@ -16,11 +16,9 @@ from pyparq.datasets.write.write_dataset import StagedPart, check_write, write_s
 from pyparq.errors import ChangedMeanwhile, DataError, OptionError, PlanError, TargetExistsError, UnsupportedError
 from pyparq.io.url import check_storage_options, is_url, local_path, shown
 from pyparq.maintenance.kept_storage import ROW_METADATA
-from pyparq.spark.catalog_tables import learner
 from pyparq.spark.job_log import tell_job
-from pyparq.spark.keys import check_factory, keys_of
-from pyparq.spark.options import obeyed, of_session, stored_as_set, unmarked
-from pyparq.spark.session import absolute, check_session, is_connect, store_options, time_zone
+from pyparq.spark.options import check_factory, keys_of, obeyed, of_session, stored_as_set, unmarked
+from pyparq.spark.session import absolute, check_session, is_connect, learner, store_options, time_zone
 from pyparq.spark.stored import as_stored, floored
 from pyparq.spark.tasks import OF_WRITES, Progress, Watch, attempt, here, over_partitions
 from pyparq.spark.types import SparkTypes, in_microseconds, with_clocks, zoned_names

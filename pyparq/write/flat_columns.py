@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.arrow.c_import import ImportedColumn
 from pyparq.arrow.column import Column
-from pyparq.arrow.record_batch import RecordBatch
+from pyparq.arrow.record_batch import ImportedColumn, RecordBatch
 from pyparq.errors import located
 from pyparq.format import leaf_values as value_dictionary
 from pyparq.format.leaf_values import Values, concat_values, count_of, plain_bytes, plain_size

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pyparq.arrow.c_import import ImportedColumn
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column, trimmed
 from pyparq.arrow.layouts import SpelledColumn
-from pyparq.arrow.record_batch import RecordBatch
+from pyparq.arrow.record_batch import ImportedColumn, RecordBatch
 from pyparq.encryption.writing import FileEncryption
 from pyparq.errors import DataError, ParquetError
 from pyparq.format.leaf_values import plain_size
@@ -149,18 +148,16 @@ class RowBuffer:
                 rows = self._rows_that_fit(batch, rows, bytes_left)
             if rows == 0 and not taken:
                 rows = 1
-            if rows == batch.num_rows:
-                taken.append(item)
-            else:
-                rest = slice_batch(batch, rows, batch.num_rows)
-                self._waiting.appendleft(_Waiting(rest, _sizes(rest, 0, rest.num_rows), item.owned))
-                self.num_bytes += sum(self._waiting[0].sizes)
-                if rows:
-                    taken.append(_Waiting(slice_batch(batch, 0, rows), _sizes(batch, 0, rows)))
             self.num_rows -= rows
             self.num_bytes -= size
             if rows < batch.num_rows:
+                if rows:
+                    taken.append(_Waiting(slice_batch(batch, 0, rows), _sizes(batch, 0, rows)))
+                rest = slice_batch(batch, rows, batch.num_rows)
+                self._waiting.appendleft(_Waiting(rest, _sizes(rest, 0, rest.num_rows), item.owned))
+                self.num_bytes += sum(self._waiting[0].sizes)
                 break
+            taken.append(item)
             rows_left -= rows
             bytes_left -= size
         return _group(taken)

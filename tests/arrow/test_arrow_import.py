@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import pyparq
-from pyparq.arrow.c_import import ImportedColumn
+from pyparq.arrow.record_batch import ImportedColumn
 from pyparq.errors import DataError
 from pyparq.kernels import ArrowImport, KernelError
 

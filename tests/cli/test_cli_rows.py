@@ -352,7 +352,7 @@ def test_columns_at_a_time_write_what_values_one_by_one_do(tmp_path: Path, rows:
 
 def test_progress_tells_rows_and_how_much_is_done(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[float, int]] = []
-    monkeypatch.setattr("pyparq.cli.progress.Busy.show", lambda self, share, rows: seen.append((share, rows)))
+    monkeypatch.setattr("pyparq.cli.output.Busy.show", lambda self, share, rows: seen.append((share, rows)))
     assert len(ok("query", file, "-w", "small > 0", "--csv").splitlines()) == 1 + seen[-1][1]
     assert [share for share, _ in seen] == [1500 / 4000, 3000 / 4000, 1.0]
     assert seen == sorted(seen)

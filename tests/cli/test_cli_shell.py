@@ -17,8 +17,7 @@ from cli_files import as_json, ok, plain, refused, run, shell, terminal, write_s
 
 import pyparq
 from pyparq.cli.missing_extra import missing_extra, requirement
-from pyparq.cli.output import cut, width
-from pyparq.cli.progress import Busy
+from pyparq.cli.output import Busy, cut, width
 from pyparq.runtime.text import visible
 
 

@@ -341,14 +341,17 @@ def test_little_memory_writes_several_row_groups_or_files(tmp_path: Path) -> Non
     assert ids(tmp_path) == list(range(100_000))
 
 
-def test_a_generator_may_use_its_arrays_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"sort_by": ["id"], "row_group_size": 4}], ids=["as they come", "sorted"])
+def test_a_generator_may_use_its_arrays_again(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Also where rows that are to be sorted wait in a file that is open already."""
+
     def pieces() -> Any:
         array = np.zeros(10, np.int64)
         for start in range(0, 100, 10):
             array[:] = np.arange(start, start + 10)
             yield {"id": array}
 
-    pyparq.write_dataset(pieces(), tmp_path)
+    pyparq.write_dataset(pieces(), tmp_path, **options)
     assert ids(tmp_path) == list(range(100))
 
 

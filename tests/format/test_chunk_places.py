@@ -17,7 +17,7 @@ from written import written
 
 import pyparq
 from pyparq.errors import CorruptFileError
-from pyparq.read.footers.chunk_places import ChunkPlaces
+from pyparq.read.footers.chunks import ChunkPlaces
 
 SHARED = "column chunks may not share their pages"
 

@@ -18,8 +18,7 @@ import pyparq
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import keep
 from pyparq.arrow.record_batch import batches_from_arrow
-from pyparq.index.row_mask import MOST_RANGES, NEAR, RowMask, as_mask, rows_of
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import MOST_RANGES, NEAR, RowMask, RowRanges, as_mask, rows_of
 
 ROWS = 150
 SETS = st.sets(st.integers(0, ROWS - 1)) | st.builds(

@@ -16,7 +16,7 @@ from written import written
 import pyparq
 from pyparq import col
 from pyparq.errors import CorruptFileError, CorruptIndexWarning
-from pyparq.read.footers.chunk_places import ModulePlaces
+from pyparq.read.footers.chunks import ModulePlaces
 from pyparq.read.plan import page_indexes
 
 

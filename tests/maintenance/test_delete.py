@@ -21,7 +21,7 @@ import pytest
 
 import pyparq
 from pyparq import DecryptionProperties, EncryptionProperties, OptionError, col
-from pyparq.index.row_mask import RowMask, rows_of
+from pyparq.index.row_ranges import RowMask, rows_of
 from pyparq.io.sink import open_sink
 from pyparq.maintenance.row_changes.changed_file import ChangedFile, GroupChange
 from pyparq.options import ReadOptions

@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import pyparq
-from pyparq.cli.progress import Busy
+from pyparq.cli.output import Busy
 from pyparq.encryption import CryptoFactory, KmsConnectionConfig, cipher
 from pyparq.errors import DataError
 from pyparq.format import thrift_codec

@@ -167,12 +167,8 @@ class Splitter:
 
     def split(self, batch: RecordBatch) -> Iterable[tuple[tuple[str, ...], RecordBatch]]:
         """The folders of each partition in the batch, and its rows in their order."""
-        if not batch.num_rows:
-            return ()
-        if not self._names:
+        if not self._names and batch.num_rows:
             return [((), RecordBatch([batch.columns[k] for k in self._kept], batch.num_rows))]
-        if batch.num_rows <= _MOST_ROWS:
-            return self._split(batch)
         starts = range(0, batch.num_rows, _MOST_ROWS)
         some = (slice_batch(batch, start, min(start + _MOST_ROWS, batch.num_rows)) for start in starts)
         return chain.from_iterable(map(self._split, some))
@@ -189,8 +185,7 @@ class Splitter:
             [folder[code] for code in some[firsts].tolist()] for some, folder in zip(codes, named, strict=True)
         ]
         folders = [tuple(filter(None, names)) for names in zip(*of_columns, strict=True)]
-        columns = zip(*divided, strict=True) if divided else [()] * len(counts)  # all may be partition columns
-        batches = map(RecordBatch, map(list, columns), counts.tolist())
+        batches = [RecordBatch([parts[n] for parts in divided], count) for n, count in enumerate(counts.tolist())]
         return [*zip(folders, batches, strict=True)]
 
     def _folders(self, column: str, texts: Sequence[str | None]) -> list[str]:

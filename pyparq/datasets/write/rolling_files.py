@@ -17,12 +17,13 @@ from pyparq.arrow.record_batch import RecordBatch
 from pyparq.datasets.write.targets import Kept
 from pyparq.errors import ParquetError, SchemaError, located
 from pyparq.format import ttypes as tt
+from pyparq.format.lazy_footer import MAGIC
 from pyparq.format.thrift_codec import deserialize, serialize
 from pyparq.format.types import Schema
 from pyparq.io.fetch import Fetcher
 from pyparq.io.sink import Sink
 from pyparq.options import ReadOptions, WriteOptions
-from pyparq.read.footers.footer_read import MAGIC, read_footer
+from pyparq.read.footers.footer_read import read_footer
 from pyparq.runtime.threads import map_tasks
 from pyparq.write.file import FileWriter, checked_pairs, discard_at_exit
 from pyparq.write.row_groups import RowBuffer, RowGroup
@@ -109,7 +110,7 @@ class RollingFiles:
 
     def own(self) -> None:
         """Copy the waiting rows, so that the caller may change its arrays."""
-        for waiting in self._waiting.values():
+        for waiting in (*self._waiting.values(), *(opened.writer.rows for opened in self._open.values())):
             waiting.own()
 
     def close(self) -> list[MadeFile]:

@@ -14,8 +14,7 @@ from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.keys import keys_of, with_keys
 from pyparq.encryption.writing import CLEAR_FILE, FileEncryption
 from pyparq.format import ttypes as tt
-from pyparq.index.row_mask import Rows, as_mask, rows_of
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import RowRanges, Rows, as_mask, rows_of
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.io.sink import Sink
 from pyparq.maintenance.footer_edit import BOUNDS, OLD_BOUNDS, FooterTree, needs_its_writer

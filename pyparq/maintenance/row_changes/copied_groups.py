@@ -12,6 +12,7 @@ from typing import Any
 
 from pyparq.encryption.cipher import MAX_ORDINAL
 from pyparq.errors import ParquetError
+from pyparq.format.lazy_footer import TRAILER
 from pyparq.format.thrift_tree import I16, I64
 from pyparq.index.bloom_filter import parse_header
 from pyparq.io.sink import Sink, copy_range
@@ -27,7 +28,6 @@ from pyparq.maintenance.footer_edit import (
     moved_offset_index,
 )
 from pyparq.read.footers.chunks import Chunk
-from pyparq.read.footers.footer_read import TRAILER
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.bloom_probe import HEADER
 from pyparq.read.plan.page_indexes import has_column_index, has_offset_index

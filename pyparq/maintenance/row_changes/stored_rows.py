@@ -19,8 +19,7 @@ from pyparq.format.hybrid_calendar import unmoved_from
 from pyparq.format.leaf_values import count_of, entries
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.index.row_mask import Rows
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import RowRanges, Rows
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.column_reads import Wanted as WantedRows
 from pyparq.read.decode.leaves import DecodedLeaf, is_flat, spelled_out

@@ -7,6 +7,7 @@ from typing import Any
 from pyparq.encryption.cipher import Module
 from pyparq.errors import MissingKeyError, ParquetError, reading
 from pyparq.format import ttypes as tt
+from pyparq.format.lazy_footer import TRAILER
 from pyparq.format.order import Order, domain
 from pyparq.format.schema_node import Node
 from pyparq.index.statistics import writer_is_trusted
@@ -33,7 +34,6 @@ from pyparq.read.column_reads import beyond_its_size
 from pyparq.read.decode.chunk_pages import ChunkPages
 from pyparq.read.decode.memory_account import Account, Share
 from pyparq.read.footers.chunks import Chunk
-from pyparq.read.footers.footer_read import TRAILER
 from pyparq.read.footers.open_file import OpenFile, omits_dictionary_header
 from pyparq.runtime.threads import check_stopped
 

@@ -22,6 +22,7 @@ from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.discovery import discover
 from pyparq.datasets.footers import open_listed
 from pyparq.errors import EncryptionError, OptionError, ParquetError, UnverifiedFooterWarning
+from pyparq.format.lazy_footer import ENCRYPTED_MAGIC, MAGIC
 from pyparq.format.schema_node import Node
 from pyparq.index.statistics import parse_created_by
 from pyparq.io.byte_ranges import Range
@@ -35,7 +36,6 @@ from pyparq.option_values import SortKey
 from pyparq.options import ReadOptions
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk
-from pyparq.read.footers.footer_read import ENCRYPTED_MAGIC, MAGIC
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.page_indexes import claim_modules, page_index_ranges
 from pyparq.runtime import fork_safety

@@ -22,7 +22,7 @@ from pyparq.format.compression import codec_name, encoding_name, library_decoder
 from pyparq.format.leaf_values import BinaryValues, Values, count_of
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Physical
-from pyparq.index.row_mask import Words
+from pyparq.index.row_ranges import Words
 from pyparq.kernels import DecodedColumn, DecodeRefusal
 from pyparq.options import ReadOptions
 from pyparq.read.decode.arrow_columns import (

@@ -17,8 +17,7 @@ from pyparq.format.hybrid_calendar import to_gregorian
 from pyparq.format.nesting import Shape
 from pyparq.format.schema_node import Node
 from pyparq.format.types import REPEATED, DataType, Field, LeafType
-from pyparq.index.row_mask import RowMask, Rows, as_mask
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import RowMask, RowRanges, Rows, as_mask
 from pyparq.kernels import KernelError, levels_agree, list_slots, slot_validity
 from pyparq.kernels.buffers import empty_results
 from pyparq.read.decode.memory_account import Account, Portion

@@ -10,7 +10,7 @@ from pyparq.encryption import properties as keys
 from pyparq.encryption.reading import CLEAR_FILE, EncryptedFile, FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, LimitError, OptionError
 from pyparq.format import ttypes as tt
-from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.lazy_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER, LazyFileMetaData
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
 from pyparq.io import companion_files as companions
 from pyparq.io.byte_ranges import Source
@@ -19,11 +19,6 @@ from pyparq.io.kept_files import KeptFile, drop_file, keep_file, kept_file, remo
 from pyparq.io.source import REMOTE_TAIL, versioned
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
-
-MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
-
-TRAILER = 8
-"""Bytes behind the footer: its length, and the magic bytes."""
 
 LOCAL_TAIL, MANY_REMOTE_TAIL = 16 << 10, 48 << 10
 """Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the

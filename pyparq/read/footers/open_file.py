@@ -11,7 +11,7 @@ import numpy as np
 
 from pyparq.encryption.reading import FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, OptionError, ParquetError, UnsupportedError, located
-from pyparq.format.lazy_footer import LazyFileMetaData
+from pyparq.format.lazy_footer import MAGIC, TRAILER, LazyFileMetaData
 from pyparq.format.order import Order, order_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -21,9 +21,19 @@ from pyparq.io.fetch import Fetcher, IOCounts, gap_of
 from pyparq.io.source import LocalFile, open_source, set_requests
 from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
-from pyparq.read.footers.chunk_places import ChunkPlaces, ModulePlaces, Neighbours, places_of
-from pyparq.read.footers.chunks import Chunk, ChunkTable, Int64Array, LeafSet, check_numbers, numbers_of
-from pyparq.read.footers.footer_read import MAGIC, TRAILER, read_footer
+from pyparq.read.footers.chunks import (
+    Chunk,
+    ChunkPlaces,
+    ChunkTable,
+    Int64Array,
+    LeafSet,
+    ModulePlaces,
+    Neighbours,
+    check_numbers,
+    numbers_of,
+    places_of,
+)
+from pyparq.read.footers.footer_read import read_footer
 from pyparq.read.footers.schemas import FileSchema, schema_of
 
 DICTIONARY_HEADER = 100
@@ -445,12 +455,13 @@ def open_file(
         set_requests(source, options.retries, options.retry_wait, options.max_requests)
     fetcher = Fetcher(source, options.coalesce_gap)
     try:
-        with located(file=source.name):
-            footer, decryption = read_footer(fetcher, options, lazily=lazily)
-            return OpenFile(fetcher, footer, decryption, options)
+        footer, decryption = read_footer(fetcher, options, lazily=lazily)
+        return OpenFile(fetcher, footer, decryption, options)
     except BaseException as error:
         if source is not where:
             source.close()
+        if isinstance(error, ParquetError):
+            error.locate(file=source.name)
         if not isinstance(error, ParquetError) or fetcher.is_proven:
             raise
     return open_file(where, options, storage_options)  # the error may be about an older version

@@ -63,17 +63,16 @@ class Projection:
         self._of_file = of_file
 
     def __getattr__(self, name: str) -> Any:
-        outputs = self.outputs
         if name == "hybrid":
-            self.hybrid = [k for k, out in enumerate(outputs) if any(leaf.type.hybrid for leaf in out.leaves)]
+            self.hybrid = [k for k, out in enumerate(self.outputs) if any(leaf.type.hybrid for leaf in out.leaves)]
         elif name == "is_as_stored":
-            self.is_as_stored = all(out.field.type == out.stored.type for out in outputs)
+            self.is_as_stored = all(out.field.type == out.stored.type for out in self.outputs)
         elif name == "is_flat":
-            self.is_flat = all(output.shape.kind == "leaf" for output in outputs)
+            self.is_flat = all(output.shape.kind == "leaf" for output in self.outputs)
         elif name == "is_plain":
             self.is_plain = self._of_file.are_plain(self.leaves.nodes)
         elif name == "leaves":
-            columns = dict.fromkeys([leaf.column for output in outputs for leaf in output.leaves])
+            columns = dict.fromkeys([leaf.column for output in self.outputs for leaf in output.leaves])
             self.leaves = self._of_file.leaf_set(tuple(columns))
         else:
             raise AttributeError(name)
