@@ -215,7 +215,7 @@ def test_a_schema_is_made_by_schema() -> None:
     with pytest.raises(pyparq.OptionError, match=r"Table\(\) takes a Schema, not a dict. Use pyparq.table\(data\)"):
         pyparq.Table({"id": [1]})  # type: ignore[arg-type]
     for wrong in ({"id": "int64"}, [pyparq.Field("id", pyparq.DataType("l"))]):
-        with pytest.raises(pyparq.SchemaError, match=r"pyparq\.schema\(\{'id': 'int64'\}\)"):
+        with pytest.raises(pyparq.OptionError, match=r"pyparq\.schema\(\{'id': 'int64'\}\)"):
             pyparq.Schema(wrong)  # type: ignore[arg-type]
     made = pyparq.schema({"id": "int64"})
     assert pyparq.Schema(made.fields) == made
