@@ -68,8 +68,8 @@ class Tabular(OtherNames):
     has_schema = True
     """Whether the columns have names: those of a :class:`pyparq.Batch` may have none."""
     _elsewhere = by_each({
-        "query where": "filter(...)", "astype": "cast({name: type})",
-        "write_parquet to_parquet sink_parquet": "pyparq.write_table(table, path)",
+        "query where": "filter(...)", "astype": "cast({name: type})", "names": "=column_names", "get_column": "=column",
+        "write_parquet to_parquet sink_parquet": "pyparq.write_table(table, path)", "estimated_size": "nbytes",
         "write_csv to_csv write_json to_json": "to_pandas() or to_polars(), or the command pyparq convert",
         "tail": "table[-5:]", "iloc loc row": "table[start:stop], and to_pylist() of it for Python values",
         "dtypes": "schema", "height": "=num_rows", "width": "=num_columns", "values": "to_numpy(name)",
@@ -78,9 +78,9 @@ class Tabular(OtherNames):
         "field": "schema.field(name)", "validate": "pyparq.verify(path) for a file",
         "sort sort_values": "sort_by(...), or sort_by= of write_table",
         "groupby merge describe info unique pivot with_columns assign explode fillna dropna isna": _IN_PANDAS,
-        "value_counts index apply map": _IN_PANDAS,
+        "value_counts index apply map agg sum mean min max sample melt n_unique null_count T": _IN_PANDAS,
         "add_column append_column combine_chunks drop_null flatten group_by join join_asof remove_column set_column "
-        "replace_schema_metadata sort_by take unify_dictionaries": _IN_PYARROW,
+        "replace_schema_metadata sort_by take to_reader unify_dictionaries": _IN_PYARROW,
     })  # fmt: skip
 
     if not TYPE_CHECKING:  # type checkers report what is not there

@@ -16,7 +16,7 @@ from typing import Never
 import numpy as np
 
 from pyparq.column_names import as_list
-from pyparq.errors import ColumnNotFoundError, OtherNames, SchemaError, by_each, near_matches
+from pyparq.errors import ColumnNotFoundError, OptionError, OtherNames, SchemaError, by_each, near_matches
 from pyparq.kernels import ArrowField
 from pyparq.option_checks import keywords, methods_told, refuse_unknown
 from pyparq.pictures.tables import Cell, html_view, viewable
@@ -229,9 +229,7 @@ class Schema(OtherNames):
     ) -> None:
         if wrong or type(fields) is not tuple:
             refuse_unknown(wrong, (), {})
-            raise SchemaError(
-                "Schema() takes a tuple of fields; pyparq.schema({'id': 'int64'}) makes one of other things"
-            )
+            raise OptionError("Schema() takes a tuple of fields. Use pyparq.schema({'id': 'int64'}) for other things")
         object.__setattr__(self, "fields", fields)
         object.__setattr__(self, "metadata", {} if metadata is None else metadata)
 

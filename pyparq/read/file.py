@@ -132,7 +132,7 @@ class ParquetFile(Asked[Scan, "ScanPlan", "Explanation", "FileMap"]):
         "shape": "num_rows and len(columns)", "names column_names": "=columns",
         "read_all collect read_pandas": "=read", "query": "read(filters=)", "to_batches": "=iter_batches",
         "row_group": "metadata.row_group(k)",
-        "info": "print(file), or file.metadata",
+        "info describe": "print(file), or file.metadata", "nrows": "=num_rows",
         "created_by": "metadata.created_by", "num_columns": "len(columns)",
         "slice": "read_rows(start, stop)", "write": "pyparq.write_table(data, path)",
         "append write_row_groups": 'pyparq.write_dataset(data, folder, mode="append")',

@@ -12,12 +12,12 @@ import pytest
 import pyparq
 
 PATH = "few.parquet"
-FILE = "shape query row_group info created_by num_columns slice write append write_row_groups delete cats"
+FILE = "shape query row_group info describe created_by num_columns slice write append write_row_groups delete cats"
 TABLE = (
     "query where astype write_parquet to_parquet write_csv to_csv write_json to_json tail iloc loc "
     "row dtypes values to_dict iter_rows iterrows itertuples collect field "
     "sort sort_values groupby merge describe info unique with_columns assign explode fillna dropna isna value_counts "
-    "apply"
+    "apply agg sum mean sample melt n_unique null_count T estimated_size"
 )
 COLUMN = (
     "values dtype shape size chunk to_pandas to_polars to_arrow combine_chunks sum mean min max "
@@ -79,6 +79,13 @@ def test_names_of_the_same_meaning_are_taken() -> None:
     assert sum(batch.num_rows for batch in data.to_batches(filter=asked)) == 3
     pyparq.write_parquet(table, "other.parquet", sorting_columns=[pyparq.SortingColumn(0)], stats=True, has_nulls=True)
     assert pyparq.scan_parquet("other.parquet").collect().to_dicts() == table.to_pylist()
+
+
+def test_names_of_polars_are_ours() -> None:
+    table = pyparq.read_table(PATH)
+    assert table.get_column("id").to_pylist() == [1, 2, 3]
+    assert table.names == ["id", "name"]
+    assert sum(len(batch) for batch in table.to_reader()) == pyparq.ParquetFile(PATH).nrows == 3
 
 
 def test_methods_of_pyarrow_make_tables_of_ours() -> None:
@@ -215,7 +222,7 @@ def test_a_schema_is_made_by_schema() -> None:
     with pytest.raises(pyparq.OptionError, match=r"Table\(\) takes a Schema, not a dict. Use pyparq.table\(data\)"):
         pyparq.Table({"id": [1]})  # type: ignore[arg-type]
     for wrong in ({"id": "int64"}, [pyparq.Field("id", pyparq.DataType("l"))]):
-        with pytest.raises(pyparq.SchemaError, match=r"pyparq\.schema\(\{'id': 'int64'\}\)"):
+        with pytest.raises(pyparq.OptionError, match=r"pyparq\.schema\(\{'id': 'int64'\}\)"):
             pyparq.Schema(wrong)  # type: ignore[arg-type]
     made = pyparq.schema({"id": "int64"})
     assert pyparq.Schema(made.fields) == made
