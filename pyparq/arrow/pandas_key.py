@@ -6,22 +6,17 @@ has to hold for all of them.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pyparq.errors import DroppedMetadataWarning
 from pyparq.format.types import DataType, Schema
-from pyparq.runtime.lazy_import import LazyModule
 from pyparq.runtime.messages import warn_caller
-
-if TYPE_CHECKING:
-    import json
-else:  # a millisecond of an import that few files need
-    json = LazyModule("json")
 
 PANDAS = b"pandas"
 _INVALID = (ValueError, TypeError, KeyError, AttributeError, RecursionError)

@@ -18,16 +18,9 @@ if TYPE_CHECKING:
     from pyparq.encryption.properties import DecryptionProperties, EncryptionKey, EncryptionProperties
 
 __all__ = [
-    "CryptoFactory",
-    "DecryptionConfiguration",
-    "DecryptionProperties",
-    "EncryptionConfiguration",
-    "EncryptionKey",
-    "EncryptionProperties",
-    "KmsClient",
-    "KmsConnectionConfig",
-    "LocalFileKms",
-]
+    "CryptoFactory", "DecryptionConfiguration", "DecryptionProperties", "EncryptionConfiguration", "EncryptionKey",
+    "EncryptionProperties", "KmsClient", "KmsConnectionConfig", "LocalFileKms",
+]  # fmt: skip
 
 
 if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name for one that loads later
@@ -42,12 +35,5 @@ if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name f
 
 load_later(__name__, "cipher", "material", "properties")
 
-DOOR = (
-    "cipher",
-    "keyfile",
-    "material",
-    "properties",
-    "reading",
-    "writing",
-)
+DOOR = ("cipher", "keyfile", "material", "properties", "reading", "writing")
 """Modules of this package that other packages may use."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from operator import index
@@ -38,7 +38,7 @@ from pyparq.read.footers.schemas import Output
 from pyparq.read.plan import prune as pruning
 from pyparq.read.plan import scan_plan
 from pyparq.read.plan.ahead import EarlyReads, SpareBytes
-from pyparq.read.plan.candidates import Selection, StageReport, Trace, all_rows
+from pyparq.read.plan.candidates import Selection, StageReport, Trace
 from pyparq.read.plan.page_reads import with_pages
 from pyparq.read.projection import Int64Array, project, ranges_by_group, row_numbers
 from pyparq.read.row_group_reads import RowGroupReader
@@ -439,7 +439,7 @@ class Scan(Convertible["Scan"]):
         """The row groups in which a row can match. ``to_read``: their rows are read next. ``outputs``: the leaves to
         read for them, if not those of the result."""
         if self._selections is None and isinstance(self.predicate, Constant):
-            self._selections = all_rows(self.file, self.row_groups, self._within) if self.predicate.value else []
+            self._selections = _all_rows(self.file, self.row_groups, self._within) if self.predicate.value else []
         if self._selections is None:
             with self._groups.context:
                 leaves = self.projection.leaves.nodes if outputs is None else outputs
@@ -488,6 +488,22 @@ def same_question(
     other._ask_filters = ask_filters
     other._set_up(file, row_groups, rows, scan.reader.spare)
     return other
+
+
+def _all_rows(file: OpenFile, row_groups: Sequence[int], within: Mapping[int, RowRanges]) -> list[Selection]:
+    """The selections of a read without a filter: all requested rows. Equal sets of rows are shared."""
+    found: list[Selection] = []
+    whole: dict[int, RowRanges] = {}
+    counts = file.rows_of(np.array(row_groups, np.int64)).tolist()
+    for place, (k, num_rows) in enumerate(zip(row_groups, counts, strict=True)):
+        rows = within.get(k)
+        if rows is None:
+            rows = whole.get(num_rows)
+            if rows is None:
+                rows = whole[num_rows] = RowRanges.all(num_rows)
+        if rows.count:
+            found.append(Selection(k, rows, rows, place=place))
+    return found
 
 
 def traced(scan: Scan) -> Trace:

@@ -98,22 +98,6 @@ class Selection:
         return self.maybe.num_rows
 
 
-def all_rows(file: OpenFile, row_groups: Sequence[int], within: Mapping[int, RowRanges]) -> list[Selection]:
-    """The selections of a read without a filter: all requested rows. Equal sets of rows are shared."""
-    found: list[Selection] = []
-    whole: dict[int, RowRanges] = {}
-    counts = file.rows_of(np.array(row_groups, np.int64)).tolist()
-    for place, (k, num_rows) in enumerate(zip(row_groups, counts, strict=True)):
-        rows = within.get(k)
-        if rows is None:
-            rows = whole.get(num_rows)
-            if rows is None:
-                rows = whole[num_rows] = RowRanges.all(num_rows)
-        if rows.count:
-            found.append(Selection(k, rows, rows, place=place))
-    return found
-
-
 class Answers:
     """The answers to one test: for whole row groups, and for row ranges where pages were asked."""
 
