@@ -128,4 +128,4 @@ def test_a_read_loads_no_conversions(tmp_path: Path) -> None:
         assert f"pyparq.arrow.{name}'" not in loaded
     for name in ("filters.predicate", "encryption.cipher", "encryption.material", "read.plan.scan_plan"):
         assert f"'pyparq.{name}'" not in loaded
-    assert loaded.count("'pyparq.") <= 117
+    assert loaded.count("'pyparq.") <= 110
