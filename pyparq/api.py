@@ -214,7 +214,9 @@ def write(
         raise OptionError(f"object_encoding={object_encoding!r}: {NOT_FOR_WRITING['object_encoding']}")
     if isinstance(row_group_offsets, int):
         options["row_group_size"] = row_group_offsets
-    if file_scheme != "simple" or not options.keys().isdisjoint(("partition_on", "partition_by", "partition_cols")):
+    named = ("partition_on", "partition_by", "partition_cols")
+    options |= (parts := {name: found for name in named if (found := options.pop(name, None))})
+    if file_scheme != "simple" or parts:
         write_dataset(data, path, **({**options, "mode": "append"} if append else options))
     elif append:
         raise OptionError(f"append=True: {NOT_FOR_WRITING['append']}")

@@ -347,7 +347,8 @@ class RowGroupReader:
 
         def of_slice(start: int) -> RowMask:
             stop = min(start + MATCHED_FROM, count)
-            return predicates.matching_rows(predicate, {k: slice_column(c, start, stop) for k, c in columns.items()})
+            some = {k: slice_column(c, start, stop) for k, c in columns.items()}
+            return predicates.matching_rows(predicate, some, levels=levels)  # which hold none
 
         masks = map_tasks(of_slice, range(0, count, MATCHED_FROM), True)
         return RowMask.of_words(np.concatenate([mask.words for mask in masks]), count)

@@ -80,7 +80,11 @@ class LazyModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        module = load(self._name)
+        if name == "_name":  # of a copy that is being made
+            raise AttributeError(name)
+        module = sys.modules.get(self._name)
+        if module is None or getattr(module.__spec__, "_initializing", True):  # otherwise no lock is needed
+            module = load(self._name)
         self.__dict__ = module.__dict__
         return getattr(module, name)
 

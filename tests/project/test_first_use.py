@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 import pyparq
 
+ROOT = Path(pyparq.__file__).parent
 TOGETHER = """
 import sys, threading
 {before}
@@ -129,3 +132,44 @@ def test_a_read_loads_no_conversions(tmp_path: Path) -> None:
     for name in ("filters.predicate", "encryption.cipher", "encryption.material", "read.plan.scan_plan"):
         assert f"'pyparq.{name}'" not in loaded
     assert loaded.count("'pyparq.") <= 110
+
+
+def test_lazy_modules_are_not_needed_while_a_module_loads() -> None:
+    """Where one needs a name of another at once, it imports that name: who loads both in other orders, in two threads,
+    would wait for the other's lock."""
+    lazy: dict[str, set[str]] = {}
+    for path in ROOT.rglob("__init__.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "load_later":
+                package = ".".join(("pyparq", *path.parent.relative_to(ROOT).parts))
+                lazy[package] = {str(ast.literal_eval(name)) for name in node.args[1:]}
+    assert "expression" in lazy["pyparq.filters"]
+    found = []
+    for path in ROOT.rglob("*.py"):
+        body = ast.parse(path.read_text()).body
+        imports = [node for node in body if isinstance(node, ast.ImportFrom) and node.module]
+        loaded = {node.module for node in imports}
+        names = {
+            alias.asname or alias.name
+            for node in imports
+            for alias in node.names
+            if alias.name in lazy.get(str(node.module), ()) and f"{node.module}.{alias.name}" not in loaded
+        }
+        found += [f"{path.name}:{node.lineno}" for node in body for used in at_once(node) if used in names]
+    assert found == []
+
+
+def at_once(node: ast.AST) -> Iterator[str]:
+    """Names whose attributes are asked for when the statement is run: not in functions, and not in annotations."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        yield node.value.id
+    parts: Iterable[ast.AST | None] = ast.iter_child_nodes(node)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        parts = [*node.decorator_list, *node.args.defaults, *node.args.kw_defaults]
+    elif isinstance(node, ast.Lambda):
+        parts = ()
+    elif isinstance(node, ast.AnnAssign):
+        parts = [node.value]
+    for part in parts:
+        if part is not None:
+            yield from at_once(part)

@@ -247,3 +247,12 @@ def test_many_texts_of_one_row_group(dictionary: bool, tmp_path: Path) -> None:
         expected = [row for row, (text, k) in rows if passes(text, k)]
         assert pyparq.read_table(found, columns=["row"], filters=condition)["row"].to_pylist() == expected
         assert pyparq.count(found, filters=condition) == len(expected)
+
+
+def test_many_texts_in_structs_without_nulls(tmp_path: Path) -> None:
+    """A null test of a struct asks for the levels of its leaf, also where no entry is null."""
+    found = tmp_path / "t.parquet"
+    pyparq.write_table({"s": [{"t": f"x{k}"} for k in range(140_000)]}, found)
+    text = col(("s", "t")).like("%9")
+    assert pyparq.count(found, filters=col("s").is_null() | text) == 14_000
+    assert pyparq.count(found, filters=col("s").is_not_null() & text) == 14_000

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -82,13 +83,24 @@ def datetimes(given: Given) -> Column:
 
 
 def common_zone(values: Sequence[Any]) -> str:
-    """The time zone that all of these datetimes have. It is UTC for several zones, and for offsets without a name, for
-    polars fails on files with them."""
+    """The time zone that all of these datetimes have. It is UTC for several zones, for offsets without a name, and for
+    names that other machines may not know: polars fails on files with them."""
     if next(value.tzinfo for value in values if value is not None) is dt.UTC:
         return "UTC"
     zones = {id(value.tzinfo): value.tzinfo for value in values if value is not None}.values()
     names = {getattr(zone, "key", None) or getattr(zone, "zone", None) or "UTC" for zone in zones}
-    return str(names.pop()) if len(names) == 1 else "UTC"
+    name = names.pop() if len(names) == 1 else "UTC"
+    return name if isinstance(name, str) and _is_known(name) else "UTC"
+
+
+@cache
+def _is_known(zone: str) -> bool:
+    from zoneinfo import ZoneInfo
+
+    try:
+        return not zone.startswith(("posix", "right/", "localtime", "Factory")) and ZoneInfo(zone).key == zone
+    except (ValueError, OSError, KeyError):
+        return False
 
 
 def dates(given: Given) -> Column:
