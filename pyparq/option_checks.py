@@ -60,13 +60,13 @@ def _fail(name: str, wanted: str, value: Any) -> None:
 
 
 def whole(least: int, most: int | None = None) -> Check:
-    """A whole number. ``most``: a number of GiB in bytes."""
+    """A whole number. ``most``: a small number, or one of GiB in bytes."""
 
     def check(name: str, value: Any) -> None:
         if not is_int(value) or value < least:
             _fail(name, f"a whole number of at least {least}", value)
         if most is not None and value > most:
-            _fail(name, f"at most {most // GIB} GiB", value)
+            _fail(name, f"at most {most // GIB} GiB" if most >= GIB else f"at most {most}", value)
 
     return check
 

@@ -111,7 +111,7 @@ class WriteOptions:
         Store the Arrow schema of the data (``ARROW:schema``). Readers restore from it what Parquet types cannot
         express: time zones, durations, dictionaries, large and view types, extension types, field metadata.
         ``"auto"`` stores it only when the Parquet schema alone would lose something.""")
-    format_version: Literal[1, 2] = option(1, help="""
+    format_version: Literal[1, 2] = option(1, whole(1, 2), help="""
         What the footer says of itself. No reader takes from it what a file holds; pyarrow writes 2.""")
     shredding: Shredding = option(None, checks.by_column_or_auto, help="""
         Parts of Variants to store in columns of their own, which queries can read and prune by: ``{"v": {"user":

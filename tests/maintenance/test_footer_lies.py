@@ -273,3 +273,17 @@ def test_metadata_of_a_lying_footer_shows_values_or_says_what_is_wrong(lie: Lie)
         for name in ("num_rows", "total_byte_size", "sorting_columns"):
             with contextlib.suppress(ParquetError):
                 getattr(group_, name)
+
+
+def test_encodings_that_nobody_knows() -> None:
+    """Several of them share a place in what is kept of a footer. The pages say what they are encoded with."""
+    data = io.BytesIO()
+    pyparq.write_table({"id": list(range(3000)), "x": [k / 7 for k in range(3000)]}, data, row_group_size=1000)
+    piece = Workpiece(data.getvalue())
+    for row_group in piece.meta.row_groups:
+        for chunk in row_group.columns:
+            chunk.meta_data.encodings = [*chunk.meta_data.encodings, 77, 99, -3]
+    lying = piece.with_footer(piece.meta)
+    assert pyparq.read_table(lying)["id"].to_pylist() == list(range(3000))
+    assert pyparq.count(lying, filters=col("id") >= 2990) == 10
+    assert pyparq.dataset([lying, lying]).read(["id"]).num_rows == 6000

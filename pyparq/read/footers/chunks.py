@@ -276,8 +276,8 @@ def numbers_of(raw: Any, meta: Any) -> ChunkNumbers:
         _count(statistics, "null_count"),
         _count(statistics, "nan_count"),
         pages,
-        sum(map(bit_of, set(meta.encodings or ()))),
-        sum(map(bit_of, {s.page_type for s in stats or ()})),
+        sum(set(map(bit_of, meta.encodings or ()))),  # one bit may stand for several
+        sum({bit_of(s.page_type) for s in stats or ()}),
         -1, 0, -1, 0, -1, 0, -1, 0,
     )  # fmt: skip
 
