@@ -23,21 +23,7 @@ import numpy as np
 from pyparq.errors import FilterError
 from pyparq.filters import computed
 from pyparq.filters.bound import FALSE, TRUE
-from pyparq.filters.computed import (
-    BINARY,
-    BOOL,
-    DURATION,
-    INSTANT,
-    LOCAL,
-    MOMENT,
-    NUMBER,
-    TEXT,
-    TIME,
-    UUID,
-    BoundValue,
-    Fixed,
-    Leaf,
-)
+from pyparq.filters.computed import BINARY, DURATION, INSTANT, LOCAL, MOMENT, NUMBER, BoundValue, Fixed, Leaf
 from pyparq.filters.exact_numbers import as_double
 from pyparq.filters.expression import (
     OPERATORS,
@@ -65,7 +51,7 @@ from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
 
-_TEXTS = (TEXT, BINARY)
+_TEXTS = (computed.TEXT, BINARY)
 _POINTS = (LOCAL, INSTANT, MOMENT)
 _CLOCKS = ("hour", "minute", "second")
 _UTC = (None, "", "UTC", "Etc/UTC", "GMT", "Z", "+00:00")
@@ -186,9 +172,9 @@ def _value(value: Value, columns: Columns, decimal: bool) -> BoundValue:
 
 _MEANS = {"ordered": "the column has categories with an order of their own", "bool8": "the column has truth values"}
 _FAMILIES = {
-    **dict.fromkeys(("int", "uint", "decimal", *FLOAT_KINDS), NUMBER), "uuid": UUID, "bool": BOOL,
-    **dict.fromkeys(("string", "enum", "json"), TEXT), **dict.fromkeys(("binary", "bson", "fixed"), BINARY),
-    "date": LOCAL, "time": TIME, "int96": MOMENT, "timestamp": LOCAL,
+    **dict.fromkeys(("int", "uint", "decimal", *FLOAT_KINDS), NUMBER), "uuid": computed.UUID, "bool": computed.BOOL,
+    **dict.fromkeys(("string", "enum", "json"), computed.TEXT), **dict.fromkeys(("binary", "bson", "fixed"), BINARY),
+    "date": LOCAL, "time": computed.TIME, "int96": MOMENT, "timestamp": LOCAL,
 }  # fmt: skip
 
 
@@ -256,7 +242,7 @@ def _call(value: Call, columns: Columns) -> BoundValue:
         return computed.Function(name, of, NUMBER if name == "length" else of.family)
     is_date = isinstance(of, Leaf) and of.node.type.kind == "date"
     fits = of.family in (INSTANT, LOCAL, MOMENT) and not (is_date and name in _CLOCKS)
-    if not fits and not (of.family == TIME and name in _CLOCKS):
+    if not fits and not (of.family == computed.TIME and name in _CLOCKS):
         raise FilterError(f"{name}() needs a date or a point in time, not {_described(of)}", column=_name(of))
     if value.strict and isinstance(of, Leaf):
         _check_zone(of.node, name, columns.shown)
@@ -313,9 +299,9 @@ def _time(value: Any, beside: BoundValue) -> Fixed:
 def _fixed(value: Any, decimal: bool) -> Fixed:
     """A literal by its own type. A dataset puts the values of partition columns in their place."""
     if isinstance(value, (str, bytes)):
-        return Fixed(_bytes(value), TEXT if isinstance(value, str) else BINARY)
+        return Fixed(_bytes(value), computed.TEXT if isinstance(value, str) else BINARY)
     if isinstance(value, dt.time):
-        return Fixed(Fraction(time_ns(value) or 0) / DAY_NS, TIME)
+        return Fixed(Fraction(time_ns(value) or 0) / DAY_NS, computed.TIME)
     if isinstance(value, (dt.timedelta, np.timedelta64)):
         return Fixed(Fraction(duration_ns(value) or 0) / DAY_NS, DURATION)
     found = timestamp_ns(value) if isinstance(value, (dt.date, np.datetime64)) else None

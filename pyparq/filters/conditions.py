@@ -20,18 +20,7 @@ import numpy as np
 
 from pyparq.errors import ColumnNotFoundError, FilterError
 from pyparq.filters import expression
-from pyparq.filters.expression import (
-    ARITHMETIC,
-    OPERATORS,
-    PARTS,
-    AllOf,
-    ColumnRef,
-    Compare,
-    Expression,
-    Item,
-    Not,
-    Path,
-)
+from pyparq.filters.expression import ARITHMETIC, OPERATORS, AllOf, ColumnRef, Compare, Expression, Item, Not, Path
 from pyparq.filters.expression import Call as Function
 from pyparq.filters.expression import Literal as Fixed
 from pyparq.filters.leaf_binding import items_leaf
@@ -85,7 +74,7 @@ Condition = Attribute | Literal | Call | Other
 
 _VALUES = (str, int, float, WrittenNumber, Decimal, dt.timedelta, np.timedelta64)
 """Literals that stand beside computed values."""
-_FUNCTIONS = (*PARTS, "lower", "upper", "length")
+_FUNCTIONS = (*expression.PARTS, "lower", "upper", "length")
 _OPERATORS = (*OPERATORS, "<=>", "and", "or", *ARITHMETIC, "like", "ilike")
 
 

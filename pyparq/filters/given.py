@@ -11,17 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyparq.errors import FilterError, near
 from pyparq.filters import polars_expressions, pyarrow_expressions, sql_text
-from pyparq.filters.expression import (
-    OPERATORS,
-    AllOf,
-    AnyOf,
-    ColumnRef,
-    Compare,
-    Expression,
-    IsIn,
-    Not,
-    joined,
-)
+from pyparq.filters.expression import OPERATORS, AllOf, AnyOf, ColumnRef, Compare, Expression, IsIn, Not, joined
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.runtime.messages import requirement
 

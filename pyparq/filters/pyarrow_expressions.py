@@ -23,19 +23,7 @@ from pyparq.arrow.schema.ipc_read import HintError, HintSchema
 from pyparq.errors import FilterError, ParquetError
 from pyparq.filters import expression
 from pyparq.filters.conditions import Attribute, Builder, Call, Condition, Literal, NoEqual
-from pyparq.filters.expression import (
-    PARTS,
-    AllOf,
-    AnyOf,
-    ColumnRef,
-    Compare,
-    Expression,
-    IsNan,
-    IsNull,
-    Known,
-    Not,
-    Value,
-)
+from pyparq.filters.expression import AllOf, AnyOf, ColumnRef, Compare, Expression, IsNan, IsNull, Known, Not, Value
 from pyparq.filters.expression import Call as Function
 from pyparq.filters.literal import FLOAT_TYPES
 from pyparq.filters.value_array import is_null_literal
@@ -151,7 +139,7 @@ def _joined(name: str, arguments: tuple[Condition, ...]) -> Call:
 
 
 _ARITHMETIC = ("+", "-", "*", "negate_checked")
-_FUNCTIONS = (*PARTS, "length")
+_FUNCTIONS = (*expression.PARTS, "length")
 _NULLS_MATCH = 0
 """Of ``null_matching_behavior``: a null is found among nulls. What ``isin`` does unless it is told otherwise."""
 

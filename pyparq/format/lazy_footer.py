@@ -43,18 +43,9 @@ class LazyFileMetaData:
     """
 
     __slots__ = (
-        "_chunk_starts",
-        "_chunks",
-        "_data",
-        "_first_chunk",
-        "_groups",
-        "_row_groups",
-        "end",
-        "meta",
-        "num_row_groups",
-        "rows",
-        "schema_bytes",
-    )
+        "_chunk_starts", "_chunks", "_data", "_first_chunk", "_groups", "_row_groups", "end", "meta",
+        "num_row_groups", "rows", "schema_bytes",
+    )  # fmt: skip
 
     meta: FileMetaData
     """Everything except the row groups and the schema, whose lists are empty. It must not be changed."""

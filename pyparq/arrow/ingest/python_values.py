@@ -89,18 +89,17 @@ def common_zone(values: Sequence[Any]) -> str:
         return "UTC"
     zones = {id(value.tzinfo): value.tzinfo for value in values if value is not None}.values()
     names = {getattr(zone, "key", None) or getattr(zone, "zone", None) or "UTC" for zone in zones}
-    name = names.pop() if len(names) == 1 else "UTC"
-    return name if isinstance(name, str) and _is_known(name) else "UTC"
+    return _known(names.pop()) if len(names) == 1 else "UTC"
 
 
 @cache
-def _is_known(zone: str) -> bool:
+def _known(zone: Any) -> str:
     from zoneinfo import ZoneInfo
 
     try:
-        return not zone.startswith(("posix", "right/", "localtime", "Factory")) and ZoneInfo(zone).key == zone
-    except (ValueError, OSError, KeyError):
-        return False
+        return "UTC" if zone.startswith(("posix", "right/", "localtime", "Factory")) else ZoneInfo(zone).key
+    except (AttributeError, ValueError, OSError, KeyError):
+        return "UTC"
 
 
 def dates(given: Given) -> Column:

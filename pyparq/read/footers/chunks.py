@@ -144,17 +144,9 @@ class ChunkTable:
     """
 
     __slots__ = (
-        "_places",
-        "_stack",
-        "any_encrypted",
-        "columns",
-        "encrypted",
-        "num_rows",
-        "odd",
-        "row_groups",
-        "size",
+        "_places", "_stack", "any_encrypted", "columns", "encrypted", "num_rows", "odd", "row_groups", "size",
         "start",
-    )
+    )  # fmt: skip
 
     start: Int64Array
     """Offset of the first byte: the dictionary page, or the first data page."""
