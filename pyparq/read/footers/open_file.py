@@ -116,6 +116,7 @@ class OpenFile:
         self._neighbours: Neighbours | None = None
         self._placed: ChunkPlaces | None = None
         """Where all column chunks begin. It is set when an operation on the whole file needs it."""
+        self._modules: list[ModulePlaces] = []
         counts = fetcher.counts
         self.open_counts = IOCounts(counts.requests, counts.bytes, counts.ranges)
         """What opening the file cost."""
@@ -131,9 +132,10 @@ class OpenFile:
 
     @property
     def modules(self) -> ModulePlaces:
-        """Which chunks own the indexes and Bloom filters. Made at the first use, once for all threads."""
-        found: ModulePlaces | None = self.__dict__.get("_modules")
-        return found or self.__dict__.setdefault("_modules", ModulePlaces(self.fetcher.source.size))
+        """Which chunks own the indexes and Bloom filters. Made at the first use, once for all threads and forks."""
+        if not self._modules:
+            self._modules.append(ModulePlaces(self.fetcher.source.size))
+        return self._modules[0]
 
     @property
     def num_row_groups(self) -> int:
