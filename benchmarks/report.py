@@ -17,8 +17,15 @@ Item = Mapping[str, Any]
 
 
 def save(results: Item, folder: Path) -> None:
-    """Write results.json and the charts, and put the tables between the marks in README.md."""
+    """Write results.json and the charts, and put the tables between the marks in README.md. Groups that were not measured
+    this time stay, each with its day."""
     folder.mkdir(parents=True, exist_ok=True)
+    lines = [{"when": results["when"], **item} for item in results["lines"]]
+    if (folder / "results.json").exists():
+        before = json.loads((folder / "results.json").read_text())
+        measured = {item["group"] for item in lines}
+        lines += [{"when": before["when"], **item} for item in before["lines"] if item["group"] not in measured]
+    results = {**results, "lines": lines}
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / "chart.svg").write_text(chart.ratios(results["lines"], MEANS))
     (folder / "growth.svg").write_text(chart.growth(results["lines"]))
@@ -59,7 +66,9 @@ def as_markdown(results: Item) -> str:
     for group in GROUPS:
         items = [item for item in results["lines"] if item["group"] == group]
         if items:
-            lines += [f"## {TITLES[group]}", "", f"`python benchmarks/run.py --only {group}`", ""]
+            days = {item.get("when", results["when"])[:10] for item in items} - {results["when"][:10]}
+            on = f" ({', '.join(sorted(days))})" if days else ""
+            lines += [f"## {TITLES[group]}", "", f"`python benchmarks/run.py --only {group}`{on}", ""]
             lines += tables(items, names, results["clock"] == "cpu")
     lines += [f"Left out: {name}: {reason}" for name, reason in results["left_out"].items()]
     return "\n".join(lines).rstrip() + "\n\n"
