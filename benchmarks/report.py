@@ -17,8 +17,8 @@ Item = Mapping[str, Any]
 
 
 def save(results: Item, folder: Path) -> None:
-    """Write results.json and the charts, and put the tables between the marks in README.md. Groups that were not measured
-    this time stay, each with its day."""
+    """Write results.json and the charts, and put the tables between the marks in README.md. Groups that were not
+    measured this time stay, each with its day."""
     folder.mkdir(parents=True, exist_ok=True)
     lines = [{"when": results["when"], **item} for item in results["lines"]]
     if (folder / "results.json").exists():
