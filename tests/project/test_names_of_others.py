@@ -153,6 +153,9 @@ def test_names_of_fastparquet() -> None:
     for _ in range(2):
         pyparq.write("h", frame, file_scheme="hive", partition_on=["b"], append=True)
     assert pyparq.read("h").num_rows == 8
+    for nothing in ([], (), None):
+        pyparq.write("one.parquet", frame, partition_on=nothing)
+        assert Path("one.parquet").is_file()
     with pytest.raises(pyparq.OptionError, match="give a schema"):
         pyparq.write("x", frame, object_encoding={"b": "json"})
 
