@@ -74,9 +74,8 @@ def needs_microseconds(file: OpenFile) -> bool:
 
 def _is_beyond(file: OpenFile, leaf: Node) -> bool:
     try:
-        far = (expressions.col(leaf.path) >= _LAST) | (
-            expressions.col(leaf.path) <= _FIRST
-        )  # what nanoseconds do not hold
+        time = expressions.col(leaf.path)
+        far = (time >= _LAST) | (time <= _FIRST)  # what nanoseconds do not hold
         if leaf.max_rep == 0 and not Scan(_read_in(file, "us"), [], far).count():
             return False
         for _ in Scan(_read_in(file, "ns"), [leaf.path]).iter_batches():

@@ -74,17 +74,17 @@ def called(module: str, function: Callable[..., Any]) -> None:
 class LazyModule:
     """A module that loads when one of its names is first asked for. From then on it has the module's own names."""
 
-    __slots__ = ("__dict__", "_name")
+    __slots__ = ("__dict__", "_lazy_name")
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self._lazy_name = name
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_name":  # of a copy that is being made
+        if name == "_lazy_name":  # of a copy that is being made
             raise AttributeError(name)
-        module = sys.modules.get(self._name)
+        module = sys.modules.get(self._lazy_name)
         if module is None or getattr(module.__spec__, "_initializing", True):  # otherwise no lock is needed
-            module = load(self._name)
+            module = load(self._lazy_name)
         self.__dict__ = module.__dict__
         return getattr(module, name)
 
