@@ -119,8 +119,9 @@ def _about(folder: str) -> dict[str, Any]:
 
 def stays_inside(target: str, path: str) -> bool:
     """Whether no folder on the way from ``target`` to ``path``, which is relative to it, is a link."""
-    folder = os.path.dirname(os.path.join(os.path.realpath(target), path))
-    return os.path.realpath(folder) == folder
+    folders = path.split(os.sep)[:-1]
+    found = (os.path.join(target, *folders[: k + 1]) for k in range(len(folders)))
+    return not (os.path.isabs(path) or os.pardir in folders or any(map(os.path.islink, found)))
 
 
 # ---- locks ---------------------------------------------------------------------------------------------------------

@@ -285,11 +285,12 @@ def _of_arrow(values: Any) -> ValueArray | ByteArray | None:
         return None
     column = concat([normalize(column_from_nanoarrow(array, type_), "keys") for array in arrays])
     valid = column.valid_mask()
-    rows = np.arange(column.length) if valid is None else np.flatnonzero(valid)
-    has_null = len(rows) < column.length
+    rows = None if valid is None else np.flatnonzero(valid)
+    has_null = rows is not None and len(rows) < column.length
     if not column.type.is_binary_like:
-        return ValueArray(column.values()[rows], has_null)
-    known = kernels.distinct_binary(*kernels.take_binary(column.offsets(), column.buffers[1], rows))
+        return ValueArray(np.array(column.values()) if rows is None else column.values()[rows], has_null)
+    texts = column.offsets(), column.buffers[1]
+    known = kernels.distinct_binary(*(texts if rows is None else kernels.take_binary(*texts, rows)))
     return ByteArray(*known, str if type_.kind == "string" else bytes, has_null)
 
 
@@ -324,7 +325,7 @@ def _integers(numbers: Numbers, kind: str, bits: int) -> Numbers:
         numbers = numbers[numbers >= low]
     if own.max > high:
         numbers = numbers[numbers <= high]
-    return numbers.astype(wide)
+    return numbers.astype(wide, copy=False)
 
 
 _RAW: dict[Any, Any] = {str: str.encode, bytes: bytes, UUID: operator.attrgetter("bytes")}

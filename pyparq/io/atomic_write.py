@@ -45,17 +45,17 @@ class Expected:
 
 class Target:
     """A local file that is being written. A symbolic link stays a link. Pipes and devices are written to directly: a
-    rename cannot replace them."""
+    rename cannot replace them. So are files in staging, whose names nobody looks for."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, in_staging: bool = False) -> None:
         """Raises ``OSError`` as the operating system does, for a path that cannot be a file."""
         old, last = _stat(path), os.path.basename(path)
         if (old is not None and stat.S_ISDIR(old.st_mode)) or (path and last in ("", ".", "..")):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if not path:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        self._is_written_to = old is not None and not stat.S_ISREG(old.st_mode)
-        """It is a pipe or a device."""
+        self._is_written_to = in_staging or (old is not None and not stat.S_ISREG(old.st_mode))
+        """It has its name from the beginning."""
         self.replaces = old is not None and not self._is_written_to
         """Whether it takes the place of another file."""
         self._old = old
@@ -64,14 +64,15 @@ class Target:
         """-1 once it is closed."""
         try:
             self._target = path if self._is_written_to else os.path.realpath(path)
-            self._open()
+            self._open(in_staging)
         except OSError as error:
             error.filename = path  # the name that the user gave, not the hidden one
             raise
 
-    def _open(self) -> None:
+    def _open(self, in_staging: bool) -> None:
         if self._is_written_to:
-            self.fd = os.open(self._target, os.O_WRONLY | _FLAGS)
+            self.fd = os.open(self._target, _CREATE if in_staging else os.O_WRONLY | _FLAGS, 0o666)
+            self._name = self._target if in_staging else ""
             return
         # A new file gets the permissions that the system gives to new files, by the umask or by the folder's default
         # ACL. A file that replaces another one is readable only for its owner until it is complete.

@@ -98,11 +98,12 @@ class LocalSink(ProcessOwned):
     expected: Expected | None = None
     """The only file that it may replace: the one it was made from. ``None``: any file."""
 
-    def __init__(self, path: str, fsync: bool = False) -> None:
+    def __init__(self, path: str, fsync: bool = False, in_staging: bool = False) -> None:
         self.position = 0
+        self.in_staging = in_staging
         self._gathered = bytearray()
         self._fsync = fsync
-        self._target = Target(path)
+        self._target = Target(path, in_staging)
         # ext4 and others store a file before it may replace another one. That takes less time if most of it is stored
         # by then.
         self._stores_early = kernels.begin_writeback is not None and (fsync or self._target.replaces)

@@ -51,16 +51,10 @@ _OPEN_FLAGS = sum(getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_
 
 TOGETHER = 8 << 20
 """Maximum number of bytes of separate ranges that are read into one buffer. The buffer lives as long as any of them."""
-
-
 LARGEST_CALL = 16 << 20
 """Maximum number of bytes per system call. Between two calls, Ctrl-C is noticed."""
-
-
 REMOTE_TAIL = 128 << 10
 """Bytes of the end of a remote file that are read with its footer."""
-
-
 SHARED = 4 << 20
 """From this many bytes of one range on, several threads read it: data in the page cache is copied as fast as they
 can."""

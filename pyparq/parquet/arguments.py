@@ -19,7 +19,7 @@ from pyparq.datasets.data_files import DataFile, folders_between
 from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.partitions import NULL, HiveFolders, declared_column, escaped, unescaped
 from pyparq.datasets.write.partition_split import PartitionNames
-from pyparq.errors import OptionError, UnsupportedError
+from pyparq.errors import DataError, OptionError, UnsupportedError
 from pyparq.filters.given import ArrowTuples
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.io.locations import StorageOptions
@@ -354,7 +354,10 @@ class ArrowNames(PartitionNames):
 
     def folder(self, column: str, text: str | None) -> str:
         if self._kind == "directory":
-            return text or ""
+            name = (text or "").lstrip("/")
+            if ".." in name.split("/"):
+                raise DataError(f"the partition value {text!r} would lead out of the folder", column=column)
+            return name
         from urllib.parse import quote
 
         return f"{escaped(column)}={NULL if text is None else quote(text, safe='')}"

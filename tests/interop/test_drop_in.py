@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import fsspec
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -147,6 +148,24 @@ def test_folders_without_names(tmp_path: Path) -> None:
     for module, name in ((pq, "a"), (pyparq.parquet, "b")):
         module.write_to_dataset(table, tmp_path / name, partitioning=["p"], basename_template="{i}.parquet")
     assert tree(tmp_path / "a") == tree(tmp_path / "b") == ["a/0.parquet", "b/0.parquet"]
+
+
+def test_values_do_not_lead_out_of_the_folder(tmp_path: Path) -> None:
+    """A value that names a folder is data of anyone's."""
+    outside = tmp_path / "outside"
+    table = pa.table({"p": [f"{outside}"], "v": [1]})
+    for module, name in ((pq, "a"), (pyparq.parquet, "b")):
+        module.write_to_dataset(table, tmp_path / name, partitioning=["p"], basename_template="{i}.parquet")
+    assert tree(tmp_path / "a") == tree(tmp_path / "b") == [f"{outside}/0.parquet".lstrip("/")]
+    store = f"memory://{tmp_path.name}"
+    pyparq.parquet.write_to_dataset(table, f"{store}/c", partitioning=["p"], basename_template="{i}.parquet")
+    assert fsspec.filesystem("memory").find(f"/{tmp_path.name}") == [f"/{tmp_path.name}/c{outside}/0.parquet"]
+    for value in ("..", "../x", "a/../../x", "/../x"):
+        for place in (tmp_path / "b", f"{store}/c"):
+            with pytest.raises(pyparq.DataError, match="lead out of the folder"):
+                pyparq.parquet.write_to_dataset(pa.table({"p": [value], "v": [1]}), place, partitioning=["p"])
+    assert not outside.exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
 # ---- files

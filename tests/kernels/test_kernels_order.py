@@ -75,11 +75,13 @@ def test_byte_strings_in_a_set() -> None:
     rng = random.Random(2)
     values = words(rng, 2000)
     wanted = [*words(rng, 30), b"not there at all"]
+    many = [*(b"%d" % k for k in range(70_000)), *values[:900], *values[:900]]
     for dtype in OFFSET_TYPES:
-        for chosen in (wanted, wanted[:1], []):
+        for chosen in (wanted, wanted[:1], many, []):
             known = kernels.BytesSet(*binary(chosen))
             got = np.unpackbits(known.test(*binary(values, dtype)).view(np.uint8), bitorder="little")
-            assert got[: len(values)].astype(bool).tolist() == [v in set(chosen) for v in values]
+            among = set(chosen)
+            assert got[: len(values)].astype(bool).tolist() == [v in among for v in values]
             within = np.full((len(values) + 63) // 64, 0x5555_5555_5555_5555, np.uint64)
             some = np.unpackbits(known.test(*binary(values, dtype), within).view(np.uint8), bitorder="little")
             assert (some == got * (np.arange(len(got)) % 2 == 0)).all()

@@ -261,6 +261,8 @@ def test_distinct_values_in_order(count: int) -> None:
     for numbers in (
         rng.integers(-(1 << 63), (1 << 63) - 1, count),
         rng.integers(-70_000, 3, count),
+        rng.integers(-count - 1, 15 * count + 1, count),
+        rng.integers((1 << 64) - 2 * count - 2, (1 << 64) - 1, count, np.uint64, endpoint=True),
         rng.integers(0, (1 << 64) - 1, count, np.uint64),
         np.concatenate([rng.normal(size=count), [np.inf, -np.inf, 0.0, 5e-324]]),
     ):

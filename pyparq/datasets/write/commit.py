@@ -296,12 +296,6 @@ def _name_plainly(error: OSError, target: str) -> None:
         del error.filename2
 
 
-class _StagedSink(LocalSink):
-    """A file in the staging folder, under the name that it will have."""
-
-    in_staging = True
-
-
 class StagedFiles:
     """What one task writes for a local folder: files in staging. Another process commits them."""
 
@@ -314,7 +308,7 @@ class StagedFiles:
     def sink(self, path: str, fsync: bool) -> Sink:
         staged = self._staging.place(self._attempt, len(self._staged))
         try:
-            sink = _StagedSink(staged, fsync)
+            sink = LocalSink(staged, fsync, in_staging=True)
         except OSError as error:
             _name_plainly(error, self.name)
             raise

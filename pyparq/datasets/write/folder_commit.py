@@ -98,7 +98,7 @@ class FolderCommit:
         """Do all renames that are not done yet."""
         for old, source, place in self._steps():
             # Before each step, because a step may put a link into the way of the next one.
-            inner = os.path.relpath(place if old is None else source, self._target)
+            inner = (place if old is None else source)[len(self._target) :].lstrip(os.sep)
             if not stays_inside(self._target, inner):
                 raise leads_out(self._folder, inner)
             if old is None:

@@ -328,6 +328,13 @@ inline T load(const void* p) {
     std::memcpy(&v, p, sizeof(T));
     return v;
 }
+// Ask for memory that is soon needed.
+inline void prefetch([[maybe_unused]] const void* p) {
+#if defined(__GNUC__)
+    __builtin_prefetch(p);
+#endif
+}
+
 template <class T>
 inline void store(void* p, T v) {
     std::memcpy(p, &v, sizeof(T));

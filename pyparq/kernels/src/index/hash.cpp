@@ -62,12 +62,6 @@ uint64_t checked_blocks(size_t bytes) {
     return bytes / kBlock;
 }
 
-inline void prefetch(const void* p) {
-#if defined(__GNUC__)
-    __builtin_prefetch(p, 1);
-#endif
-}
-
 inline void insert_one(uint8_t* block, uint32_t x) {
     for (size_t i = 0; i < 8; ++i)
         store(block + 4 * i, load<uint32_t>(block + 4 * i) | 1u << (x * kSalt[i] >> 27));

@@ -313,12 +313,13 @@ nb::object dict_encode_binary(const Offsets& offsets, const RawIn& data, int64_t
     return result(std::move(indices), e);
 }
 
+constexpr size_t kBatch = 64;  // values hashed before the first is looked up: what they need comes from memory meanwhile
+
 // A bit for each of the hashes, eight or more bits per string, is asked first: it rules out most values, and a nearer cache
 // holds it. `tags` are upper halves of hashes.
 struct BytesSet::Built {
     std::vector<int64_t> ends;
     std::vector<uint8_t> bytes;
-    std::vector<int64_t> first;
     std::vector<uint64_t> filter;
     int shift = 0;
     Table<TagSlot> table;
@@ -328,21 +329,26 @@ struct BytesSet::Built {
         const size_t m = ends.size() - 1;
         const int64_t from = ends.front();
         for (int64_t& end : ends) end -= from;
-        std::vector<int32_t> entry(m);
-        Encoded e = encode_bytes(m, entry.data(), [&](size_t i) { return member(i); }, [](size_t, size_t) { return true; });
-        first = std::move(e.first);
-        const size_t bits = std::bit_ceil(std::max<size_t>(8 * first.size(), size_t{1} << 12));
+        const size_t bits = std::bit_ceil(std::max<size_t>(8 * m, size_t{1} << 12));
         filter.assign(bits / 64, 0);
         shift = 64 - std::countr_zero(bits);
         const uint64_t s = seed();
-        for (const int64_t f : first) {
-            const Span x = member(static_cast<size_t>(f));
-            const uint64_t hash = hash_bytes(x.data, x.size, s), place = place_of(hash);
-            filter[place / 64] |= uint64_t{1} << place % 64;
-            const auto tag = static_cast<uint32_t>(hash >> 32);
-            uint64_t k = table.first(uint64_t{tag} << 32);
-            while (table.at(k).index >= 0) k = (k + 1) & table.mask();
-            table.at(k) = {tag, static_cast<int32_t>(f)};
+        uint64_t hashes[kBatch];
+        for (size_t start = 0; start < m; start += kBatch) {
+            const size_t count = std::min(kBatch, m - start);
+            for (size_t i = 0; i < count; ++i) {
+                const Span x = member(start + i);
+                hashes[i] = hash_bytes(x.data, x.size, s);
+                prefetch(&filter[place_of(hashes[i]) / 64]);
+                prefetch(&table.at(table.first(tag_of(hashes[i]))));
+            }
+            for (size_t i = 0; i < count; ++i) {
+                const uint64_t place = place_of(hashes[i]);
+                const Span x = member(start + i);
+                filter[place / 64] |= uint64_t{1} << place % 64;
+                TagSlot& slot = table.at(slot_of(hashes[i], x.data, x.size));
+                if (slot.index < 0) slot = {static_cast<uint32_t>(hashes[i] >> 32), static_cast<int32_t>(start + i)};
+            }
         }
     }
     // The table goes by the upper bits, so the filter takes others.
@@ -353,14 +359,17 @@ struct BytesSet::Built {
         const uint64_t place = place_of(hash);
         return (filter[place / 64] >> place % 64 & 1) != 0;
     }
-    bool holds(uint64_t hash, const uint8_t* p, size_t size) const {
+    static uint64_t tag_of(uint64_t hash) { return hash >> 32 << 32; }
+    // Where the string stands, or the empty slot where it would.
+    uint64_t slot_of(uint64_t hash, const uint8_t* p, size_t size) const {
         const auto tag = static_cast<uint32_t>(hash >> 32);
-        for (uint64_t k = table.first(uint64_t{tag} << 32); table.at(k).index >= 0; k = (k + 1) & table.mask()) {
+        uint64_t k = table.first(tag_of(hash));
+        for (; table.at(k).index >= 0; k = (k + 1) & table.mask()) {
             if (table.at(k).tag != tag) continue;
             const Span x = member(static_cast<size_t>(table.at(k).index));
-            if (x.size == size && equal_bytes(x.data, p, size)) return true;
+            if (x.size == size && equal_bytes(x.data, p, size)) break;
         }
-        return false;
+        return k;
     }
 };
 
@@ -382,7 +391,7 @@ nb::object BytesSet::test(const Offsets& offsets, const RawIn& data, const Array
     offsets.visit([&](const auto* o) {
         check_offsets(o, offsets.size, data.size);
         const uint64_t s = seed();
-        uint64_t hashes[64];
+        uint64_t hashes[kBatch];
         for (size_t w = 0; w < words; ++w) {
             const size_t from = 64 * w, count = std::min<size_t>(64, n - from);
             uint64_t maybe = 0;
@@ -392,11 +401,14 @@ nb::object BytesSet::test(const Offsets& offsets, const RawIn& data, const Array
                 hashes[i] = hash_bytes(data.data + o[from + i], static_cast<size_t>(o[from + i + 1] - o[from + i]), s);
             for (size_t i = 0; i < count; ++i) maybe |= static_cast<uint64_t>(built_->may_hold(hashes[i])) << i;
             if (!within.none()) maybe &= within.data[w];
+            const auto& table = built_->table;
+            for (uint64_t left = maybe; left != 0; left &= left - 1)
+                prefetch(&table.at(table.first(Built::tag_of(hashes[std::countr_zero(left)]))));
             for (; maybe != 0; maybe &= maybe - 1) {
                 const auto i = static_cast<size_t>(std::countr_zero(maybe));
                 const auto* const at = o + from + i;
-                const bool found = built_->holds(hashes[i], data.data + at[0], static_cast<size_t>(at[1] - at[0]));
-                out.data[w] |= static_cast<uint64_t>(found) << i;
+                const uint64_t slot = built_->slot_of(hashes[i], data.data + at[0], static_cast<size_t>(at[1] - at[0]));
+                out.data[w] |= static_cast<uint64_t>(table.at(slot).index >= 0) << i;
             }
         }
     });

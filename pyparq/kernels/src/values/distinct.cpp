@@ -23,14 +23,32 @@ struct Sorting {
     }
 };
 
+// Keys that lie close together are marked in a bitmap, and read from it in order.
+void sort_once(std::vector<uint64_t>& keys) {
+    constexpr uint64_t kSparse = 16;  // bits of the bitmap for each key: with more of them, digits are quicker
+    const auto [low, high] = std::minmax_element(keys.begin(), keys.end());
+    const uint64_t first = *low, span = *high - first;
+    if (span / kSparse >= keys.size()) {
+        radix_sort(keys, [](uint64_t key) { return key; });
+        keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+        return;
+    }
+    std::vector<uint64_t> there(span / 64 + 1);
+    for (const uint64_t key : keys) there[(key - first) / 64] |= uint64_t{1} << (key - first) % 64;
+    size_t count = 0;
+    for (size_t w = 0; w < there.size(); ++w)
+        for (uint64_t left = there[w]; left != 0; left &= left - 1)
+            keys[count++] = first + w * 64 + static_cast<size_t>(std::countr_zero(left));
+    keys.resize(count);
+}
+
 template <class T>
 nb::object distinct_of(const AnyArray<false>& values) {
     std::vector<uint64_t> keys(values.size);
     {
         const NoGil nogil(values.size * 8);
         std::transform(static_cast<const T*>(values.data), static_cast<const T*>(values.data) + values.size, keys.begin(), Sorting<T>::key);
-        radix_sort(keys, [](uint64_t key) { return key; });
-        keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+        if (!keys.empty()) sort_once(keys);
     }
     Fresh<uint64_t> out(keys.size());
     std::transform(keys.begin(), keys.end(), out.data, Sorting<T>::bits);
