@@ -142,8 +142,9 @@ def count(
     filesystem: Any = None,
     **options: Unpack[ReadArguments],
 ) -> int:
-    """The number of rows of a file, or of many: of those for which ``filters`` is true. No column is read where footers
-    and indexes tell. ``source``, ``filters`` and the others are as in :func:`pyparq.read_table`.
+    """The number of rows of a file, or of many; with ``filters``, of those that match. Values are read only where
+    footers and indexes do not know the number. ``source``, ``filters`` and the others are as in
+    :func:`pyparq.read_table`.
 
     Example::
 
@@ -240,7 +241,7 @@ def read_schema(
     filesystem: Any = None,
     **options: Unpack[ReadArguments],
 ) -> Schema:
-    """Read the Arrow schema that tables read from a file have; for a folder, a glob or a list, that of all files.
+    """Read the Arrow schema of a file; of a folder, a glob or a list, that of the table of all files.
 
     Example::
 

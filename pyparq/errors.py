@@ -129,7 +129,7 @@ class TargetExistsError(ParquetError, FileExistsError):
 
 
 class WriteConflictError(ParquetError):
-    """Another write to the same folder is under way, or another program has given this write up."""
+    """Another write to the same folder is under way, or another program has ended this write."""
 
 
 class CommitUnknownError(WriteConflictError):

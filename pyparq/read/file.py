@@ -236,7 +236,7 @@ class ParquetFile(Asked[Scan, "ScanPlan", "Explanation", "FileMap"]):
 
     @property
     def statistics(self) -> dict[str, dict[str, list[Any]]]:
-        """``["min"][column]``, as in fastparquet: one value a row group. So are ``max`` and ``null_count``."""
+        """``["min"][column]``, as in fastparquet: one value per row group; also ``max`` and ``null_count``."""
         chunks = {leaf.name: [group.column(leaf.column).statistics for group in self.row_groups]
                   for leaf in self.tree.leaves}  # fmt: skip
         return {of: {name: [getattr(one, of, None) for one in found] for name, found in chunks.items()}
