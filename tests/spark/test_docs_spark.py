@@ -74,8 +74,8 @@ SHOWN: list[tuple[str, str]] = [
                           "test_each_task_opens_its_share test_errors_are_those_of_one_process test_rewrites"),
     ("Rows that pyparq decodes go from Python", f"{NO_TEST}benchmarks/spark.py measures it"),
     ("**`engine=\"auto\"`**", "test_auto test_little_is_read_by_pyparq test_options_and_places"),
-    ("**The expectation**", "test_auto test_shares_that_are_expected test_no_plan_of_each_file"),
-    ("**No plan of each file", "test_no_plan_of_each_file test_many_files_that_differ"),
+    ("**The expectation**", "test_auto test_shares_that_are_expected test_no_plan_of_each_file "
+                            "test_many_files_that_differ"),
     ("**To see which**", "test_auto test_the_plan_of_spark_shows_who_reads"),
     ("**Spark's reader is asked**", "test_damaged_pages_are_errors test_a_file_that_comes_after_the_plan_is_not_read "
                                     "test_a_file_that_is_replaced_is_read_as_spark_does"),
@@ -152,6 +152,9 @@ SHOWN: list[tuple[str, str]] = [
                                             "test_a_declared_schema_chooses_the_columns "
                                             "test_little_is_read_in_one_partition_of_the_data_source "
                                             "test_the_data_source_writes"),
+    ("It does not see the session", "test_the_data_source_tells_names_apart_as_its_option_says "
+                                    "test_the_data_source_is_told_the_zone test_without_a_zone_timestamps_are_text "
+                                    "test_the_data_source_writes_and_reads"),
     ("The functions are faster", "test_the_report_about_pushed_filters_is_true "
                                  "test_filters_that_spark_pushes_down_still_spoil_later_queries"),
     ("hands the options of a table", "test_rows_are_inserted_into_a_view test_a_write_to_a_table_names_its_folder"),
