@@ -71,7 +71,7 @@ class ChecksumError(CorruptFileError):
 
 
 class LimitError(ParquetError, ValueError):
-    """The file asks for more memory, depth or items than :class:`pyparq.limits.Limits` allows."""
+    """The file asks for more memory, depth or items than :class:`pyparq.Limits` allows."""
 
 
 class UnsupportedError(ParquetError, NotImplementedError):

@@ -51,8 +51,8 @@ class ObjectFile(RemoteFile):
 
     @property
     def version(self) -> dict[str, str]:
-        """What tells the object that was opened from others of its name, as obstore's updates take it. Empty before the
-        first request, and where the store has nothing of the kind."""
+        """The version of the object that was opened, as obstore's updates take it. Empty before the first request, and
+        where the store tells no versions."""
         return self.stated_version
 
     def put(self, data: Any, only: Mapping[str, str] | None = None) -> None:

@@ -164,7 +164,7 @@ class ParquetWriter:
 
     @property
     def writer(self) -> Self:
-        """The writer itself: where pyarrow has one of C++, whose ``metadata`` programs ask for."""
+        """The writer itself, for programs that ask pyarrow's ``writer`` for its ``metadata``."""
         return self
 
     @property
