@@ -120,8 +120,8 @@ def index_dataset(
     for files that were changed less than two seconds ago.
 
     ``progress``: called with the number of files read and the number of files to read. ``storage_options``: options for
-    the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on which paths
-    are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md). ``limits``, ``use_threads``: as in
+    the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where the paths
+    are; or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``limits``, ``use_threads``: as in
     :class:`pyparq.ReadOptions`.
 
     Returns a :class:`pyparq.CatalogReport`. Raises :class:`pyparq.OptionError` for a source that is no folder and for

@@ -87,9 +87,9 @@ def delete(
     the same report. ``force``: also change files of a table of Delta Lake, Apache Iceberg or Apache Hudi. ``retries``:
     how often to start again if another program has changed or added files meanwhile (docs/deleting.md). ``progress``:
     called with the number of files done and the number of files that may hold such rows. ``storage_options``: for the
-    file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on which paths are;
-    or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md). ``decryption``: keys. Encrypted files
-    keep them, with their algorithm and layout. ``fsync``: flush new files to disk before they get their names. Other
+    file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where the paths are;
+    or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``decryption``: keys. Encrypted files keep
+    them, with their algorithm and layout. ``fsync``: flush new files to disk before they get their names. Other
     options: as in :class:`pyparq.ReadOptions`.
 
     The files of a local folder change together. Others are replaced one by one, each only if it has not changed
