@@ -56,14 +56,13 @@ def read_table(
     :func:`pyparq.dataset`.
 
     ``columns``: the columns to read, by name or number (from 0); ``None`` reads all. A path into a nested column is
-    dotted or a tuple of names.
-    ``filters``: an expression over :func:`pyparq.col`, SQL text, a list of tuples as in pyarrow, or an expression of
-    ``pyarrow.compute`` or polars. Exactly the rows for which it is true are returned; indexes in the file are used
-    where they help. ``row_groups``: numbers of the row groups to read, counted from 0; ``None`` reads all. ``rows``: a
-    slice of the file's rows, or row numbers; every row is returned once, in file order. ``limit``: return at most this
-    many rows, the first that match. ``storage_options``: options for the file system of a URL, as in pandas.
-    ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on which ``source`` is a path; or
-    ``"obstore"`` or ``"fsspec"``, by which a URL is opened (docs/urls.md). ``options``: the fields of
+    dotted or a tuple of names. ``filters``: an expression over :func:`pyparq.col`, SQL text, a list of tuples as in
+    pyarrow, or an expression of ``pyarrow.compute`` or polars. Exactly the rows for which it is true are returned;
+    indexes in the file are used where they help. ``row_groups``: numbers of the row groups to read, counted from 0;
+    ``None`` reads all. ``rows``: a slice of the file's rows, or row numbers; every row is returned once, in file order.
+    ``limit``: return at most this many rows, the first that match. ``storage_options``: options for the file system of
+    a URL, as in pandas. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where ``source`` is a
+    path; or ``"obstore"`` or ``"fsspec"``, the library for a URL (docs/urls.md). ``options``: the fields of
     :class:`pyparq.ReadOptions`, listed below.
 
     Raises :class:`pyparq.ParquetError`, which names the file, row group, column and page as far as they are known.
@@ -142,8 +141,9 @@ def count(
     filesystem: Any = None,
     **options: Unpack[ReadArguments],
 ) -> int:
-    """The number of rows of a file, or of many: of those for which ``filters`` is true. No column is read where footers
-    and indexes tell. ``source``, ``filters`` and the others are as in :func:`pyparq.read_table`.
+    """The number of rows of a file, or of many; with ``filters``, of those that match. Values are read only where
+    footers and indexes do not know the number. ``source``, ``filters`` and the others are as in
+    :func:`pyparq.read_table`.
 
     Example::
 
@@ -240,7 +240,7 @@ def read_schema(
     filesystem: Any = None,
     **options: Unpack[ReadArguments],
 ) -> Schema:
-    """Read the Arrow schema that tables read from a file have; for a folder, a glob or a list, that of all files.
+    """Read the Arrow schema of a file; of a folder, a glob or a list, that of the table of all files.
 
     Example::
 

@@ -71,7 +71,7 @@ class ChecksumError(CorruptFileError):
 
 
 class LimitError(ParquetError, ValueError):
-    """The file asks for more memory, depth or items than :class:`pyparq.limits.Limits` allows."""
+    """The file asks for more memory, depth or items than :class:`pyparq.Limits` allows."""
 
 
 class UnsupportedError(ParquetError, NotImplementedError):
@@ -129,7 +129,7 @@ class TargetExistsError(ParquetError, FileExistsError):
 
 
 class WriteConflictError(ParquetError):
-    """Another write to the same folder is under way, or another program has given this write up."""
+    """Another write to the same folder is under way, or another program has ended this write."""
 
 
 class CommitUnknownError(WriteConflictError):

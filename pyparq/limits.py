@@ -10,7 +10,7 @@ class Limits:
     """Upper bounds for a read, whatever sizes the file declares. Sizes are bytes.
 
     They protect against decompression bombs and absurd declared sizes. A file that exceeds a limit is refused with
-    :class:`pyparq.errors.LimitError`, even if it is valid. The error names the limit to raise.
+    :class:`pyparq.LimitError`, even if it is valid. The error names the limit to raise.
 
     Example::
 

@@ -112,7 +112,7 @@ class WriteOptions:
         express: time zones, durations, dictionaries, large and view types, extension types, field metadata.
         ``"auto"`` stores it only when the Parquet schema alone would lose something.""")
     format_version: Literal[1, 2] = option(1, whole(1, 2), help="""
-        What the footer says of itself. No reader takes from it what a file holds; pyarrow writes 2.""")
+        The version number in the footer. It changes nothing else. pyarrow writes 2.""")
     shredding: Shredding = option(None, checks.by_column_or_auto, help="""
         Parts of Variants to store in columns of their own, which queries can read and prune by: ``{"v": {"user":
         {"id": "int64"}, "tags": ["string"]}}``. A dict is an object with these fields, a list an array of such
@@ -184,8 +184,8 @@ class ReadOptions:
         tag is stronger.""")
     tail_size: int | None = option(None, whole(8), help="""
         Size of the first read, at the end of the file. It is meant to contain the whole footer; a longer footer
-        needs a second read. ``None`` reads 16 KiB of a local file (all of one that has no more than 128 KiB), 128
-        KiB of a remote one, and 48 KiB of each remote file of a dataset.""")
+        needs a second read. ``None`` reads 16 KiB of a local file (all of it up to 128 KiB), 128 KiB of a remote
+        one, and 48 KiB of each remote file of a dataset.""")
     coalesce_gap: int | None = option(None, whole(0), help="""
         Byte ranges with at most this many bytes between them are read in one request. ``None`` means 4 KiB for
         local files and 1 MiB for remote ones.""")
@@ -194,17 +194,17 @@ class ReadOptions:
         decoded. 0 requests them when they are needed. Local files are not prefetched.""")
     max_requests: int | None = option(None, whole(1), help="""
         Maximum number of requests to a remote store that one read makes at the same time; of a dataset, the number
-        of files that are asked at the same time. ``None`` means 64 for HTTP and obstore (of a dataset 128 files),
+        of files that are read at the same time. ``None`` means 64 for HTTP and obstore (of a dataset 128 files),
         and 16 for others, whose requests take the client more time. :func:`pyparq.set_io_thread_count` bounds all
         reads of a process together.""")
     retries: int = option(4, whole(0), help="""
-        How often a request to a remote store is made again when it fails for the moment: the answers 408, 429, 500,
+        How often a request to a remote store is repeated when it fails for the moment: the answers 408, 429, 500,
         502, 503 and 504, connections that fail or break, no answer in time, bodies shorter than promised. At most
-        once for S3 and obstore, whose libraries do that themselves. 0 makes none again.""")
+        once for S3 and obstore, whose libraries do that themselves.""")
     retry_wait: float = option(0.1, checks.seconds, help="""
-        Seconds before a request is made again for the first time; then twice as long each time, and at most 20.
-        Chance takes up to half of it away. ``Retry-After`` of the server counts if it is longer. After 60 seconds
-        in all, nothing is made again.""")
+        Seconds before a request is repeated for the first time; then twice as long each time, and at most 20. A
+        random part, up to half, is left out. ``Retry-After`` of the server counts if it is longer. After 60 seconds
+        in all, nothing is repeated.""")
     use_statistics: bool = option(True, flag, help="""
         Skip row groups in which the statistics of a column chunk rule out a match with the filter.""")
     use_bloom_filters: bool = option(True, flag, help="""

@@ -65,8 +65,8 @@ scan_parquet = scan  # polars' name
 
 
 def read_parquet(source: Any, *, columns: Any = None, **options: Any) -> polars.DataFrame:
-    """The rows of :func:`scan` as a DataFrame, as ``polars.read_parquet`` gives them. ``columns``: names, or numbers
-    from 0. ``options``: those of :func:`scan`.
+    """A DataFrame, as ``polars.read_parquet`` returns it. ``columns``: names, or numbers from 0. ``options``: those of
+    ``pyparq.polars.scan``.
 
     Example::
 

@@ -115,7 +115,7 @@ class ChunkedArray(OtherNames):
         return ChunkedArray(self.field, kept)
 
     def to_pylist(self) -> Objects:
-        """One Python object per value, ``None`` for nulls: see :func:`pyparq.arrow.to_python.column_to_pylist`."""
+        """One Python object per value, ``None`` for nulls."""
         return [value for chunk in self.chunks for value in to_python.field_to_pylist(self.field, chunk)]
 
     def to_numpy(self) -> npt.NDArray[Any]:

@@ -339,8 +339,8 @@ class Table(_FromOtherData):
 @keywords
 def table(data: Any, schema: Any = None, *, names: Sequence[str] | None = None) -> Table:
     """A table in memory of anything that :func:`pyparq.write_table` takes: Arrow data and polars' (whose buffers it
-    shares), a pandas DataFrame, a dict of lists or numpy arrays, a list of dicts. ``schema``: as there. ``names``: of
-    the columns, where ``data`` is a list of them.
+    shares), a pandas DataFrame, a dict of lists or numpy arrays, a list of dicts. ``schema``: as in
+    :func:`write_table`. ``names``: of the columns, if ``data`` is a list of columns.
 
     Example::
 

@@ -272,21 +272,21 @@ def dataset(
     """Many files as one table.
 
     ``source``: a folder, a glob (``"logs/*/part-*.parquet"``; ``**`` for any number of folders), a URL, a file, or a
-    list of these. Within folders, names that begin with ``_`` or ``.`` are passed over. ``schema``: the schema to read
-    the files with; by default the one that all files fit (docs/datasets.md). ``partitioning``: ``"hive"`` for folders
+    list of these. Within folders, names that begin with ``_`` or ``.`` are skipped. ``schema``: the schema to read the
+    files with; by default the one that all files fit (docs/datasets.md). ``partitioning``: ``"hive"`` for folders
     called ``name=value``, with types inferred; a mapping of names to types, to declare them; a list of names for
     folders that are plain values; ``None`` for none. ``filename``: add a column with the name of each row's file,
     called ``"filename"`` or as given. ``by``: match the columns of different files by ``"name"`` or ``"field_id"``.
     ``on_error``: ``"skip"`` leaves out files that cannot be read (:attr:`Dataset.skipped`), ``"skip_missing"`` only
-    those that are gone when they are read; ``"raise"`` raises.
-    ``catalog``: how a catalog of :func:`pyparq.index_dataset` is used. ``"check"`` believes it about files that the
-    listing shows as they were; ``"trust"`` does not list the folder; ``"off"`` does not use it (docs/catalog.md).
-    ``progress``: called with the number of files done and the number of files. ``storage_options``: options for the
-    file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on which ``source``
-    is a path; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md). ``options``: the fields of
+    those that are gone when they are read; ``"raise"`` raises. ``catalog``: how a catalog of
+    :func:`pyparq.index_dataset` is used. ``"check"`` uses it for files that have not changed, by the listing;
+    ``"trust"`` does not list the folder; ``"off"`` does not use it (docs/catalog.md). ``progress``: called with the
+    number of files done and the number of files. ``storage_options``: options for the file system of a URL.
+    ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where ``source`` is a path; or
+    ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``options``: the fields of
     :class:`pyparq.ReadOptions`, listed below.
 
-    Nothing but the listing is read before it is needed. Raises ``FileNotFoundError`` where nothing is found, and
+    Only the listing is read at once. Raises ``FileNotFoundError`` where nothing is found, and
     :class:`pyparq.OptionError` for folders whose partitions do not agree.
 
     Example::
@@ -314,7 +314,7 @@ def scan(
     """A lazy scan of one file or of many: ``pyparq.dataset(source, ...).scan(columns, filters, limit=limit)``.
 
     ``options``: those of :func:`pyparq.dataset`. The scan keeps no file open. It is an Arrow stream, and has
-    ``to_table``, ``batches``, ``count``, ``explain`` and ``plan``.
+    ``to_table``, ``iter_batches``, ``count``, ``explain`` and ``plan``.
 
     Example::
 

@@ -406,8 +406,8 @@ class ColumnRef(Value):
 
     def contains(self, value: Any) -> Expression:
         """An item of the list equals ``value``, at any depth of nested lists. Also works for a field of structs in a
-        list (``col("ls.y")``) and for keys or values of a map (``col("m.key")``). Of a text, or a binary value, that is
-        no list: ``value`` is somewhere in it.
+        list (``col("ls.y")``) and for keys or values of a map (``col("m.key")``). Of text or binary values: ``value``
+        is a part of it.
 
         Unknown for a null list. Null items are skipped, so ``~contains`` is true for a list of nulls.
         ``contains(None)`` looks for a null item instead: a null at any depth below the outermost list, down to the

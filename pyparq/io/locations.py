@@ -133,8 +133,8 @@ def _refusal(url: str, doing: str, reason: str) -> Exception:
 def located(where: Any, filesystem: Any, storage_options: Options = None) -> tuple[Any, Options]:
     """A path on the file system as a local path or URL, and the storage options with the choice of it.
 
-    ``filesystem``: ``None``; a file system of fsspec or pyarrow; a store of obstore; ``"obstore"`` or ``"fsspec"``, by
-    which URLs are opened then; or the URL of a folder that paths are relative to. A list of paths stays a list.
+    ``filesystem``: ``None``; a file system of fsspec or pyarrow; a store of obstore; ``"obstore"`` or ``"fsspec"``, the
+    library for URLs then; or the URL of a folder that paths are relative to. A list of paths stays a list.
 
     Raises :class:`OptionError` for what is no file system, and for sources that are no paths.
     """

@@ -17,7 +17,7 @@ class ObjectFile(RemoteFile):
     too: ``pyparq.write_table(data, pyparq.ObjectFile(store, "a/b.parquet"))``.
 
     ``store``: an ``obstore.store.S3Store``, ``GCSStore``, ``AzureStore``, ``HTTPStore`` and so on, with its credentials
-    and options. ``path``: of the object in the store. Making one asks nothing of the server.
+    and options. ``path``: of the object in the store. It makes no request before it is used.
 
     Its requests take much less time on the client than those of fsspec's file systems (docs/urls.md). Needs the package
     obstore, which ``pip install 'pyparq[obstore]'`` installs. It cannot be read in a forked child of a process that has
@@ -51,8 +51,8 @@ class ObjectFile(RemoteFile):
 
     @property
     def version(self) -> dict[str, str]:
-        """What tells the object that was opened from others of its name, as obstore's updates take it. Empty before the
-        first request, and where the store has nothing of the kind."""
+        """The version of the object that was opened, as obstore's updates take it. Empty before the first request, and
+        where the store tells no versions."""
         return self.stated_version
 
     def put(self, data: Any, only: Mapping[str, str] | None = None) -> None:

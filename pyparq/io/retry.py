@@ -159,7 +159,7 @@ _free: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[int, asyncio.S
 
 def io_thread_count() -> int:
     """Maximum number of requests to stores that pyparq makes at the same time, in the whole process: 128 unless
-    :func:`set_io_thread_count` has changed it. Threads that read add one each.
+    :func:`set_io_thread_count` has changed it. Each thread that reads may make one more.
 
     Example::
 

@@ -67,15 +67,15 @@ def add_indexes(
     ``source``: a file (a path, URL, bytes or file object), or many: a folder, a glob, a list, a
     :class:`pyparq.Dataset`. ``target``: where the new file goes; for many files, a folder. Without it, each file is
     replaced once the new one is complete. A ``DeltaTable`` or a table of pyiceberg gets new files by a commit.
-    ``page_index``: add a ColumnIndex and an OffsetIndex for every column; names: ColumnIndexes for these alone.
-    ``replace``: also build what is asked for and there already. ``remove``: kinds to remove, as a list or a dict of
-    kind to columns. ``force``: also replace files of a table of Delta Lake, Apache Iceberg or Apache Hudi.
-    ``on_error="skip"``: report a file that fails, and go on. ``progress``: called with the number of files done and the
-    number of files. ``storage_options``: for the file system of a URL. ``filesystem``: a file system of fsspec or
-    pyarrow or a store of obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened
-    (docs/urls.md). ``decryption``: keys; new indexes are encrypted with them, and columns whose key is missing stay as
-    they are. ``fsync``: flush new files to disk before they get their names. Other options: as in
-    :class:`pyparq.WriteOptions` and :class:`pyparq.ReadOptions`.
+    ``page_index``: add a ColumnIndex and an OffsetIndex for every column; names: ColumnIndexes for these only.
+    ``replace``: also build again what is there already. ``remove``: kinds to remove, as a list or a dict of kind to
+    columns. ``force``: also replace files of a table of Delta Lake, Apache Iceberg or Apache Hudi. ``on_error="skip"``:
+    report a file that fails, and go on. ``progress``: called with the number of files done and the number of files.
+    ``storage_options``: for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of
+    obstore, where the paths are; or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``decryption``:
+    keys; new indexes are encrypted with them, and columns whose key is missing stay as they are. ``fsync``: flush new
+    files to disk before they get their names. Other options: as in :class:`pyparq.WriteOptions` and
+    :class:`pyparq.ReadOptions`.
 
     Returns an :class:`pyparq.IndexReport`: per column, what was added, kept and left out, and why. A file in which
     nothing changes is not written. docs/add-indexes.md has the details.

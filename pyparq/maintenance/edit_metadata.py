@@ -35,13 +35,13 @@ def edit_metadata(
     limits: Limits | None = None,
     fsync: bool = False,
 ) -> int:
-    """Change the key-value metadata of files. Only the footer is written anew; everything before it is copied byte for
+    """Change the key-value metadata of files. Only the footer is rewritten; everything before it is copied byte for
     byte.
 
     ``source``: a file, or a folder, glob or list of files. ``target``: where the new file goes; for many files, a
     folder. Without it, each file is replaced in its place. ``update``: keys to set, with their values (text, bytes, or
     ``None`` for a key without a value). Keys that are there keep their place. ``remove``: keys to remove; those that
-    are not there are passed over. A file in which nothing changes is not written. The other options are those of
+    are not there are skipped. A file in which nothing changes is not written. The other options are those of
     :func:`pyparq.add_indexes`.
 
     Returns the number of files that were written.

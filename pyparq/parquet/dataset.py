@@ -310,7 +310,7 @@ def read_table(
 
 
 def read_pandas(source: Any, columns: Sequence[str] | None = None, **options: Any) -> Any:
-    """:func:`read_table` with the columns of pandas' index.
+    """``read_table`` with the columns of pandas' index.
 
     Example::
 

@@ -90,7 +90,7 @@ class ParquetFile:
 
     @property
     def closed(self) -> bool:
-        """Whether the file is closed. That of a file object that was given is open until it is closed itself."""
+        """Whether the file is closed. A file object that was given stays open until you close it."""
         return self._closed if self._handle is None else bool(self._handle.closed)
 
     @property

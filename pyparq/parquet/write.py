@@ -164,7 +164,7 @@ class ParquetWriter:
 
     @property
     def writer(self) -> Self:
-        """The writer itself: where pyarrow has one of C++, whose ``metadata`` programs ask for."""
+        """The writer itself, for programs that ask pyarrow's ``writer`` for its ``metadata``."""
         return self
 
     @property
@@ -206,7 +206,7 @@ def _streams(given: Any, schema: Any, options: dict[str, Any]) -> dict[str, str]
 def write_table(table: Any, where: Any, row_group_size: int | None = None, **options: Any) -> None:
     """Write a table to one file. The arguments are those of ``pyarrow.parquet.write_table``.
 
-    A file that fails to be written is not there, and one that was there before stays.
+    If writing fails, no new file appears, and an older one stays.
 
     Example::
 

@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 async def run_async(function: Callable[..., R], /, *args: Any, **options: Any) -> R:
-    """The result of ``function(*args, **options)``, which reads with pyparq, for a program with an event loop.
+    """Run ``function(*args, **options)``, which reads with pyparq, without blocking the event loop. Returns its result.
 
     The function is ordinary code: it may open files and datasets, and call any of their methods. It runs on one of
     pyparq's threads for requests, :func:`pyparq.io_thread_count` at a time in the whole process; others wait for their

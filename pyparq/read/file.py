@@ -114,8 +114,8 @@ class ParquetFile(Asked[Scan, "ScanPlan", "Explanation", "FileMap"]):
 
     ``source`` is a path, an ``os.PathLike``, a URL (needs obstore or fsspec), the result of ``fsspec.open``, a
     bytes-like object or a seekable binary file object. ``storage_options`` are passed to the file system of a URL.
-    ``filesystem`` is one of fsspec or pyarrow, or a store of obstore, on which ``source`` is a path; or ``"obstore"``
-    or ``"fsspec"``, by which a URL is opened (docs/urls.md). ``options`` are the fields of :class:`pyparq.ReadOptions`,
+    ``filesystem`` is one of fsspec or pyarrow, or a store of obstore, where ``source`` is a path; or ``"obstore"`` or
+    ``"fsspec"``, the library for a URL (docs/urls.md). ``options`` are the fields of :class:`pyparq.ReadOptions`,
     listed below. Opening reads only the footer.
 
     Raises :class:`pyparq.CorruptFileError` when ``source`` is not a complete Parquet file.
@@ -236,7 +236,7 @@ class ParquetFile(Asked[Scan, "ScanPlan", "Explanation", "FileMap"]):
 
     @property
     def statistics(self) -> dict[str, dict[str, list[Any]]]:
-        """``["min"][column]``, as in fastparquet: one value a row group. So are ``max`` and ``null_count``."""
+        """``["min"][column]``, as in fastparquet: one value per row group; also ``max`` and ``null_count``."""
         chunks = {leaf.name: [group.column(leaf.column).statistics for group in self.row_groups]
                   for leaf in self.tree.leaves}  # fmt: skip
         return {of: {name: [getattr(one, of, None) for one in found] for name, found in chunks.items()}

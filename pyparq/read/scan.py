@@ -197,7 +197,7 @@ class Scan(Convertible["Scan"]):
         return Table(*widen_columns(schema, batches))
 
     def iter_batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
-        """Matching rows in order, as :class:`pyparq.arrow.table.Batch` values. Each has at most ``batch_size`` rows
+        """Matching rows in order, as :class:`pyparq.Batch` values. Each has at most ``batch_size`` rows
         (``None``: a whole row group) and less than 2 GiB of text per column. All have the same schema.
 
         Behind the first eight, small row groups are read together. A batch may then hold rows of several; with ``None``
@@ -363,7 +363,7 @@ class Scan(Convertible["Scan"]):
             self.cancel()
 
     def plan(self) -> ScanPlan:
-        """What the scan will read (:class:`pyparq.read.plan.scan_plan.ScanPlan`). It prunes, and reads no data."""
+        """What the scan will read (:class:`pyparq.ScanPlan`). It prunes, and reads no data."""
         with self._groups.context:
             # Dictionaries that pruning decoded are not part of the plan. The executor reads them again where it needs
             # them.

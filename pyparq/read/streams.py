@@ -142,7 +142,7 @@ class Convertible(OtherNames, Generic[ScanT]):
         raise NotImplementedError
 
     def filter(self, filters: Filters) -> ScanT:
-        """A scan of those of the rows for which ``filters`` is true. Nothing is read yet.
+        """A scan of the rows for which ``filters`` is true. Nothing is read yet.
 
         Raises :class:`pyparq.OptionError` for a scan with a limit, and for one that runs the plan of a dataset.
         """
@@ -153,7 +153,7 @@ class Convertible(OtherNames, Generic[ScanT]):
         return self._asking(columns, added if own is None else own & added)  # type: ignore[no-any-return]
 
     def select(self, *columns: Any) -> ScanT:
-        """A scan of these columns alone: names, or a list of them. Nothing is read yet."""
+        """A scan of these columns only: names, or a list of them. Nothing is read yet."""
         names: Any = columns if len(columns) != 1 or isinstance(columns[0], str) else columns[0]
         return self._asking(names, *self._question[1:])  # type: ignore[no-any-return]
 

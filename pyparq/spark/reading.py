@@ -87,23 +87,21 @@ def read(
     ``spark``: the session, classic or Connect. ``source``: a file, folder, glob, URL or a list of these, as in
     :func:`pyparq.dataset`; it must mean the same on every worker. ``columns`` and ``filters``: as in
     :func:`pyparq.read_table`; names are matched as ``spark.sql.caseSensitive`` says. A filter may also be a condition
-    in Spark's SQL, or a ``Column``. ``residual``: what pyparq has no equal for in it is left to Spark, and rows are
-    skipped by the rest. Filters that are applied to the DataFrame later skip nothing: give them here. ``schema``: the
-    schema to read the files with; a Spark schema or its text will do. ``partitions``: of the DataFrame, at most; by
+    in Spark's SQL, or a ``Column``. ``residual``: leave parts of it that pyparq cannot evaluate to Spark, and skip rows
+    by the rest. Filters that are applied to the DataFrame later skip nothing: give them here. ``schema``: the schema to
+    read the files with; a Spark schema or its text will do. ``partitions``: most partitions of the DataFrame; by
     default as many as the session has cores. ``small``: read at once, without a Spark job, where at most so many bytes
     of pages are left. ``decryption``: the name of a function that makes the keys on a worker (``"module:function"``).
     ``on_error``: ``"skip"`` leaves out files that cannot be read, ``"skip_missing"`` those that are gone when they are
     read, ``"raise"`` raises; by default what ``spark.sql.files.ignoreCorruptFiles`` and ``ignoreMissingFiles`` say. It
-    warns of those found now. ``skipped_to``:
-    a folder, the same for all workers, that gets a note (JSON with ``path`` and ``error``) of each file that is left
-    out, now or when the DataFrame is used. ``truncate``: cut nanoseconds to the microseconds that Spark has.
-    ``engine``: who reads what the plan has left: ``"spark"`` (Spark's own reader), ``"pyparq"``, or ``"auto"``: Spark's
-    where most rows of the files are left and it gives the same rows and types, and pyparq otherwise.
-    ``progress``: called while Spark's tasks plan, as in :func:`pyparq.spark.write`; Spark itself shows how the
-    DataFrame is read later.
-    ``options``: of :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`, and those of Spark's readers:
-    ``pathGlobFilter``, ``recursiveFileLookup``, ``modifiedAfter``, ``modifiedBefore``, ``ignoreCorruptFiles``,
-    ``ignoreMissingFiles``, ``mergeSchema``.
+    warns of those found now. ``skipped_to``: a folder, the same for all workers, that gets a note (JSON with ``path``
+    and ``error``) of each file that is left out, now or when the DataFrame is used. ``truncate``: cut nanoseconds to
+    the microseconds that Spark has. ``engine``: who reads the planned pages: ``"spark"`` (Spark's own reader),
+    ``"pyparq"``, or ``"auto"``: Spark's where most rows of the files are left and it gives the same rows and types, and
+    pyparq otherwise. ``progress``: called while Spark's tasks plan, as in :func:`pyparq.spark.write`; Spark itself
+    shows how the DataFrame is read later. ``options``: of :func:`pyparq.dataset` and :class:`pyparq.ReadOptions`, and
+    those of Spark's readers: ``pathGlobFilter``, ``recursiveFileLookup``, ``modifiedAfter``, ``modifiedBefore``,
+    ``ignoreCorruptFiles``, ``ignoreMissingFiles``, ``mergeSchema``.
 
     The DataFrame is a snapshot of the files that are there now. A file that changes before it is read is an error
     (:class:`pyparq.PlanError`). Raises :class:`pyparq.UnsupportedError` for a column that Spark has no type for.

@@ -74,8 +74,8 @@ SHOWN: list[tuple[str, str]] = [
                           "test_each_task_opens_its_share test_errors_are_those_of_one_process test_rewrites"),
     ("Rows that pyparq decodes go from Python", f"{NO_TEST}benchmarks/spark.py measures it"),
     ("**`engine=\"auto\"`**", "test_auto test_little_is_read_by_pyparq test_options_and_places"),
-    ("**The expectation**", "test_auto test_shares_that_are_expected test_no_plan_of_each_file"),
-    ("**No plan of each file", "test_no_plan_of_each_file test_many_files_that_differ"),
+    ("**The expectation**", "test_auto test_shares_that_are_expected test_no_plan_of_each_file "
+                            "test_many_files_that_differ"),
     ("**To see which**", "test_auto test_the_plan_of_spark_shows_who_reads"),
     ("**Spark's reader is asked**", "test_damaged_pages_are_errors test_a_file_that_comes_after_the_plan_is_not_read "
                                     "test_a_file_that_is_replaced_is_read_as_spark_does"),
@@ -85,7 +85,7 @@ SHOWN: list[tuple[str, str]] = [
     ("encrypted files, BROTLI", "test_encrypted_files test_encodings_and_codecs"),
     ("partition columns other than", "test_partitions"),
     ("tables of Delta Lake and Iceberg, files in a store", "test_options_and_places test_tables_are_read_by_pyparq"),
-    ("filters that have no equal", "test_options_and_places test_filters"),
+    ("filters that it cannot write as SQL", "test_options_and_places test_filters"),
     ("`decryption`, `on_error", "test_options_and_places test_files_of_spark"),
     ("**`format(\"pyparq\")` cannot do this**", f"{NO_TEST}a limit of Spark's interface"),
     ("**Filters and columns**", "test_filters_keep_the_rows_that_spark_keeps test_columns"),
@@ -152,6 +152,9 @@ SHOWN: list[tuple[str, str]] = [
                                             "test_a_declared_schema_chooses_the_columns "
                                             "test_little_is_read_in_one_partition_of_the_data_source "
                                             "test_the_data_source_writes"),
+    ("It does not see the session", "test_the_data_source_tells_names_apart_as_its_option_says "
+                                    "test_the_data_source_is_told_the_zone test_without_a_zone_timestamps_are_text "
+                                    "test_the_data_source_writes_and_reads"),
     ("The functions are faster", "test_the_report_about_pushed_filters_is_true "
                                  "test_filters_that_spark_pushes_down_still_spoil_later_queries"),
     ("hands the options of a table", "test_rows_are_inserted_into_a_view test_a_write_to_a_table_names_its_folder"),
@@ -223,7 +226,7 @@ SHOWN: list[tuple[str, str]] = [
     ("**Many files** are not opened", "test_the_driver_does_not_open_many_files"),
     ("**A file of which no row is left**", "test_a_file_without_rows_goes"),
     ("**Columns with a DEFAULT** that", "test_defaults_are_not_passed_over"),
-    ("**The catalog** of the folder goes", "test_the_catalog_goes"),
+    ("**The catalog** of the folder is", "test_the_catalog_goes"),
     ("**Folders of Delta Lake and Iceberg** are", "test_what_is_refused"),
     ("`explain` shows what it does", "test_a_z_order_lets_each_column_skip"),
     ("Each batch is one commit", "test_a_query_that_is_stopped_and_started_again"),
@@ -245,11 +248,6 @@ SHOWN: list[tuple[str, str]] = [
     ("Where no schema is given", "test_files_that_arrive_are_read_once"),
     ("Spark's own file stream", "test_sparks_stream_reads_files_of_ours"),
     ("Measured on one core", RECKONED),
-    ("reckoned from these numbers", RECKONED),
-    ("| listing (local", RECKONED),
-    ("| `count` without a filter", RECKONED),
-    ("| a lookup of one key", RECKONED),
-    ("| planning to read everything", RECKONED),
     ("**Reading** scales", "test_plans_are_those_of_one_process"),
     ("**Planning** spreads", "test_each_task_opens_its_share"),
     ("**Lookups in a store**", RECKONED),

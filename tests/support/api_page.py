@@ -19,6 +19,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -80,6 +81,17 @@ GIVEN = {"Dataset", "DatasetScan", "DatasetPlan", "DatasetExplanation", "Scan", 
 OPTIONS = {"ReadOptions": "options", "WriteOptions": "options", "BloomOptions": "option_values",
            "SortKey": "option_values", "Limits": "limits"}  # fmt: skip
 """Classes whose fields are options, and the module of each class."""
+
+INTERNAL = {
+    "ObjectFile": ("put", "road", "place", "etag", "identity", "tag", "is_listed_as", "go_on", "check_now",
+                   "version_id", "stated_version", "begin", "begin_end", "read_end", "read_ranges", "close"),
+    "Scan": ("of_plan", "rows_at", "matching_rows"),
+    "DatasetScan": ("rows",),
+    "DatasetPlan": ("trimmed", "matching", "files_scan"),
+    "EncryptionProperties": ("keys_for",),
+    "DecryptionProperties": ("for_file", "footer_key", "column_keys", "column_key"),
+}  # fmt: skip
+"""Members that other packages of pyparq use, and that are not for users."""
 
 _ALIASES = {"use_deprecated_int96_timestamps": "int96_timestamps"}
 """Names of pyarrow that type checkers know too."""
@@ -154,8 +166,8 @@ def contents() -> str:
         "**What is public.** The names below, with their documented methods and fields; the functions of "
         "`pyparq.spark`, `pyparq.polars` and `pyparq.pandas`; the modules `pyparq.parquet`, `pyparq.errors` and "
         "`pyparq.limits`; the commands of the command line, their options, exit codes and `--json`. Until 1.0 they "
-        "change only with a line in the changelog, and an old name goes on with a warning. Everything else may change "
-        "without one.\n",
+        "change only with a line in the changelog, and an old name still works, with a warning. Everything else may "
+        "change without one.\n",
     ]
     listed = {name for _, names in SECTIONS for name in names if "." not in name} | {"__version__"}
     assert listed == set(pyparq.__all__), f"SECTIONS and pyparq.__all__ differ in {listed ^ set(pyparq.__all__)}"
@@ -300,7 +312,7 @@ def _members(cls: type) -> str:
         lines.append("- fields: " + ", ".join(f"`{field.name}`" for field in fields(cls)))
     for name in dict.fromkeys(name for base in ours for name in vars(base)):
         member = inspect.getattr_static(cls, name)
-        if name.startswith("_"):
+        if name.startswith("_") or name in INTERNAL.get(cls.__name__, ()):
             continue
         if isinstance(member, (classmethod, staticmethod)) or inspect.isfunction(member):
             lines.append(f"- `{signature(name, getattr(cls, name))}`{_first(member)}")
@@ -323,6 +335,8 @@ def _variables(cls: type) -> dict[str, str]:
 
 
 def _first(member: Any) -> str:
+    if isinstance(getattr(member, "fget", None), attrgetter):  # its docstring is that of attrgetter
+        return ""
     said = inspect.cleandoc(getattr(member, "__doc__", None) or "").split("\n\n")[0]
     return f": {plain(_one_line(said))}" if said else ""
 

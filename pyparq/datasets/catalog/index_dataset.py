@@ -109,20 +109,19 @@ def index_dataset(
 ) -> CatalogReport:
     """Make a catalog of the keys in a dataset, or bring it up to date. Lookups then open only files that have the key.
 
-    ``source``: a folder, or the URL of one. The catalog goes into its folder ``_pyparq_catalog``, which readers of
-    datasets pass over. Or a table as ``deltalake`` or ``pyiceberg`` opens it: for Delta Lake it goes there too, for
-    Iceberg into a Puffin file that the table's metadata names from then on.
-    ``columns``: the key columns; each must be one leaf column, as Bloom filters can have.
-    ``None``: those of the catalog that is there. A catalog of these columns is updated: only files are read that are
-    new or have changed. ``rebuild``: make it anew.
+    ``source``: a folder, or the URL of one. The catalog goes into its folder ``_pyparq_catalog``, which readers skip.
+    Or a table as ``deltalake`` or ``pyiceberg`` opens it: for Delta Lake it goes there too, for Iceberg into a Puffin
+    file that the table's metadata names from then on. ``columns``: the key columns; each must be one leaf column of a
+    type that Bloom filters can have. By default those of the existing catalog. An existing catalog of these columns is
+    updated: only new and changed files are read. ``rebuild``: make it anew.
 
-    Queries of the dataset use the catalog by themselves, and their results do not depend on it: files that the
-    catalog does not know in the listed state are read as if there were none (docs/catalog.md). Encrypted and unreadable
-    files are left out of it. A file that was changed less than two seconds ago is waited for.
+    Queries of the dataset use the catalog by themselves, and their results do not depend on it: files that have changed
+    since are read as if there were none (docs/catalog.md). Encrypted and unreadable files are left out of it. It waits
+    for files that were changed less than two seconds ago.
 
     ``progress``: called with the number of files read and the number of files to read. ``storage_options``: options for
-    the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, on which paths
-    are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md). ``limits``, ``use_threads``: as in
+    the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where the paths
+    are; or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``limits``, ``use_threads``: as in
     :class:`pyparq.ReadOptions`.
 
     Returns a :class:`pyparq.CatalogReport`. Raises :class:`pyparq.OptionError` for a source that is no folder and for

@@ -81,20 +81,19 @@ def delete(
 
     ``source``: a file (a path or URL), or many: a folder, a glob, a list, a :class:`pyparq.Dataset`. A ``DeltaTable``
     or a table of pyiceberg gets new files by one commit (docs/delta-and-iceberg.md). ``filters``: as in
-    :func:`pyparq.read_table`. Rows for which it is null stay. ``keys``: ``{column: keys}`` instead, rows that have one
-    of the keys: a list or array of values, up to a million. With several columns, a row must have a key of each.
-    ``keep_empty``: keep files of which no row is left, with their schema; they are removed otherwise. ``dry_run``:
-    write nothing, and return the same report. ``force``: also change files of a table of Delta Lake, Apache Iceberg or
-    Apache Hudi. ``retries``: how often to begin anew where another program has changed the same files, and to look at
-    files that it has added meanwhile (docs/deleting.md). ``progress``: called with the number of files done and the
-    number of files that may hold such rows. ``storage_options``: for the file system of a URL. ``filesystem``: a file
-    system of fsspec or pyarrow or a store of obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by which
-    URLs are opened (docs/urls.md).
-    ``decryption``: keys. Encrypted files keep them, with their algorithm and layout. ``fsync``: flush new files to disk
-    before they get their names. Other options: as in :class:`pyparq.ReadOptions`.
+    :func:`pyparq.read_table`. Rows for which it is null stay. ``keys``: instead of ``filters``, ``{column: keys}`` with
+    a list or array of up to a million values. With several columns, a row must have a key of each. ``keep_empty``: keep
+    files of which no row is left, with their schema; they are removed otherwise. ``dry_run``: write nothing, and return
+    the same report. ``force``: also change files of a table of Delta Lake, Apache Iceberg or Apache Hudi. ``retries``:
+    how often to start again if another program has changed or added files meanwhile (docs/deleting.md). ``progress``:
+    called with the number of files done and the number of files that may hold such rows. ``storage_options``: for the
+    file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where the paths are;
+    or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``decryption``: keys. Encrypted files keep
+    them, with their algorithm and layout. ``fsync``: flush new files to disk before they get their names. Other
+    options: as in :class:`pyparq.ReadOptions`.
 
-    The files of a local folder change together. Others are replaced one by one, each only as it was read. No value of a
-    deleted row is left in the new files. docs/deleting.md has the details.
+    The files of a local folder change together. Others are replaced one by one, each only if it has not changed
+    meanwhile. No value of a deleted row is left in the new files. docs/deleting.md has the details.
 
     Returns a :class:`pyparq.ChangeReport`. Raises :class:`pyparq.ChangedFileError` and
     :class:`pyparq.WriteConflictError` where another program changes the same files more than ``retries`` times, and
@@ -178,7 +177,7 @@ def update(
     use_threads: bool = True,
     fsync: bool = False,
 ) -> ChangeReport:
-    """Give the rows for which ``filters`` is true other values in some columns. Row groups without such rows are copied
+    """Change values of some columns, in the rows for which ``filters`` is true. Row groups without such rows are copied
     byte for byte, and files without them stay untouched.
 
     ``values``: ``{column: value}``; a value is a constant, ``None`` for null, or an expression of the row's columns
@@ -187,7 +186,7 @@ def update(
     text, as in filters. Only whole columns can get values, and not those by which a folder or table is partitioned. The
     other arguments are those of :func:`pyparq.delete`.
 
-    A row group that declares an order has it afterwards, too: its rows are sorted again.
+    If a row group declares an order, its rows are sorted again.
 
     Returns a :class:`pyparq.ChangeReport`. Raises :class:`pyparq.DataError` and :class:`pyparq.OptionError` for values
     that do not fit, null in a required column included, and what :func:`pyparq.delete` raises. The files are then as

@@ -69,8 +69,8 @@ def upsert(
 
     Rows are replaced in their places. New rows go to the end of a file; in a folder or table to new files, each in the
     partition that it belongs to. So do rows whose partition changes, and those whose file lacks one of the columns.
-    With ``retries``, rows with the same keys that another program has added meanwhile go. ``encryption``: of new files;
-    an encrypted folder needs it. Files that are there keep their keys. The other arguments are those of
+    With ``retries``, rows with the same keys that another program adds meanwhile are deleted. ``encryption``: of new
+    files; an encrypted folder needs it. Files that are there keep their keys. The other arguments are those of
     :func:`pyparq.delete`.
 
     Returns a :class:`pyparq.ChangeReport`. Raises :class:`pyparq.DataError` and :class:`pyparq.OptionError` for data

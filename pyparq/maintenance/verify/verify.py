@@ -297,18 +297,18 @@ def verify(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> VerificationReport:
-    """Check what files say of themselves against their data: checksums, sizes, counts, statistics, page indexes, Bloom
-    filters, sort orders and more (docs/verify.md lists all checks).
+    """Check files against their own data: checksums, sizes, counts, statistics, page indexes, Bloom filters, sort
+    orders and more (docs/verify.md lists all checks).
 
     ``source``: a file, folder, glob, URL or list of these, as in :func:`pyparq.dataset`, or a :class:`pyparq.Dataset`.
     ``columns``: check only these columns. ``progress``: called with the bytes that have been checked, and the bytes of
     all files as far as they are known. ``decryption``: keys of encrypted files. Columns whose keys are missing are not
     checked, and the report says so. ``limits``: as in :class:`pyparq.ReadOptions`. ``use_threads``: use all CPUs.
     ``storage_options``: options for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a
-    store of obstore, on which paths are; or ``"obstore"`` or ``"fsspec"``, by which URLs are opened (docs/urls.md).
+    store of obstore, where the paths are; or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md).
 
-    Everything that is wrong with a file is a finding of the report, a file that cannot be opened too. One column chunk
-    per thread is in memory at a time, plus the sorting columns of a row group that has some.
+    Everything that is wrong with a file is a finding of the report, also that it cannot be opened. One column chunk per
+    thread is in memory at a time, plus the sorting columns of a row group that has some.
 
     Raises ``FileNotFoundError`` where the source does not exist, and :class:`pyparq.ColumnNotFoundError` for a column
     that no file has.
