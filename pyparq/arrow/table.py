@@ -53,6 +53,8 @@ class _FromOtherData(Tabular):
     def from_arrays(cls, arrays: Sequence[Any], names: Sequence[str] | None = None, schema: Any = None) -> Self:
         """Make one from a list of columns, whose names are ``names`` or those of ``schema``."""
         found = from_any.as_schema(schema).names if names is None else names
+        if not len(found) == len(arrays) == len(set(found)):
+            raise DataError(f"{len(arrays)} columns need as many names, each once, not {list(found)}")
         return cls.from_pydict(dict(zip(found, arrays, strict=True)), schema)
 
     @classmethod

@@ -106,6 +106,10 @@ def test_methods_of_pyarrow_make_tables_of_ours() -> None:
         table.batches[0].group_by  # noqa: B018
     assert pyparq.Table.from_arrays([[1], ["x"]], names=["a", "b"]) == pyparq.table([[1], ["x"]], names=["a", "b"])
     assert pyparq.Table.from_arrays([[1]], schema={"a": "int8"}).schema == pyparq.schema({"a": "int8"})
+    for names in (["a"], ["a", "b", "c"], ["a", "a"]):
+        for made in (pyparq.Table.from_arrays, pyparq.table):
+            with pytest.raises(pyparq.DataError, match="2 columns need as many names, each once"):
+                made([[1], [2]], names=names)
     assert pyparq.Table.from_pandas(table_of_pandas(), preserve_index=False).column_names == ["v"]
 
 
