@@ -7,7 +7,6 @@ Files that the catalog does not know, or knows in another state, are asked as if
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import TypeAlias
 
@@ -18,8 +17,7 @@ from pyparq.datasets.catalog.bounds_table import BoundsTable
 from pyparq.datasets.catalog.catalog import Catalog, KnownFiles, files_of, pass_over
 from pyparq.datasets.catalog.file_table import Int64Array, Kind
 from pyparq.datasets.catalog.key_table import FILE_SHIFT, UInt64Array, units_of
-from pyparq.datasets.query import Query
-from pyparq.datasets.tables import units_left
+from pyparq.datasets.query import FilesLeft, Query
 from pyparq.errors import ParquetError
 from pyparq.filters.bind import bind
 from pyparq.filters.bound import Constant
@@ -63,7 +61,7 @@ def _combined(predicate: Predicate, of_test: Callable[[Test], Units]) -> Units:
 
 def by_bounds(table: BoundsTable, kind: Kind, predicate: Predicate, files: Int64Array) -> Units:
     """The row groups of the ``files`` (numbers, which rise) in which their statistics allow a row."""
-    tests = [test for test in dict.fromkeys(predicate.tests()) if table.has(test.node)]
+    tests = [t for t in dict.fromkeys(predicate.tests()) if isinstance(t, Test) and table.has(t.node)]
     if not tests:
         return None
     table.load([test.node for test in tests])
@@ -71,7 +69,7 @@ def by_bounds(table: BoundsTable, kind: Kind, predicate: Predicate, files: Int64
     rows = np.flatnonzero(np.isin(of_file, files))
     bounds = {test.node: table.bounds(test.node, rows) for test in tests}
     some = {test: test.verdict(bounds[test.node]).some for test in tests}
-    left = rows[units_left(predicate, some.get, len(rows))]
+    left = rows[predicate.units_left(some.get, len(rows))]
     return units_of(of_file[left], groups[left])
 
 
@@ -79,21 +77,6 @@ def by_bounds(table: BoundsTable, kind: Kind, predicate: Predicate, files: Int64
 
 FEW_FILES = 64
 """If keys leave at most this many files, statistics are not asked: the files have them."""
-
-
-@dataclass(slots=True)
-class FilesLeft:
-    """The files that are left for a filter."""
-
-    numbers: list[int]
-    groups: dict[int, list[int]] = field(default_factory=dict)
-    """The row groups that can match, of those files that the catalog has said something about."""
-    by_keys: set[int] = field(default_factory=set)
-    """The files of whose row groups the keys are known. Their Bloom filters say nothing more."""
-    known: int = 0
-    """Files that the catalog was asked about."""
-    ruled_out: int = 0
-    """Of these, the ones that are not left."""
 
 
 def files_left(known: KnownFiles, numbers: list[int], query: Query) -> FilesLeft:
