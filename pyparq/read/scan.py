@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from operator import index
@@ -316,9 +316,6 @@ class Scan(Convertible["Scan"]):
             wanted = first or [Wanted(selection, leaf, selection.sure) for leaf in leaves]
             if not self.reader.not_located([w for w in wanted if not w.rows.is_all]):
                 yield from self.reader.steps(wanted)
-
-    def _gathered(self, ask: Callable[[Scan], list[Batch]]) -> list[Batch]:
-        return ask(self)
 
     def _stream(self) -> ScanStream:
         again = self._again()

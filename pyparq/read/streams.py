@@ -186,7 +186,7 @@ class Convertible(OtherNames, Generic[ScanT]):
 
     def _gathered(self, ask: Callable[[Any], list[Batch]]) -> list[Batch]:
         """The batches that ``ask`` gives for the scan of each file, in the types of the result."""
-        raise NotImplementedError
+        return ask(self)
 
     def _stream(self) -> ScanStream:
         """The batches of a new run."""

@@ -6,9 +6,9 @@ Files that the catalog does not know, or knows in another state, are asked as if
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import reduce
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from pyparq.filters.bind import bind
 from pyparq.filters.bound import Constant
 from pyparq.filters.expression import Expression, Known
 from pyparq.filters.leaf_tests import Test
-from pyparq.filters.predicate import And, Or, Predicate
+from pyparq.filters.predicate import Predicate, folded
 
 Units: TypeAlias = UInt64Array | None
 """Sorted row groups of files (:func:`units_of`); ``None`` for all."""
@@ -36,7 +36,9 @@ _GROUP_MASK = np.uint64((1 << FILE_SHIFT) - 1)
 def by_keys(catalog: Catalog, kind: Kind, predicate: Predicate) -> Units:
     """The row groups in which keys allow a row, of files of this kind. Others may be among them."""
 
-    def of_test(test: Test) -> Units:
+    def of_test(test: Any) -> Units:
+        if not isinstance(test, Test):
+            return _NOTHING if isinstance(test, Constant) and not test.value else None
         column = kind.key_columns.get(test.node.column)
         hashes = None if column is None else test.hashes()
         if column is None or hashes is None:
@@ -44,19 +46,15 @@ def by_keys(catalog: Catalog, kind: Kind, predicate: Predicate) -> Units:
         flat = np.array(sorted({h for alternatives in hashes for h in alternatives}), np.uint64)
         return catalog.units(column, flat) if len(flat) else _NOTHING
 
-    return _combined(predicate, of_test)
-
-
-def _combined(predicate: Predicate, of_test: Callable[[Test], Units]) -> Units:
-    if isinstance(predicate, Test):
-        return of_test(predicate)
-    if isinstance(predicate, (And, Or)):
-        found = [_combined(child, of_test) for child in predicate.children]
+    def all_of(found: list[Units]) -> Units:
         known = [units for units in found if units is not None]
-        if isinstance(predicate, And):
-            return reduce(np.intersect1d, known) if known else None
+        return reduce(np.intersect1d, known) if known else None
+
+    def any_of(found: list[Units]) -> Units:
+        known = [units for units in found if units is not None]
         return reduce(np.union1d, known) if len(known) == len(found) else None
-    return _NOTHING if isinstance(predicate, Constant) and not predicate.value else None
+
+    return folded(predicate, of_test, all_of, any_of)
 
 
 def by_bounds(table: BoundsTable, kind: Kind, predicate: Predicate, files: Int64Array) -> Units:
