@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from pyparq.datasets import dataset as datasets
-from pyparq.datasets.patterns import has_folders, names_many
 from pyparq.errors import OptionError, ParquetError, located
 from pyparq.filters import expression
 from pyparq.io.locations import located as on_system
-from pyparq.io.source import opened_early
+from pyparq.io.source import has_folders, names_many, opened_early
 from pyparq.io.url import is_url
 from pyparq.option_checks import NOT_FOR_WRITING, keywords
 from pyparq.options import ReadOptions, with_options

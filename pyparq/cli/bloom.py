@@ -177,7 +177,7 @@ def _hashes(node: Any, text: str, shown: Field | None) -> list[int]:
     """Hashes that a value may have been inserted under; none when the column cannot hold it."""
     from pyparq.filters.literal import locate
     from pyparq.filters.shown import meaning, ticks
-    from pyparq.format.nesting import values_of
+    from pyparq.format.schema_node import values_of
     from pyparq.index.bloom_filter import can_prune, hash_literal
 
     leaf = node.type

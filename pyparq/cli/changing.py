@@ -190,7 +190,7 @@ def _pair(text: str, option: str) -> tuple[str, str]:
 def _values(given: Any, name: str, texts: Sequence[str]) -> list[Any]:
     """Texts as values of a column."""
     from pyparq.filters.conditions import probe_value
-    from pyparq.format.nesting import shown_field
+    from pyparq.format.schema_node import shown_field
 
     dataset = _dataset(given)
     tree = dataset.tree

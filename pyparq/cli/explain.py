@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
-from typing import IO, Any
+from typing import Any
 
 import click
 
 from pyparq.cli.options import COLUMNS, IGNORE_CASE, JSON, ROW_GROUP, SOURCE, WHERE, misused
-from pyparq.cli.output import Busy, Grid, cut, emit, on_terminal, print_json, ranges, say, terminal_width, title
+from pyparq.cli.output import Busy, Grid, emit, print_explanation, print_json, ranges, title
 from pyparq.cli.sources import condition, is_dataset, make_scan, opened_any
-from pyparq.runtime.text import visible
-
-LINE = 200
 
 
 @click.command("explain")
@@ -53,33 +49,6 @@ def explain_command(
         print_explanation(explanation, sys.stdout)
         if reads is not None:
             _print_reads(reads)
-
-
-def print_explanation(explanation: Any, out: IO[str], apart: bool = False) -> None:
-    """The explanation as text; ``apart``: after an empty line."""
-    named = replace(
-        explanation,
-        source=visible(explanation.source),
-        columns=[visible(name) for name in explanation.columns],
-        predicate=visible(explanation.predicate),
-    )
-    lines = [cut(line, LINE) for line in ("\n" * apart + str(named)).splitlines()]
-    begin = next((k for k, line in enumerate(lines) if line.startswith("  index ")), 0) if explanation.stages else 0
-    end = begin + 2 + len(explanation.stages) if begin else 0
-    for k, line in enumerate(lines):
-        if not on_terminal(out) or not begin <= k < end:
-            say(line, out=out)
-        elif k == begin:
-            _show_stages(lines[begin:end], out)
-
-
-def _show_stages(lines: list[str], out: IO[str]) -> None:
-    """The table of stages. Where it does not fit, without the columns that the last lines repeat."""
-    room = terminal_width()
-    while max(map(len, lines)) > room and "  " in lines[1].strip():
-        at = lines[1].rstrip().rindex("  ")  # where the rule of the last column begins
-        lines = [line[:at] for line in lines]
-    click.echo("\n".join(line.rstrip() for line in lines), file=out)
 
 
 def _reads(scan: Any) -> list[dict[str, Any]]:

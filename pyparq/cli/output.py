@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any, Self, TypeVar
 
 import click
@@ -358,3 +358,36 @@ class Busy:
             self._timer = None
             if self._progress is not None:
                 self._progress.stop()
+
+
+# ---- explanations
+
+LINE = 200
+"""Characters of a line that are shown."""
+
+
+def print_explanation(explanation: Any, out: IO[str], apart: bool = False) -> None:
+    """The explanation as text; ``apart``: after an empty line."""
+    named = replace(
+        explanation,
+        source=visible(explanation.source),
+        columns=[visible(name) for name in explanation.columns],
+        predicate=visible(explanation.predicate),
+    )
+    lines = [cut(line, LINE) for line in ("\n" * apart + str(named)).splitlines()]
+    begin = next((k for k, line in enumerate(lines) if line.startswith("  index ")), 0) if explanation.stages else 0
+    end = begin + 2 + len(explanation.stages) if begin else 0
+    for k, line in enumerate(lines):
+        if not on_terminal(out) or not begin <= k < end:
+            say(line, out=out)
+        elif k == begin:
+            _show_stages(lines[begin:end], out)
+
+
+def _show_stages(lines: list[str], out: IO[str]) -> None:
+    """The table of stages. Where it does not fit, without the columns that the last lines repeat."""
+    room = terminal_width()
+    while max(map(len, lines)) > room and "  " in lines[1].strip():
+        at = lines[1].rstrip().rindex("  ")  # where the rule of the last column begins
+        lines = [line[:at] for line in lines]
+    click.echo("\n".join(line.rstrip() for line in lines), file=out)

@@ -205,7 +205,7 @@ def query_command(
         else:
             _show_matches(parquet, scan, list(batches), where, row_groups, limit)
         if explain:
-            from pyparq.cli.explain import print_explanation
+            from pyparq.cli.output import print_explanation
 
             print_explanation(scan.explain(execute=False), sys.stderr if form is not None else sys.stdout, apart=True)
 
@@ -256,7 +256,7 @@ def lookup_command(
     pyparq lookup flights/ tailnum --from tails.txt --path --json
     """
     from pyparq.filters.conditions import probe_value
-    from pyparq.format.nesting import shown_field
+    from pyparq.format.schema_node import shown_field
 
     form = _form()
     texts = [*wanted, *(line.rstrip("\r\n") for line in listed or ())]

@@ -104,7 +104,7 @@ def _arrow_name(node: Any) -> str:
     if node.is_leaf and node.max_rep == 0:
         return str(node.arrow_type)
     if node.parent is not None and node.parent.parent is None:
-        from pyparq.format.nesting import shape_of
+        from pyparq.format.schema_node import shape_of
 
         kind = shape_of(node).kind
         return f"list<{node.arrow_type}>" if node.is_leaf else kind

@@ -51,7 +51,7 @@ def plain_errors_of(file: str) -> Iterator[None]:
 def opened_any(*sources: str) -> Iterator[Any]:
     """The :class:`pyparq.ParquetFile` at a path or URL, or the :class:`pyparq.Dataset` of a folder, a glob, or several
     sources."""
-    from pyparq.datasets.patterns import names_many
+    from pyparq.io.source import names_many
 
     if len(sources) == 1 and (sources[0] == PIPE or not names_many(sources[0])):
         with opened(sources[0]) as parquet:
@@ -86,7 +86,7 @@ def rows_in(parquet: Any) -> int:
 
 def rows_where(sources: Sequence[str], where: str | None) -> int:
     """Number of rows for which a condition is true. Without one, no more is loaded than footers take."""
-    from pyparq.datasets.patterns import names_many
+    from pyparq.io.source import names_many
 
     if where is not None or len(sources) > 1 or (sources[0] != PIPE and names_many(sources[0])):
         with opened_any(*sources) as parquet:

@@ -18,12 +18,11 @@ from pyparq.arrow.decimals import decimal_type
 from pyparq.arrow.layouts import normal_field
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, JSON, LOGICAL_TYPE, OF_PANDAS
 from pyparq.arrow.schema.from_text import schema as parse_schema
-from pyparq.arrow.schema.to_parquet import decimal_storage, elements_from_schema, is_list
+from pyparq.arrow.schema.to_parquet import decimal_storage, elements_from_schema
 from pyparq.datasets.file_columns import BY_NAME, Matching, of_fields
 from pyparq.errors import SchemaError
 from pyparq.format.int96 import IS_INT96
-from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, Shape, shape_of
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import DataType, Field, Physical, Schema
 
@@ -336,7 +335,7 @@ def _nested(have: DataType, other: DataType, rule: Rule) -> DataType:
         entries = [_merged_below(a, b, rule) for a, b in zip(_entries(have), _entries(other), strict=True)]
         inner = replace(have.children[0], type=replace(have.children[0].type, children=tuple(entries)))
         return replace(have, children=(inner,))
-    if is_list(have) and is_list(other):
+    if have.is_list and other.is_list:
         item = _merged_below(have.children[0], other.children[0], rule)
         form = have.format if have.format == other.format else "+L" if "+L" in (have.format, other.format) else "+l"
         return DataType(form, (item,))
@@ -459,7 +458,7 @@ def _type_text(field: Field) -> str | None:
     if type_.format == "+m":
         inner = list(map(_type_text, type_.children[0].type.children))
         return None if None in inner else f"map<{inner[0]}, {inner[1]}>{mark}"
-    if is_list(type_):
+    if type_.is_list:
         item = _type_text(type_.children[0])
         return None if item is None else f"list<{item}>{mark}"
     if type_.format == "+s":

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyparq.datasets.unfinished_writes import StoreWrite, Unfinished
+from pyparq.errors import CorruptFileError
 from pyparq.io.file_versions import Stated
 from pyparq.io.table_formats import Managed
+from pyparq.io.url import is_url, shown
 
 SUMMARIES = ("_metadata", "_common_metadata")
 
@@ -48,6 +50,21 @@ class DataFile:
     def __reduce__(self) -> tuple[Any, ...]:
         stated = self.size, self.mtime_ns, self.inode, self.ctime_ns
         return DataFile, (self.name, self.where, self.folders, *stated, self.above, self.logged)
+
+
+def data_file(path: str, size: int | None, root: str, logged: tuple[str, str, int] | None = None) -> DataFile:
+    """The file at a path or URL of a log. Raises :class:`CorruptFileError` for one that is not where the table is."""
+    where = plain_place(path) if isinstance(path, str) else ""
+    if not where or "\0" in where or is_url(where) is not is_url(plain_place(root)):
+        raise CorruptFileError(f"the table's log names a file that is not where the table is: {path!r}", file=root)
+    return DataFile(shown(where) if is_url(where) else where, where, (), size, logged=logged)
+
+
+def plain_place(uri: str) -> str:
+    """A local file's or folder's path. Names in logs of Iceberg are not URL-encoded. Other URLs stay as they are."""
+    if not uri.startswith("file:/"):
+        return uri
+    return "/" + uri.removeprefix("file:").lstrip("/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,10 @@ from pyparq.arrow.column_operations import take
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Batch, Table
 from pyparq.column_names import as_list
-from pyparq.datasets.explain import DatasetExplanation, explain_run
+from pyparq.datasets.explain import DatasetExplanation, FileScan, Run, explain_run
 from pyparq.datasets.files import DatasetFiles, Progress
 from pyparq.datasets.opening import Opening, TrustedCatalog
 from pyparq.datasets.partitions import with_filenames
-from pyparq.datasets.reader import FileScan, Run
 from pyparq.datasets.scan import DatasetPlan, DatasetScan, file_scans_of
 from pyparq.errors import OptionError
 from pyparq.filters.expression import Expression, IsIn, Path
@@ -29,12 +28,12 @@ from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system
 from pyparq.option_checks import keywords, methods_told
 from pyparq.options import ReadOptions, with_options
-from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.read.file_map import MOST_PAGES, FileMap, MappedFile, MapQuery, document, mapped_file
 from pyparq.read.page_fates import PARTITION
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS
 from pyparq.read.streams import Asked
+from pyparq.runtime.tables import Cell, html_view, viewable
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:

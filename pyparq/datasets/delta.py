@@ -23,10 +23,10 @@ from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.schema.extensions import FIELD_ID
 from pyparq.arrow.table import Table
-from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.data_files import DataFile, data_file
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
-from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file
+from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles
 from pyparq.errors import CorruptFileError, LimitError, UnsupportedError
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema

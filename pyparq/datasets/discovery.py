@@ -27,7 +27,6 @@ from pyparq.datasets import unfinished_writes as writes
 from pyparq.datasets.catalog.layout import FOLDER, HEAD
 from pyparq.datasets.data_files import DataFile, SourceFiles, folders_between, is_hidden, partition_folders_of
 from pyparq.datasets.kept_files import PREFIX
-from pyparq.datasets.patterns import alternatives, fixed_part, has_folders, is_pattern, shows_file
 from pyparq.datasets.staging import staging_folders
 from pyparq.datasets.unfinished_writes import Names, Place, Unfinished, listed_files, partition_folders
 from pyparq.errors import CorruptFileError, ManagedTableWarning, OptionError, UnfinishedWriteWarning, UnsupportedError
@@ -35,6 +34,7 @@ from pyparq.io.file_versions import Stated
 from pyparq.io.folders import MAGIC, Folders, fits
 from pyparq.io.locations import file_system
 from pyparq.io.retry import Retry
+from pyparq.io.source import alternatives, fixed_part, has_folders, is_pattern, shows_file
 from pyparq.io.table_formats import SPARK_STREAM, STREAM_LOG, format_of, managed_in, tables_of, warning_of
 from pyparq.io.url import check_storage_options, is_local_system, is_url, local_path, name_on, open_file_parts, shown
 from pyparq.runtime.messages import warn_caller

@@ -1,15 +1,43 @@
-"""The explanation of a scan over a dataset: files ruled out by partitions, and the sums over the scans of the files."""
+"""What a scan over a dataset has run, and its explanation: files ruled out by partitions, and the sums over the scans
+of the files."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
-from pyparq.datasets.reader import Run
-from pyparq.pictures.tables import size_text, viewable
+from pyparq.datasets.file_columns import Adapter
 from pyparq.read.explain import Explained, Explanation
 from pyparq.read.plan.candidates import StageReport
+from pyparq.read.scan import Scan
+from pyparq.runtime.tables import size_text, viewable
+
+
+@dataclass(slots=True, eq=False)
+class FileScan:
+    """The scan of one file, or of several small ones as one."""
+
+    numbers: list[int]
+    """Of the files in the dataset."""
+    scan: Scan
+    adapter: Adapter | None
+    """The conversion of the columns to the dataset's types. ``None`` where they have these types already."""
+
+
+class Run(NamedTuple):
+    """What an explanation is made of."""
+
+    scans: list[FileScan]
+    asked: set[int]
+    """Files that were asked in groups, before their scans."""
+    reports: list[StageReport]
+    """What that ruled out."""
+    requests: int = 0
+    """For the footers of files without a scan."""
+    bytes: int = 0
+    file_bytes: int = 0
+    """The size of these files."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

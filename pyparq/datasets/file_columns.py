@@ -25,15 +25,12 @@ from pyparq.arrow.column_operations import (
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.layouts import normalize
 from pyparq.arrow.schema.extensions import FIELD_ID
-from pyparq.arrow.schema.to_parquet import is_list
 from pyparq.arrow.variant_columns import is_whole
 from pyparq.errors import DataError, ParquetError, SchemaError, located
-from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import LeafNumber, Node, Shape, shape_of
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.read.hinted_types import HintMismatch, restore
-from pyparq.read.projection import LeafNumber
 
 
 class Named(NamedTuple):
@@ -218,7 +215,7 @@ def _leaves(shape: Shape, wanted: DataType, by: Matching) -> Iterator[Shape]:
                 yield from _leaves(shape.children[k], field.type, by)
         if not any(k is not None for k in places):  # its first leaf tells where the struct is null
             yield next(shape.leaves())
-    elif shape.kind == "list" and is_list(wanted):
+    elif shape.kind == "list" and wanted.is_list:
         yield from _leaves(shape.children[0], wanted.children[0].type, by)
     else:
         yield from shape.leaves()
@@ -242,10 +239,10 @@ def conform(column: Column, source: Field, wanted: Field, by: Matching = BY_NAME
         return _struct(column, source, wanted, by)
     if column.type.format == "+m" and type_.format == "+m":
         return _map(column, source, wanted, by)
-    if is_list(column.type) and type_.kind == "list_view":
+    if column.type.is_list and type_.kind == "list_view":
         laid_out = DataType("+L" if type_.format == "+vL" else "+l", type_.children)
         return restore(conform(column, source, replace(wanted, type=laid_out), by), type_, _LARGEST)
-    if is_list(column.type) and is_list(type_) and column.type.children[0].type != type_.children[0].type:
+    if column.type.is_list and type_.is_list and column.type.children[0].type != type_.children[0].type:
         column = _list(column, source, wanted, by)
     if column.dictionary is not None and column.type.dictionary is not None and type_.dictionary is None:
         column = _decoded(column)

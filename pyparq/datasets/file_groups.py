@@ -27,7 +27,6 @@ from pyparq import kernels
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.footers import AT_A_TIME, Footers, StoredFooter
-from pyparq.datasets.tables import units_left
 from pyparq.encryption.reading import CLEAR_FILE
 from pyparq.errors import ChangedFileError, CorruptFileError
 from pyparq.filters.bound import Constant
@@ -206,7 +205,7 @@ class FileGroup:
 
     def prune(self) -> None:
         """Ask the statistics and the Bloom filters of all files."""
-        if tests := list(dict.fromkeys(self.scan.predicate.tests())):
+        if tests := [t for t in dict.fromkeys(self.scan.predicate.tests()) if isinstance(t, Test)]:
             self._prune(Pruning(self, tests))
 
     def _prune(self, pruning: Pruning) -> None:
@@ -298,7 +297,7 @@ class Pruning:
 
     def _narrow(self) -> None:
         """Only the file by itself answers tests of computed values."""
-        self.left = units_left(self._group.scan.predicate, self._maybe.get, len(self.chunks.rows))
+        self.left = self._group.scan.predicate.units_left(self._maybe.get, len(self.chunks.rows))
 
     def _report(self, name: str, asked: int, before: Mask, requests: int = 0, size: int = 0) -> None:
         """Note what an index has left of the row groups of ``before``."""

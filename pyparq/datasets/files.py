@@ -166,7 +166,7 @@ class DatasetFiles:
     def known(self) -> KnownFiles | None:
         """The files that the folder's catalog knows."""
         if not self._known_sought:
-            self._known = known_files(self.found, self.options)
+            self._known = None if self.found.catalog is None else known_files(self.found, self.options)
             self._known_sought = True
         return self._known
 
@@ -451,6 +451,8 @@ class DatasetFiles:
     def _united(self, named: Sequence[tuple[str, Schema]], count: int) -> Common:
         """What ``count`` files with these schemas have in common. Each comes with the name of a file that has it."""
         schemas = [schema for _, schema in named]
+        if len(schemas) == 1 and self.matching.case_sensitive and not schemas[0].metadata:
+            return Common(schemas[0], {})
         self.matching = self.matching.among(schemas)
         schema, clashes = unify(named, self.matching)
         keys, dropped = joint_keys(schemas, schema, several=count > 1)

@@ -20,10 +20,10 @@ from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_python import column_from_list
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, UUID
 from pyparq.datasets.catalog.puffin import is_catalog
-from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.data_files import DataFile, data_file, plain_place
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
-from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles, data_file, plain_place
+from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles
 from pyparq.errors import CorruptFileError, LimitError, OptionError, UnsupportedError, located
 from pyparq.filters.expression import col
 from pyparq.filters.literal import Interpreted

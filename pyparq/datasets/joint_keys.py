@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 from pyparq.arrow import pandas_key
 from pyparq.datasets.common_schema import COMPACTION
 from pyparq.errors import DroppedMetadataWarning
+from pyparq.format.hybrid_calendar import ROW_METADATA
 from pyparq.format.types import Schema
 from pyparq.runtime.messages import warn_caller
 
 GEO = b"geo"
-SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-_SAID_OTHERWISE = (SPARK_SCHEMA.decode(), "org.apache.spark.version", "pyparq.indexes")
+_SAID_OTHERWISE = (ROW_METADATA.decode(), "org.apache.spark.version", "pyparq.indexes")
 """Keys about columns, the writer and indexes, of which a table of several files needs nothing."""
 _OF_ALL_COLUMNS = (
-    SPARK_SCHEMA, b"parquet.avro.schema", b"avro.schema", b"iceberg.schema", b"parquet.proto.descriptor",
+    ROW_METADATA, b"parquet.avro.schema", b"avro.schema", b"iceberg.schema", b"parquet.proto.descriptor",
     b"parquet.thrift.descriptor",
 )  # fmt: skip
 """Keys that describe all columns of a file. Readers take the schema of the rows from some of them."""

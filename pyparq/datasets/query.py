@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,7 @@ from pyparq.filters.given import as_expression
 from pyparq.filters.predicate import evaluate_rows
 from pyparq.filters.shown import check_computed, for_leaf
 from pyparq.filters.variants import named_node, variant_path
-from pyparq.format.nesting import Shape, shape_of, shown_field, top_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, Shape, shape_of, shown_field, top_of
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field, Schema
 from pyparq.read.footers.open_file import OpenFile
@@ -65,6 +64,21 @@ def _paths_of(expression: Expression | None) -> list[Path]:
     return found
 
 
+@dataclass(slots=True)
+class FilesLeft:
+    """The files that are left for a filter."""
+
+    numbers: list[int]
+    groups: dict[int, list[int]] = field(default_factory=dict)
+    """The row groups that can match, of those files that the catalog has said something about."""
+    by_keys: set[int] = field(default_factory=set)
+    """The files of whose row groups the keys are known. Their Bloom filters say nothing more."""
+    known: int = 0
+    """Files that the catalog was asked about."""
+    ruled_out: int = 0
+    """Of these, the ones that are not left."""
+
+
 class Query:
     """The columns and the filter of a scan. What files of one kind are asked is worked out once.
 
@@ -89,7 +103,7 @@ class Query:
         self._scans: dict[tuple[int, int], tuple[OpenFile, Expression, Scan | None]] = {}
         """By the id of the schema tree, and by the part of the filter that partitions leave."""
         model = self._as_one_file()
-        self.own_scan = None if model is None else Scan(model.fork(), columns, self.expression)  # type: ignore[arg-type]
+        self.own_scan = None if model is None else Scan(model, columns, self.expression)  # type: ignore[arg-type]
         """The scan of any of the files, if their names and types are those of the dataset."""
         self.schema = self.projection.schema if model is None else Schema(
             self.own_scan.projection.fields, self._common.schema.metadata  # type: ignore[union-attr]
@@ -129,7 +143,7 @@ class Query:
             question = self.in_file(rest, file)
             filters = None if isinstance(question, Known) else question
             none = isinstance(question, Known) and question.value is not True
-            scan = None if none else Scan(file.fork(), self.adapter(file).columns, filters)
+            scan = None if none else Scan(file, self.adapter(file).columns, filters)
             self._scans[key] = file, rest, scan
         return self._scans[key][2]
 

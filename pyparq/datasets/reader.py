@@ -14,28 +14,28 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from pyparq import kernels
 from pyparq.arrow.table import Batch
 from pyparq.column_names import ColumnName
-from pyparq.datasets.catalog.answers import FilesLeft
 from pyparq.datasets.data_files import DataFile
+from pyparq.datasets.explain import FileScan, Run
 from pyparq.datasets.file_columns import Adapter
 from pyparq.datasets.file_groups import ConcatenatedFile, FileGroup, runs
 from pyparq.datasets.footers import AT_A_TIME
-from pyparq.datasets.query import Query
+from pyparq.datasets.query import FilesLeft, Query
 from pyparq.errors import ParquetError, PlanError, located
 from pyparq.filters.expression import Expression, Known
 from pyparq.io.url import is_url
 from pyparq.options import ReadOptions
-from pyparq.pictures.tables import summed
 from pyparq.read.footers.open_file import FileState, OpenFile
 from pyparq.read.plan.candidates import StageReport
 from pyparq.read.plan.scan_plan import PlanHeader, RowGroupPlan, ScanPlan
-from pyparq.read.scan import Scan, prune, same_question
+from pyparq.read.scan import Scan, all_batches, prune, same_question
+from pyparq.runtime.tables import summed
 from pyparq.runtime.threads import Task, request_pool
 
 T = TypeVar("T")
@@ -84,32 +84,6 @@ class FilePlan:
         return PlanHeader(self.name, names, filters, options, limit, self.made_for).plan(self.row_groups)
 
 
-@dataclass(slots=True, eq=False)
-class FileScan:
-    """The scan of one file, or of several small ones as one."""
-
-    numbers: list[int]
-    """Of the files in the dataset."""
-    scan: Scan
-    adapter: Adapter | None
-    """The conversion of the columns to the dataset's types. ``None`` where they have these types already."""
-
-
-class Run(NamedTuple):
-    """What an explanation is made of."""
-
-    scans: list[FileScan]
-    asked: set[int]
-    """Files that were asked in groups, before their scans."""
-    reports: list[StageReport]
-    """What that ruled out."""
-    requests: int = 0
-    """For the footers of files without a scan."""
-    bytes: int = 0
-    file_bytes: int = 0
-    """The size of these files."""
-
-
 class Reader:
     """Reads the files that partitions and the catalog have left."""
 
@@ -140,12 +114,13 @@ class Reader:
 
     # ---- what a scan of the dataset calls
 
-    def all_batches(self) -> list[Batch]:
-        """All matching rows, in the order of the files. Files are read in parallel."""
+    def gathered(self, ask: Callable[[Scan], list[Batch]] = all_batches) -> list[Batch]:
+        """What ``ask`` gives for the scan of each file, in the order of the files, which are read in parallel. By
+        default all matching rows. With a limit always these."""
         if self._limit is not None:
             return list(self.batches(None))
         self._begin()
-        read = self._each(self.make_scans(self.numbers), lambda one: self._adapted(one, one.scan.to_table().batches))
+        read = self._each(self.make_scans(self.numbers), lambda one: self._adapted(one, ask(one.scan)))
         batches = [batch for part in read for batch in part]
         self.rows_returned = sum(batch.num_rows for batch in batches)
         return batches
@@ -179,7 +154,7 @@ class Reader:
         file = file_scan.scan.file
         if not isinstance(file, ConcatenatedFile):
             return [file_scan]
-        file_scan.scan.to_table()
+        all_batches(file_scan.scan)
         matching: dict[int, list[int]] = {}
         for row_group in sorted(k for k, rows in file_scan.scan.rows_of_groups.items() if rows):
             place, own = file.place_of(row_group)
@@ -215,7 +190,7 @@ class Reader:
         """The scans that ran, each with the effect of its indexes. ``execute``: the files are read if they have not
         been; otherwise their indexes are asked."""
         if execute and self.rows_returned is None:
-            self.all_batches()
+            self.gathered()
         reached = self.numbers[: self._reached]
         if not self.scans and self.rows_returned is None:
             self._begin()
@@ -334,7 +309,8 @@ class Reader:
         model = self._query.scan(file, rest)
         if model is None:
             return None
-        rows = self._files.stored_rows(number, file, rows)
+        if self._files.table is not None:
+            rows = self._files.stored_rows(number, file, rows)
         groups = self._left.groups.get(number)
         ask = (row_groups is None or number in self._own_filters) and number not in self._left.by_keys
         if groups is not None and row_groups is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -20,14 +20,14 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.tabular import widen_columns
-from pyparq.datasets.catalog.answers import FilesLeft, files_left
+from pyparq.datasets.catalog.answers import files_left
 from pyparq.datasets.data_files import DataFile, SourceFiles
-from pyparq.datasets.explain import DatasetExplanation, explain_run
+from pyparq.datasets.explain import DatasetExplanation, FileScan, explain_run
 from pyparq.datasets.file_columns import Matching
 from pyparq.datasets.files import DatasetFiles, Progress
 from pyparq.datasets.partitions import Partitions
-from pyparq.datasets.query import Query
-from pyparq.datasets.reader import FilePlan, FileScan, Reader
+from pyparq.datasets.query import FilesLeft, Query
+from pyparq.datasets.reader import FilePlan, Reader
 from pyparq.datasets.tables import FileBounds
 from pyparq.errors import OptionError, ParquetError, PlanError
 from pyparq.filters.bind import bind
@@ -35,13 +35,13 @@ from pyparq.filters.expression import Expression
 from pyparq.format.types import Field, Schema, schema_view
 from pyparq.option_checks import as_columns, methods_told
 from pyparq.options import ReadOptions
-from pyparq.pictures.tables import html_view, of_header, summed, viewable
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.candidates import StageReport
 from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
-from pyparq.read.scan import BATCH_ROWS, Scan, same_question
+from pyparq.read.scan import BATCH_ROWS, Scan, all_batches, same_question
 from pyparq.read.streams import Convertible, ScanStream
 from pyparq.runtime.messages import debug_logger
+from pyparq.runtime.tables import html_view, of_header, summed, viewable
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class DatasetScan(Convertible["DatasetScan"]):
 
     def to_table(self) -> Table:
         """All matching rows as a table, in the order of the files. Files are read in parallel."""
-        return Table(*widen_columns(self.schema, self._reads.all_batches()))
+        return Table(*widen_columns(self.schema, self._gathered(all_batches)))
 
     def iter_batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
         """Matching rows as :class:`pyparq.Batch` values of at most ``batch_size`` rows (``None``: a whole row group).
@@ -172,6 +172,9 @@ class DatasetScan(Convertible["DatasetScan"]):
             rows=self.rows_returned,
             ruled_out_by="partitions" if self._dataset.table is None else "partitions and the log",
         )
+
+    def _gathered(self, ask: Callable[[Scan], list[Batch]]) -> list[Batch]:
+        return self._reads.gathered(ask)
 
     def _stream(self) -> ScanStream:
         again = DatasetScan(self._dataset, self.columns, self.filters, self.limit, self._plan)

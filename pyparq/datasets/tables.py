@@ -3,7 +3,7 @@ names, without which rows, and which of them the statistics in its log rule out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,16 +15,15 @@ from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.file_columns import Matching
 from pyparq.datasets.partitions import Partitions
 from pyparq.errors import ChangedFileError, CorruptFileError, ParquetError
-from pyparq.filters.bound import Constant
 from pyparq.filters.leaf_tests import Test, domain_dtype
 from pyparq.filters.literal import locate
-from pyparq.filters.predicate import And, Or, Predicate
+from pyparq.filters.predicate import Predicate
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType, Schema
 from pyparq.index.row_ranges import RowRanges
 from pyparq.index.statistics import Bounds
 from pyparq.io.table_formats import DELTA, format_of
-from pyparq.io.url import forget_context, is_url, shown, without_secrets
+from pyparq.io.url import forget_context, without_secrets
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -108,14 +107,6 @@ class OpenedTable(NamedTuple):
     """Where a catalog of its keys is, or may be."""
 
 
-def data_file(path: str, size: int | None, root: str, logged: tuple[str, str, int] | None = None) -> DataFile:
-    """The file at a path or URL of a log. Raises :class:`CorruptFileError` for one that is not where the table is."""
-    where = plain_place(path) if isinstance(path, str) else ""
-    if not where or "\0" in where or is_url(where) is not is_url(plain_place(root)):
-        raise CorruptFileError(f"the table's log names a file that is not where the table is: {path!r}", file=root)
-    return DataFile(shown(where) if is_url(where) else where, where, (), size, logged=logged)
-
-
 @contextmanager
 def foreign_metadata(table: Any) -> Iterator[None]:
     """What the table's own library raises for metadata that it cannot read, as a :class:`CorruptFileError`."""
@@ -128,13 +119,6 @@ def foreign_metadata(table: Any) -> Iterator[None]:
             raise
         text = without_secrets(f"{type(error).__name__}: {error}", "", getattr(table, "_storage_options", None))
         forget_context(CorruptFileError(f"the table's metadata cannot be read: {text}"))
-
-
-def plain_place(uri: str) -> str:
-    """A local file's or folder's path. Names in logs of Iceberg are not URL-encoded. Other URLs stay as they are."""
-    if not uri.startswith("file:/"):
-        return uri
-    return "/" + uri.removeprefix("file:").lstrip("/")
 
 
 _ICEBERG = {
@@ -174,16 +158,6 @@ def _of_iceberg(location: str, io: Any) -> Mapping[str, Any] | None:
 Mask = npt.NDArray[np.bool_]
 
 
-def units_left(predicate: Predicate, of_test: Callable[[Test], Mask | None], count: int) -> Mask:
-    """Those of ``count`` files or row groups in which a row may match. ``of_test``: the same for one test; ``None``
-    where nothing is known. Nothing is known of tests of computed values."""
-    if isinstance(predicate, (And, Or)):
-        join = np.logical_and if isinstance(predicate, And) else np.logical_or
-        return np.asarray(join.reduce([units_left(child, of_test, count) for child in predicate.children]), bool)
-    found = of_test(predicate) if isinstance(predicate, Test) else None
-    return np.full(count, not isinstance(predicate, Constant) or predicate.value) if found is None else found
-
-
 class FileBounds:
     """The bounds of all files of a table, asked column by column."""
 
@@ -200,7 +174,7 @@ class FileBounds:
             bounds = self._of(test.node)
             return None if bounds is None else test.verdict(bounds).some
 
-        return units_left(predicate, of_test, len(self._table.num_rows))
+        return predicate.units_left(of_test, len(self._table.num_rows))
 
     def _of(self, node: Node) -> Bounds | None:
         if node not in self._known:

@@ -13,7 +13,6 @@ from typing import Any, Literal, NoReturn, Self, TypeVar
 from pyparq.column_names import ColumnName, is_name
 from pyparq.encryption.cipher import DataKey, check_key
 from pyparq.errors import ColumnNotFoundError, EncryptionError, OptionError, ParquetError, near_matches
-from pyparq.format.schema_tree import SchemaTree
 from pyparq.option_checks import keywords, methods_told
 from pyparq.runtime.text import printable
 
@@ -23,18 +22,6 @@ Find = Callable[[ColumnName], Path | None]
 """The path of the column or group that a name stands for; ``None`` where there is none. Raises
 :class:`ColumnNotFoundError` where a name may be any of several: a key must not serve more columns, or others, than its
 owner meant."""
-
-
-def find_in(tree: SchemaTree) -> Find:
-    """Names of columns in a schema, resolved as everywhere (:meth:`SchemaTree.find`)."""
-
-    def find(name: ColumnName) -> Path | None:
-        nodes = tree.fitting(name)
-        if len({node.path for node in nodes}) > 1:
-            tree.single(nodes, name)
-        return nodes[0].path if nodes else None
-
-    return find
 
 
 def find_among(leaves: Sequence[ColumnName]) -> Find:

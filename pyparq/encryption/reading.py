@@ -409,7 +409,7 @@ class EncryptedFile:
         """The key of a leaf that has one of its own, as it was given or is retrieved, once."""
         with self._lock:
             if self._given is None:
-                self._given = properties.column_keys(keys.find_in(tree))
+                self._given = properties.column_keys(tree.path_of)
             key = keys.nearest(leaf.path, self._given)
             if key is not None:
                 return key

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from pyparq.column_names import ColumnName
 from pyparq.encryption.cipher import IS_PAGE, MAX_ORDINAL, ChunkAad, DataKey, Module, PageSeal, footer_aad
-from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, FileKeys, Find, find_in
+from pyparq.encryption.properties import AES_GCM_CTR_V1, EncryptionProperties, FileKeys, Find
 from pyparq.errors import DataError, OptionError
 from pyparq.format import ttypes as tt
 from pyparq.format.schema_tree import SchemaTree
@@ -240,4 +240,4 @@ def file_encryption(given: EncryptionProperties | None, tree: SchemaTree, file_n
     """The context of a new file."""
     if given is None:
         return CLEAR_FILE
-    return EncryptedFile(given, [leaf.path for leaf in tree.leaves], file_name, find_in(tree))
+    return EncryptedFile(given, [leaf.path for leaf in tree.leaves], file_name, tree.path_of)

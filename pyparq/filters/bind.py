@@ -25,8 +25,7 @@ from pyparq.filters.predicate import Predicate, conjunction, disjunction, null_t
 from pyparq.filters.shown import Shown, as_shown
 from pyparq.filters.value_array import BYTES_KINDS, ValueArray, is_null_literal
 from pyparq.filters.variants import AtItems, ItemPlace, VariantPath, bind_null_test, bind_values, variant_path
-from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, Shape, shape_of
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import OPTIONAL, REPEATED, Field
 

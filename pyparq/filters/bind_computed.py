@@ -46,9 +46,8 @@ from pyparq.filters.predicate import Predicate, conjunction, disjunction, interv
 from pyparq.filters.shown import Shown, meaning
 from pyparq.filters.times import DAY_NS, UNIT_NS, duration_ns, time_ns, timestamp_ns
 from pyparq.filters.value_array import plain
-from pyparq.format.nesting import values_of
 from pyparq.format.order import FLOAT_KINDS
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, values_of
 from pyparq.format.types import LeafType
 
 _TEXTS = (computed.TEXT, BINARY)

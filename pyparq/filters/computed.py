@@ -366,8 +366,6 @@ class Computed(Bound):
     __slots__ = ("negated", "nodes")
     of_entries = True
     """Whether the answer for a row follows from its values, none of which is null."""
-    of_variant = False
-    """Whether it asks for a path of a Variant."""
 
     def __init__(self, values: Sequence[BoundValue], negated: bool) -> None:
         self.negated = negated
@@ -376,7 +374,7 @@ class Computed(Bound):
     def columns(self) -> set[int]:
         return {node.column for node in self.nodes}
 
-    def computed(self) -> Sequence[Computed]:
+    def tests(self) -> Sequence[Computed]:
         return (self,)
 
     @property

@@ -28,8 +28,7 @@ from pyparq.filters.literal import FLOAT_TYPES, WrittenNumber, describe
 from pyparq.filters.shown import meaning
 from pyparq.filters.times import duration_of, time_ns, timestamp_ns
 from pyparq.filters.variants import named_node
-from pyparq.format.nesting import shape_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, shape_of
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field
 

@@ -16,8 +16,7 @@ from pyparq.filters.literal import FLOAT_TYPES, Place, describe, locate
 from pyparq.filters.predicate import Predicate, conjunction, disjunction, interval, null_test, rewritten
 from pyparq.filters.value_array import BYTES_KINDS, MANY, ByteArray, ValueArray, is_null_literal
 from pyparq.format.hybrid_calendar import stored_above, stored_up_to, stored_values
-from pyparq.format.nesting import shape_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, shape_of
 from pyparq.format.schema_tree import SchemaTree
 
 

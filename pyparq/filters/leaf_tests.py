@@ -25,7 +25,7 @@ from pyparq.filters.literal import format_literal
 from pyparq.format.leaf_values import BinaryValues, Values
 from pyparq.format.order import FLOAT_KINDS, bound_dtype, domain
 from pyparq.format.schema_node import Node
-from pyparq.format.types import DataType, LeafType
+from pyparq.format.types import DataType, LeafType, arrow_type
 from pyparq.index.bloom_filter import can_prune, hash_literal
 from pyparq.index.row_ranges import RowMask, Words
 from pyparq.index.statistics import Bounds, Int64Array
@@ -143,6 +143,10 @@ class Test(Bound):
     def tests(self) -> Sequence[Test]:
         return (self,)
 
+    def units_left(self, of_test: Callable[[Any], BoolArray | None], count: int) -> BoolArray:
+        found = of_test(self)
+        return np.ones(count, np.bool_) if found is None else found
+
     def entries_column(self, columns: Columns) -> int | None:
         if not self.of_entries or self.asks_levels or self.node.max_rep:
             return None
@@ -192,7 +196,7 @@ class Test(Bound):
         have = column.type
         if have.dictionary is not None and column.dictionary is not None:
             return by_entry(column, column.dictionary, self._match(column.dictionary, None), within)
-        if have.format != self.node.arrow_type.format:
+        if have.format != arrow_type(self.leaf).format:
             _check_unit(self.node, have)
         if have.format == "n":
             return RowMask.none(column.length)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pyparq.filters.bound import FALSE, TRUE, Bound, Columns, Constant, Levels
+from pyparq.filters.bound import FALSE, TRUE, Bound, Columns, Constant, Levels, Mask
 from pyparq.filters.computed import Computed
 from pyparq.filters.leaf_tests import Literals, Test, looked_up
 from pyparq.format.schema_node import Node
@@ -25,20 +25,22 @@ _Found = TypeVar("_Found")
 
 
 class _Junction(Bound):
-    __slots__ = ("children",)
+    __slots__ = ("asks_variants", "children")
     _word = ""
 
     def __init__(self, children: tuple[Predicate, ...]) -> None:
         self.children = children
+        self.asks_variants = any(child.asks_variants for child in children)
 
     def columns(self) -> set[int]:
         return set[int]().union(*[child.columns() for child in self.children])
 
-    def tests(self) -> Sequence[Test]:
+    def tests(self) -> Sequence[Test | Computed]:
         return [test for child in self.children for test in child.tests()]
 
-    def computed(self) -> Sequence[Computed]:
-        return [test for child in self.children for test in child.computed()]
+    def units_left(self, of_test: Callable[[Any], Mask | None], count: int) -> Mask:
+        join = np.logical_and if isinstance(self, And) else np.logical_or
+        return np.asarray(join.reduce([child.units_left(of_test, count) for child in self.children]), np.bool_)
 
     def entries_column(self, columns: Columns) -> int | None:
         found = {child.entries_column(columns) for child in self.children}
@@ -94,24 +96,10 @@ Predicate: TypeAlias = And | Or | Test | Constant | Computed
 # ---- walking a predicate
 
 
-def matching_rows(
-    predicate: Predicate, columns: Columns, num_rows: int = -1, levels: Levels = None, within: Words | None = None
-) -> RowMask:
-    """The rows where ``predicate`` is true (neither false nor unknown).
-
-    ``columns`` holds by leaf ordinal at least ``predicate.columns()``, all of one length, in the leaves'
-    Arrow types (``Node.arrow_type``; dictionary-encoded and large ones too). A leaf inside structs must be
-    null where any of them is. A leaf in a list has one element per item. ``levels`` are needed for leaves in lists and
-    for null tests of groups, ``num_rows`` only for a :class:`Constant`. Rows outside of ``within`` may come out either
-    way: so the later terms of AND and OR look only at rows that those before leave open.
-    """
-    return predicate.rows(columns, num_rows, levels, within)
-
-
 def evaluate_rows(
     predicate: Predicate, columns: Columns, num_rows: int = -1, levels: Levels = None
 ) -> npt.NDArray[np.bool_]:
-    """As :func:`matching_rows`, one bool per row."""
+    """As :meth:`Bound.rows`, one bool per row."""
     return predicate.rows(columns, num_rows, levels).bools()
 
 

@@ -22,8 +22,7 @@ from pyparq.filters.literal import FLOAT_TYPES, Interpreted, describe, interpret
 from pyparq.filters.times import UNIT_NS, duration_ns, timestamp_ns
 from pyparq.filters.value_array import BYTES_KINDS, ValueArray, is_null_literal, plain
 from pyparq.format.int96 import IS_INT96
-from pyparq.format.nesting import values_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, values_of
 from pyparq.format.types import Field, LeafType
 
 Shown = Callable[[Node], Field | None]

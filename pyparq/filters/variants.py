@@ -27,8 +27,7 @@ from pyparq.errors import ColumnNotFoundError, CorruptFileError, FilterError
 from pyparq.filters.bound import FALSE, Columns, Constant, Levels
 from pyparq.filters.computed import Computed, Leaf
 from pyparq.filters.predicate import Predicate, conjunction, disjunction, null_test
-from pyparq.format.nesting import shape_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, shape_of
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import REPEATED, DataType
 from pyparq.index.row_ranges import RowMask, Words
@@ -246,7 +245,7 @@ class InVariant(Computed):
     """
 
     __slots__ = ("is_null", "kinds", "metadata", "rest", "text", "value")
-    of_variant = True
+    asks_variants = True
 
     def __init__(
         self, place: VariantPath, text: str, kinds: dict[str, Predicate] | None, is_null: bool = False

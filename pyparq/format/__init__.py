@@ -6,6 +6,6 @@ __all__ = ["ttypes"]
 
 DOOR = (
     "annotation", "chunk_numbers", "compression", "hybrid_calendar", "int96", "lazy_footer", "leaf_values",
-    "nesting", "order", "schema_node", "schema_tree", "thrift_codec", "thrift_tree", "types",
+    "order", "schema_node", "schema_tree", "thrift_codec", "thrift_tree", "types",
 )  # fmt: skip
 """Modules of this package that other packages may use."""

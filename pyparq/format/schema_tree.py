@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 from pyparq.column_names import ColumnName
 from pyparq.errors import ColumnNotFoundError, CorruptFileError, LimitError, OptionError, near_matches
 from pyparq.format.annotation import annotation_name
-from pyparq.format.nesting import parts_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, parts_of
 from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, Physical
-from pyparq.pictures.tables import Cell, html_view, viewable
+from pyparq.runtime.tables import Cell, html_view, viewable
 from pyparq.runtime.text import printable
 
 _PHYSICAL_NAMES = {int(p): p.name for p in Physical}
@@ -97,6 +96,14 @@ class SchemaTree:
         if not found:
             raise self._missing(name)
         return self.single(found, name)
+
+    def path_of(self, name: ColumnName) -> tuple[str, ...] | None:
+        """The path of the column or group that a name stands for, as :meth:`find` resolves it; ``None`` where there is
+        none."""
+        nodes = self.fitting(name)
+        if len({node.path for node in nodes}) > 1:
+            self.single(nodes, name)
+        return nodes[0].path if nodes else None
 
     def _find_in_any_case(self, name: ColumnName) -> Node:
         found = [] if isinstance(name, str) else self.fitting(name)

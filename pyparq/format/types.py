@@ -19,8 +19,8 @@ from pyparq.column_names import as_list
 from pyparq.errors import ColumnNotFoundError, OptionError, OtherNames, SchemaError, by_each, near_matches
 from pyparq.kernels import ArrowField
 from pyparq.option_checks import keywords, methods_told, refuse_unknown
-from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.runtime.lazy_import import provided
+from pyparq.runtime.tables import Cell, html_view, viewable
 from pyparq.runtime.text import printable
 
 
@@ -146,6 +146,15 @@ class DataType:
     def is_binary_like(self) -> bool:
         """Has an offsets buffer and a data buffer."""
         return self.format in ("u", "U", "z", "Z")
+
+    @property
+    def is_list(self) -> bool:
+        """A list, large list or fixed-size list."""
+        return self.format in ("+l", "+L") or self.format.startswith("+w:")
+
+    @property
+    def is_map(self) -> bool:
+        return self.format == "+m"
 
     @property
     def is_nested(self) -> bool:

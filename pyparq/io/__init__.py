@@ -7,6 +7,6 @@ load_later(__name__, "companion_files", "store_options")
 DOOR = (
     "atomic_write", "byte_ranges", "companion_files", "fetch", "file_lock", "file_objects", "file_systems",
     "file_versions", "folders", "kept_files", "locations", "object_file", "remote_file", "remote_sinks", "retry",
-    "sink", "source", "table_formats", "url",
+    "siblings", "sink", "source", "table_formats", "url",
 )  # fmt: skip
 """Modules of this package that other packages may use."""

@@ -1,70 +1,20 @@
-"""Files that lie beside a Parquet file. External key material is stored in one."""
+"""Files that lie beside a Parquet file, written: the external key material is put in place with the file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from pyparq.encryption.material import external_json, parse_external, when_replaced, while_replaced
-from pyparq.errors import ChangedFileError, EncryptionError, LimitError, ParquetError
+from pyparq.errors import ChangedFileError, EncryptionError, ParquetError
 from pyparq.io.byte_ranges import Source
 from pyparq.io.file_lock import locked_folder
 from pyparq.io.folders import Changes, Folders
 from pyparq.io.remote_sinks import sink_on
+from pyparq.io.siblings import Sibling, read_sibling, sibling_of
 from pyparq.io.sink import Sink, own_sink
-from pyparq.io.source import LocalFile, source_on
-
-MAX_SIBLING = 64 << 20
-"""Maximum size of a sidecar in bytes. The material of one key takes about 400."""
-
-
-def base_name(name: str) -> str:
-    """Last part of a path or URL."""
-    return name.rpartition("/")[2] if "://" in name else os.path.basename(name)
-
-
-@dataclass(frozen=True, slots=True)
-class Sibling:
-    """A file in the folder of another file: on the same file system, which is ``None`` for local paths."""
-
-    fs: Any
-    path: str
-    name: str
-
-    def source(self) -> Source:
-        return LocalFile(self.path) if self.fs is None else source_on(self.fs, self.path, self.name)
-
-    def sink(self, fsync: bool) -> Sink:
-        return own_sink(self.path, fsync) if self.fs is None else sink_on(self.fs, self.path, self.name)
-
-    def remove(self) -> None:
-        if self.fs is None:
-            os.unlink(self.path)
-        else:
-            Changes(self.fs).remove(self.path, self.name)
-
-
-def sibling_of(file: Source | Sink, sibling: str) -> Sibling:
-    """``sibling`` in the folder of a file that is read or written. Raises :class:`EncryptionError` if there is no
-    folder (bytes, file objects without a name)."""
-    name, (fs, path) = file.name, getattr(file, "place", (None, ""))
-    if getattr(file, "in_staging", False):
-        raise EncryptionError(
-            "the files of a dataset cannot have key material in files of its own. Use internal_key_material=True",
-            file=name,
-        )
-    if fs is None and name.startswith("<"):
-        raise EncryptionError(
-            f"{sibling!r} must be in the same directory as the file: give the file's path or URL, not {name}"
-        )
-    if fs is None:
-        path = os.path.join(os.path.dirname(name), sibling)
-        return Sibling(None, path, path)
-    path = path.partition("?")[0] if "://" in path else path
-    return Sibling(fs, path.rpartition("/")[0] + "/" * ("/" in path) + sibling, f"{name.rpartition('/')[0]}/{sibling}")
 
 
 @contextmanager
@@ -88,7 +38,7 @@ def material_stored(file: Sink, sibling: str, material: Mapping[str, str], fsync
             if known and stored != before:
                 with suppress(Exception):  # the caller needs the first error
                     if not _may_need(file, place):
-                        place.remove() if before is None else _store(place, before, fsync)
+                        _remove(place) if before is None else _store(place, before, fsync)
             raise
         with suppress(Exception):  # the file has its name, and the stored material is valid for it
             _store_rest(file, place, sibling, stored, old, final, fsync)
@@ -156,7 +106,7 @@ def _store_rest(
 
 
 def _store(place: Sibling, data: bytes, fsync: bool) -> None:
-    sink = place.sink(fsync)
+    sink = own_sink(place.path, fsync) if place.fs is None else sink_on(place.fs, place.path, place.name)
     try:
         sink.write([data])
         sink.commit()
@@ -165,13 +115,8 @@ def _store(place: Sibling, data: bytes, fsync: bool) -> None:
         raise
 
 
-def read_sibling(file: Source | Sink, sibling: str) -> bytes:
-    """The bytes of ``sibling`` beside a file. Raises ``OSError`` if it does not exist, :class:`LimitError` if it is too
-    large."""
-    source = sibling_of(file, sibling).source()
-    try:
-        if source.size > MAX_SIBLING:
-            raise LimitError(f"{sibling!r} has {source.size} bytes: key material has at most {MAX_SIBLING}")
-        return bytes(source.read_ranges([(0, source.size)])[0])
-    finally:
-        source.close()
+def _remove(place: Sibling) -> None:
+    if place.fs is None:
+        os.unlink(place.path)
+    else:
+        Changes(place.fs).remove(place.path, place.name)

@@ -114,6 +114,8 @@ class Fetcher:
 
     def __init__(self, source: Source, gap: int | None = None) -> None:
         self.source = source
+        self.is_slow = not source.is_local
+        """Whether a request takes so long that asking for more at once pays."""
         self.gap = gap if gap is not None else LOCAL_GAP if source.is_local else REMOTE_GAP
         self.counts = IOCounts()
         self._logger = debug_logger("io") if "logging" in sys.modules else None

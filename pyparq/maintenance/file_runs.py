@@ -12,18 +12,18 @@ from typing import Any, Protocol, TypeVar
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.dataset import Dataset, files_of
 from pyparq.datasets.discovery import discover
-from pyparq.datasets.patterns import names_many
 from pyparq.encryption.material import parse_external, parse_fields, reference_of, sibling_name
 from pyparq.errors import ChangedFileError, ChangedMeanwhile, EncryptionError, OptionError, ParquetError, located
-from pyparq.io.companion_files import base_name, material_stored, read_sibling
+from pyparq.io.companion_files import material_stored
 from pyparq.io.file_systems import takes_several
 from pyparq.io.folders import Changes
 from pyparq.io.locations import file_system, path_on
 from pyparq.io.object_file import ObjectFile
 from pyparq.io.remote_file import RemoteFile
 from pyparq.io.retry import Retry
+from pyparq.io.siblings import base_name, read_sibling
 from pyparq.io.sink import LocalSink, Sink, copied_in_store, copy_range, kept_version, open_sink, replacing_sink
-from pyparq.io.source import open_source
+from pyparq.io.source import names_many, open_source
 from pyparq.io.table_formats import Known, check_streams, format_of
 from pyparq.io.url import is_url, local_path, shown
 from pyparq.maintenance.in_place import (
@@ -37,6 +37,7 @@ from pyparq.maintenance.in_place import (
     local_file,
     state_of,
 )
+from pyparq.maintenance.report import Outcome
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile, open_file
 from pyparq.runtime.threads import map_requests, runs_within
@@ -81,19 +82,6 @@ class Job:
     """Bytes of a source that other ones may be worked on beside (:func:`side_by_side`)."""
     opened: OpenFile | None = None
     """The source, where it is open already: an object in a store, which is replaced only as it was read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of a job."""
-
-    written: bool
-    target: str
-    notes: tuple[str, ...] = ()
-    copied_in_store: int = 0
-    """Bytes that the store has copied itself."""
-    old_version: str = ""
-    """The name of the version that was replaced or removed, in a store that keeps versions."""
 
 
 def run(job: Job, prepare: Prepare) -> Outcome:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from typing import Any
 
+from pyparq.datasets.data_files import plain_place
 from pyparq.datasets.iceberg import field_types
-from pyparq.datasets.tables import plain_place
 from pyparq.maintenance.table_change import (
     TRIES,
     AddedFile,

@@ -26,7 +26,7 @@ from pyparq.filters.given import as_expression
 from pyparq.filters.variants import named_node
 from pyparq.format import hybrid_calendar
 from pyparq.format.int96 import IS_INT96
-from pyparq.format.nesting import Shape, shape_of
+from pyparq.format.schema_node import Shape, shape_of
 from pyparq.format.types import Field, Schema
 from pyparq.read.footers.open_file import OpenFile
 

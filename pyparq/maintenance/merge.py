@@ -42,11 +42,11 @@ from pyparq.maintenance.index_layout import Layout, free_ranges
 from pyparq.maintenance.indexed_file import RECORD_KEY
 from pyparq.option_checks import keywords
 from pyparq.options import ReadOptions
-from pyparq.pictures.tables import html_view, viewable
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import to_bytes
 from pyparq.read.plan.page_indexes import check_own_index, has_column_index, has_offset_index
+from pyparq.runtime.tables import html_view, viewable
 from pyparq.runtime.text import printable
 from pyparq.write.file_layout import CREATED_BY
 from pyparq.write.schema_hint import text_key, text_value

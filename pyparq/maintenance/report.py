@@ -6,11 +6,24 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pyparq.pictures.tables import Cell, html_view, summed, viewable
+from pyparq.runtime.tables import Cell, html_view, summed, viewable
 from pyparq.runtime.text import printable
 
 ADDED, KEPT, REPLACED, REMOVED, LEFT = "added", "kept", "replaced", "removed", "left"
 CHANGES = (ADDED, REPLACED, REMOVED)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a job."""
+
+    written: bool
+    target: str
+    notes: tuple[str, ...] = ()
+    copied_in_store: int = 0
+    """Bytes that the store has copied itself."""
+    old_version: str = ""
+    """The name of the version that was replaced or removed, in a store that keeps versions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from pyparq.encryption import KmsConnectionConfig as OwnConnection
 from pyparq.encryption.material import sibling_name
 from pyparq.encryption.properties import ALGORITHMS
 from pyparq.errors import OptionError
-from pyparq.io.companion_files import base_name, change_material, read_sibling
+from pyparq.io.companion_files import change_material
+from pyparq.io.siblings import base_name, read_sibling
 from pyparq.io.source import open_source
 from pyparq.parquet.arguments import located
 from pyparq.parquet.arrow import arrow_errors

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pyparq.errors import ParquetError
-from pyparq.pictures.tables import Bar, Cell, aligned, html_view, size_text, viewable
 from pyparq.read.column_reads import ScanCounts
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.candidates import Selection, StageReport
+from pyparq.runtime.tables import Bar, Cell, aligned, html_view, size_text, viewable
 from pyparq.runtime.text import printable
 
 

@@ -28,7 +28,6 @@ from pyparq.io.source import begin
 from pyparq.option_checks import methods_told
 from pyparq.option_values import Int96Unit
 from pyparq.options import ReadOptions, with_options
-from pyparq.pictures.tables import html_view, size_text, viewable
 from pyparq.read import file_map
 from pyparq.read.decode import chunk_pages
 from pyparq.read.decode.memory_account import Account
@@ -38,6 +37,7 @@ from pyparq.read.plan import bloom_probe, page_indexes
 from pyparq.read.projection import random_rows, row_numbers
 from pyparq.read.scan import BATCH_ROWS, Scan
 from pyparq.read.streams import Asked, Convertible
+from pyparq.runtime.tables import html_view, size_text, viewable
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:

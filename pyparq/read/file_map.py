@@ -1,22 +1,32 @@
-"""A map of a file, or of the files of a folder: the document behind it, its page, and how it is saved."""
+"""A map of a file, or of the files of a folder: the document behind it, its page, and how it is saved.
+
+The page is one HTML document with its data, style and script inside. The script draws with a canvas and puts text into
+the page as text, never as HTML. So names in a file cannot become markup. The data is JSON, in which ``<``, ``>`` and
+``&`` are escaped.
+"""
 
 from __future__ import annotations
 
+import base64
+import html
+import json
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pyparq.io.sink import open_sink
-from pyparq.pictures.map_page import framed, map_page
-from pyparq.pictures.tables import viewable
 from pyparq.read.explain import Explanation
 from pyparq.read.file_facts import FileFacts, ValueRanges, file_facts, value_ranges
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.page_fates import Fates
 from pyparq.read.plan.candidates import Trace
 from pyparq.read.scan import Scan, traced
+from pyparq.runtime.tables import viewable
 from pyparq.runtime.text import printable
 
 VERSION = 1
@@ -24,6 +34,15 @@ VERSION = 1
 
 MOST_PAGES = 150_000
 """Pages that a map shows one by one. With more, each column chunk is one block."""
+
+
+COMPRESSED_FROM = 400_000
+"""Characters of JSON from which it is compressed. Browsers since 2023 can decompress it."""
+
+FRAME_HEIGHT = 760
+"""Pixels of a page inside a notebook."""
+
+_ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 class FileMap:
@@ -89,7 +108,7 @@ class MapQuery:
     @property
     def fates(self) -> Fates:
         """What became of each page."""
-        return Fates(self.scan, self.trace)
+        return Fates(self.scan.predicate, self.scan.projection.leaves.nodes, self.trace)
 
     @property
     def requests(self) -> list[tuple[int, int]]:
@@ -264,3 +283,47 @@ def _says_something(name: str, values: set[Any]) -> bool:
         return bool(values)
     (value,) = values
     return value not in _NOTHING or (value == 0 and name in _COUNTED)
+
+
+# ---- the page
+
+
+def map_page(document: dict[str, Any]) -> str:
+    """The page that shows ``document``."""
+    kind, data = _data(document)
+    parts = {
+        "title": html.escape(f"Map of {document['name']}"),
+        "style": template("map.css"),
+        "script": template("map.js"),
+        "kind": kind,
+        "data": data,
+    }
+    page = template("map.html")
+    before, *rest = page.split("{{")
+    made = [before]
+    for part in rest:
+        name, _, after = part.partition("}}")
+        made += [parts[name], after]
+    return "".join(made)
+
+
+def framed(page: str) -> str:
+    """A page inside another, such as a notebook's. It can neither reach the network nor the page around it."""
+    return (
+        f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(page)}" title="Map of a Parquet file" '
+        f'style="width:100%;height:{FRAME_HEIGHT}px;border:0"></iframe>'
+    )
+
+
+@cache
+def template(name: str) -> str:
+    """A file beside this module."""
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+def _data(document: dict[str, Any]) -> tuple[str, str]:
+    """The media type and the text of the data."""
+    text = json.dumps(document, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    if len(text) < COMPRESSED_FROM:
+        return "application/json", text.translate(_ESCAPES)
+    return "application/zlib", base64.b64encode(zlib.compress(text.encode(), 9)).decode()

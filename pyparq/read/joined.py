@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -26,7 +27,7 @@ from pyparq.format.types import Physical
 from pyparq.index.row_ranges import Int64Array, RowMask, RowRanges, Words
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.decode.decoder import NativeLeaf, PieceError, columns_of, decode_chunks
-from pyparq.read.decode.leaves import DecodedLeaf, slot_level, spelled_out
+from pyparq.read.decode.leaves import DecodedLeaf, spelled_out
 from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.footers.chunks import ChunkTable, LeafSet
 from pyparq.read.footers.schemas import Projection
@@ -43,8 +44,6 @@ COUNTED = 1 << 20
 """The same if matching rows are only counted."""
 MOST_STORED = 1 << 20
 """Row groups of more stored bytes (the mean of all) are filtered one by one: some of their pages may be left out."""
-FEW = 32
-"""Chunks up to which lists are quicker than arrays."""
 WINDOW = 32 << 20
 """Stored bytes that are in memory at a time."""
 THREAD_WINDOW = 8 << 20
@@ -91,7 +90,7 @@ def joined_rows(
     tested = predicate if False in [s.sure.is_all for s in selections] else None
     if not _may_join(reader, selections, tested, limit) or not (counts or projection.is_plain):
         return None
-    leaves, fields = reader.file.tree.leaves, reader.file.fields
+    leaves, fields, row_groups = reader.file.tree.leaves, reader.file.fields, [s.row_group for s in selections]
     wanted = fields.leaf_set(()) if counts else projection.leaves
     if tested is None and not wanted.nodes:
         return None
@@ -105,8 +104,13 @@ def joined_rows(
         whole = fields.leaf_set((*first, *others.numbers))
     used = reader.account.used
     try:
-        table = reader.file.chunk_table([s.row_group for s in selections], whole)
-        if table.any_encrypted or overlaps(table) or (first and not _worth(reader, table)):
+        table = reader.file.chunk_table(row_groups, whole)
+        if table.any_encrypted or table.any_overlap():
+            return None
+        # Whole chunks are read. Those of several pages are left to the reader that may leave out some of them.
+        if first and reader.options.use_page_index and table.may_leave_out_pages():
+            return None
+        if first and int(table.size.sum()) > MOST_STORED * len(selections):
             return None
         forms: list[LeafSet] = []
         if first:
@@ -139,7 +143,7 @@ def _may_join(
     if tested is None:
         if limit is not None:
             return False
-    elif isinstance(tested, Constant) or reader.trace is not None or tested.asks_variants():
+    elif isinstance(tested, Constant) or reader.trace is not None or tested.asks_variants:
         return False  # a Variant needs other columns in each row group
     before, most = -1, SMALL if tested is None else FILTERED
     for s in selections:
@@ -162,27 +166,12 @@ def check_overlaps(reader: ColumnReader, selections: Sequence[Selection], projec
         return
     try:
         table = reader.file.chunk_table([s.row_group for s in selections], projection.leaves)
-        apart = not overlaps(table)
+        apart = not table.any_overlap()
     except ParquetError:  # The error is raised again when that row group is read.
         apart = False
     if not apart:
         reader.joins = False
         reader.note_whole(selections[0].row_group, projection.leaves.nodes)
-
-
-def overlaps(table: ChunkTable) -> bool:
-    """Whether any two chunks share bytes."""
-    start, size = table.start.reshape(-1), table.size.reshape(-1)
-    if len(start) <= FEW:
-        behind = 0
-        for begin, length in sorted(zip(start.tolist(), size.tolist(), strict=True)):
-            if begin < behind:
-                return True
-            behind = begin + length
-        return False
-    order = np.argsort(start, kind="stable")
-    ends = (start + size)[order]
-    return bool((start[order][1:] < ends[:-1]).any())
 
 
 def _has_codes(node: Node, table: ChunkTable, k: int) -> bool:
@@ -192,17 +181,6 @@ def _has_codes(node: Node, table: ChunkTable, k: int) -> bool:
     return plain and bool(table.has_dictionary_first[:, k].all())
 
 
-def _worth(reader: ColumnReader, table: ChunkTable) -> bool:
-    """Whether to read whole chunks. Those of several pages are left to the reader that may leave out some of them."""
-    if int(table.size.sum()) > MOST_STORED * len(table.num_rows):
-        return False
-    if not reader.options.use_page_index:
-        return True
-    numbers = table.numbers
-    unknown = (numbers.offset_index_offset != 0) & (numbers.data_pages < 0)
-    return not (unknown | (numbers.data_pages > 1)).any()
-
-
 class _Run(NamedTuple):
     """Row groups that are joined: their matching rows (``mask``, ``None`` for all), and the decoded filter columns."""
 
@@ -210,6 +188,8 @@ class _Run(NamedTuple):
     counts: Int64Array
     num_rows: int
     mask: RowMask | None
+    words: Words | None
+    """Its words."""
     tested: list[DecodedLeaf]
 
 
@@ -281,7 +261,7 @@ class _Window:
         """The matching rows. The memory of the decoded filter columns is released, but for these rows."""
         if self._job.question.predicate is None:
             rows = self._job.table.num_rows
-            runs = [_Run(places, rows[places], int(rows[places].sum()), None, []) for places in self._runs]
+            runs = [_Run(places, rows[places], int(rows[places].sum()), None, None, []) for places in self._runs]
             return self._parts(runs)
         runs = self._tested(self._job.question.predicate, limit)
         found = self._parts([run for run in runs if run.num_rows])
@@ -298,10 +278,9 @@ class _Window:
             leaves = _with_levels(form, natives, columns_of(form, natives), int(ends[-1]))
             columns = {leaf.node.column: leaf.column for leaf in leaves}
             levels = {
-                leaf.node.column: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node))
-                for leaf in leaves
+                leaf.node.column: EntryLevels(leaf.def_levels, leaf.rep_levels, leaf.node.slot_level) for leaf in leaves
             }
-            mask = predicates.matching_rows(predicate, columns, levels=levels)
+            mask = predicate.rows(columns, levels=levels)
             sure = [self._job.selections[k].sure for k in places]
             if any(sure):
                 mask |= RowMask.of_ranges(_joined(sure, ends))
@@ -309,7 +288,7 @@ class _Window:
                 mask = mask.head(limit)
                 limit -= mask.count
             counts = np.diff(mask.ranks(ends), prepend=0)
-            runs.append(_Run(places, counts, int(counts.sum()), mask, leaves))
+            runs.append(_Run(places, counts, int(counts.sum()), mask, mask.words, leaves))
         return runs
 
     def _filter_columns(self) -> tuple[LeafSet, list[list[NativeLeaf]]]:
@@ -352,7 +331,7 @@ class _Window:
         leaves, is_flat = self._job.others, self._job.question.is_flat
         decoded: list[list[NativeLeaf]] = [list[NativeLeaf]()] * len(runs)
         if leaves.nodes and runs:
-            wanted = [(run.mask.words, np.array(run.places)[run.counts > 0]) for run in runs if run.mask is not None]
+            wanted = [(run.words, np.array(run.places)[run.counts > 0]) for run in runs if run.words is not None]
             first = self._job.table.start.shape[1] - len(leaves.nodes)
             decoded = self._decode(leaves, [run.places for run in runs], slice(first, None), wanted)
         results, parts = self._job.question.outputs, []
@@ -374,8 +353,9 @@ class _Window:
     def _kept(self, leaf: DecodedLeaf, run: _Run) -> DecodedLeaf:
         """The matching rows of a filter column, as values."""
         assert run.mask is not None
+        assert run.words is not None
         if leaf.def_levels is None and leaf.rep_levels is None:
-            found = replace(leaf, column=keep(leaf.column, run.mask.words, run.num_rows))
+            found = replace(leaf, column=keep(leaf.column, run.words, run.num_rows))
         else:
             found = leaf.select(run.mask)
         found.rows = RowRanges.all(run.num_rows)
@@ -399,7 +379,8 @@ def _with_levels(
 
 
 def _bytes_of(part: Part) -> int:
-    return sum(map(bytes_held, part.columns.values())) + sum([leaf.num_bytes for leaf in part.leaves.values()])
+    levels: Iterable[int] = map(attrgetter("num_bytes"), part.leaves.values())
+    return sum(map(bytes_held, part.columns.values())) + sum(levels)
 
 
 def _joined(sets: Sequence[RowRanges], ends: Int64Array) -> RowRanges:

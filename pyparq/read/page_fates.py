@@ -9,6 +9,8 @@ import numpy as np
 
 from pyparq.errors import ParquetError
 from pyparq.filters.bound import Constant
+from pyparq.filters.predicate import Predicate
+from pyparq.format.schema_node import Node
 from pyparq.index.page_index import PageLocations
 from pyparq.index.statistics import BoolArray, Bounds, Int64Array, gregorian
 from pyparq.read.footers.chunks import Chunk
@@ -16,7 +18,6 @@ from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.page_headers import PageFacts, walk_headers
 from pyparq.read.plan.candidates import StageTrace, Trace
 from pyparq.read.plan.page_indexes import read_locations, read_page_indexes
-from pyparq.read.scan import Scan
 
 NO_QUERY, READ, STATISTICS, BLOOM, DICTIONARY, PAGE_INDEX, VALUES, NOT_ASKED, SURE, PARTITION, OTHER = range(11)
 """No query. Read. Ruled out by statistics, Bloom filter, dictionary or ColumnIndex. Not read because the values of the
@@ -29,11 +30,12 @@ _STAGES = {"statistics": STATISTICS, "bloom filter": BLOOM, "dictionary": DICTIO
 class Fates:
     """The fates of the pages of one file."""
 
-    def __init__(self, scan: Scan, trace: Trace) -> None:
-        self._scan = scan
+    def __init__(self, predicate: Predicate, outputs: Iterable[Node], trace: Trace) -> None:
+        """``predicate`` and ``outputs``: what the query asked for, and the leaves that it returned."""
+        self._predicate = predicate
         self._trace = trace
-        self._outputs = {leaf.column for output in scan.outputs for leaf in output.leaves}
-        self._tested = scan.predicate.columns()
+        self._outputs = {leaf.column for leaf in outputs}
+        self._tested = predicate.columns()
         self._pages_read: dict[Key, set[int] | None] = dict.fromkeys(trace.whole)
         self._dictionaries = self._asked("dictionary")
         self._take_reads()
@@ -85,7 +87,7 @@ class Fates:
     def _by_stages(self, row_group: int, pages: PlacedPages) -> Int64Array:
         fates = np.zeros(len(pages), np.int64)
         alive = np.ones(len(pages), np.bool_)
-        predicate = self._scan.predicate
+        predicate = self._predicate
         if isinstance(predicate, Constant) and not predicate.value:
             fates[:] = STATISTICS
         for stage in self._trace.stages:

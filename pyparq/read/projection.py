@@ -14,8 +14,7 @@ from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
 from pyparq.filters import expression as expressions
 from pyparq.filters import given as given_filters
 from pyparq.filters import variants
-from pyparq.format.nesting import Shape, shape_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import LeafNumber, Node, Shape, shape_of
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.index.row_ranges import RowRanges
 from pyparq.read.footers.schemas import FileFields, Output, Projection
@@ -80,10 +79,6 @@ def ranges_by_group(rows: slice | Int64Array, counts: Sequence[int]) -> dict[int
         if inside:
             found[k] = inside
     return found
-
-
-class LeafNumber(int):
-    """A leaf by its position in the file, for columns that names cannot tell apart."""
 
 
 def project(tree: SchemaTree, columns: Iterable[Any] | None, fields: FileFields) -> Projection:

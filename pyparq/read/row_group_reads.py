@@ -19,11 +19,11 @@ from pyparq.format.schema_node import Node
 from pyparq.index.row_ranges import RowMask, RowRanges, Rows, as_mask, rows_of
 from pyparq.index.statistics import bounds_of_chunks
 from pyparq.read.column_reads import ColumnReader, Wanted
-from pyparq.read.decode.leaves import DecodedLeaf, assemble, gregorian_column, slot_level, spelled_out
+from pyparq.read.decode.leaves import DecodedLeaf, assemble, gregorian_column, spelled_out
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import Output, Projection
 from pyparq.read.joined import COUNTED, JOINED, SMALL, Part, check_overlaps, joined_rows
-from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, is_slow_to_ask
+from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads
 from pyparq.read.plan.candidates import Selection
 from pyparq.runtime.messages import warn_caller
 from pyparq.runtime.threads import map_tasks
@@ -56,7 +56,7 @@ class NeededColumns:
     def __init__(self, file: OpenFile, predicate: predicates.Predicate) -> None:
         self._file = file
         self._predicate = predicate
-        self._asks = predicate.asks_variants()
+        self._asks = predicate.asks_variants
         self._known: dict[int, predicates.Predicate] = {}
 
     def of(self, row_group: int) -> predicates.Predicate:
@@ -78,7 +78,7 @@ class NeededColumns:
                     return Constant(test.op == "is_null")
                 return test
             # The first column of a test of Variants holds their values.
-            return FALSE if test.of_variant and self._is_all_null(test.nodes[0], row_group) else test
+            return FALSE if test.asks_variants and self._is_all_null(test.nodes[0], row_group) else test
 
         return predicates.rewritten(predicate, change)
 
@@ -119,8 +119,9 @@ class RowGroupReader:
         """The columns whose values are looked up in a set or computed with. Comparing a number takes no longer than to
         look up the answer for its entry of a dictionary."""
         if self._looked_up is None:
-            looked_up = {test.node.column for test in self._predicate.tests() if test.op in ("in", "not in")}
-            self._looked_up = looked_up.union(*(computed.columns() for computed in self._predicate.computed()))
+            tests = self._predicate.tests()
+            asked = [t for t in tests if isinstance(t, computed.Computed) or t.op in ("in", "not in")]
+            self._looked_up = {column for test in asked for column in test.columns()}
         return self._looked_up
 
     def filter_columns(self, selection: Selection) -> list[Wanted]:
@@ -295,7 +296,7 @@ class RowGroupReader:
         self, selections: list[Selection], first: list[Wanted], outputs: list[Output], limit: int | None
     ) -> EarlyReads | None:
         """Request what the other columns will need while the filter columns are read."""
-        if not first or not self._file.options.use_threads or not is_slow_to_ask(self._file.fetcher):
+        if not first or not self._file.options.use_threads or not self._file.fetcher.is_slow:
             return None
         read = {w.node.column for w in first}
         nodes = [leaf for output in outputs for leaf in output.leaves if leaf.column not in read]
@@ -324,7 +325,7 @@ class RowGroupReader:
             rows = undecided
             leaves = {c: self._select(leaf, undecided) for c, leaf in leaves.items()}
         columns = {c: leaf.column for c, leaf in leaves.items()}
-        levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, slot_level(leaf.node)) for c, leaf in leaves.items()}
+        levels = {c: EntryLevels(leaf.def_levels, leaf.rep_levels, leaf.node.slot_level) for c, leaf in leaves.items()}
         mask = self._where_true(predicate, columns, levels)
         if rows.count < MASKED_FROM:
             return rows.select(mask.bools()) & selection.maybe | selection.sure
@@ -343,12 +344,12 @@ class RowGroupReader:
         nested = any(level.definition is not None or level.repetition is not None for level in levels.values())
         texts = any(c.type.is_binary_like for c in columns.values())
         if count < 2 * MATCHED_FROM or repeated or nested or not texts or not self._file.options.use_threads:
-            return predicates.matching_rows(predicate, columns, levels=levels)
+            return predicate.rows(columns, levels=levels)
 
         def of_slice(start: int) -> RowMask:
             stop = min(start + MATCHED_FROM, count)
             some = {k: slice_column(c, start, stop) for k, c in columns.items()}
-            return predicates.matching_rows(predicate, some, levels=levels)  # which hold none
+            return predicate.rows(some, levels=levels)  # which hold none
 
         masks = map_tasks(of_slice, range(0, count, MATCHED_FROM), True)
         return RowMask.of_words(np.concatenate([mask.words for mask in masks]), count)

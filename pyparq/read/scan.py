@@ -29,7 +29,6 @@ from pyparq.format.types import Schema, schema_view
 from pyparq.index.row_ranges import RowRanges, Rows
 from pyparq.io.byte_ranges import Range
 from pyparq.option_checks import as_columns, methods_told
-from pyparq.pictures.tables import html_view, viewable
 from pyparq.read import explain as explanations
 from pyparq.read.batch_types import Stream, restore_batches
 from pyparq.read.column_reads import ColumnReader, Wanted
@@ -43,6 +42,7 @@ from pyparq.read.plan.page_reads import with_pages
 from pyparq.read.projection import Int64Array, project, ranges_by_group, row_numbers
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.streams import Convertible, ScanStream, set_last_apart, slices
+from pyparq.runtime.tables import html_view, viewable
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:
@@ -188,13 +188,17 @@ class Scan(Convertible["Scan"]):
             self.cancel()
 
     def _table(self, batches: list[Batch]) -> Table:
+        return Table(*widen_columns(self._restored(batches), batches))
+
+    def _restored(self, batches: list[Batch]) -> Schema:
+        """The schema of all rows, whose columns get the types of ``ARROW:schema``."""
         self.rows_returned = sum([b.num_rows for b in batches])
         schema = self.schema
         if not self.projection.is_as_stored:
             with self._groups.context:
                 most = self.file.options.limits.max_column
                 schema = restore_batches(batches, self.outputs, schema, most, self.reader.account)
-        return Table(*widen_columns(schema, batches))
+        return schema
 
     def iter_batches(self, batch_size: int | None = BATCH_ROWS) -> Generator[Batch]:
         """Matching rows in order, as :class:`pyparq.Batch` values. Each has at most ``batch_size`` rows
@@ -458,7 +462,7 @@ class Scan(Convertible["Scan"]):
 
     def _early_reads(self) -> EarlyReads | None:
         """What may be read beside the indexes."""
-        if self.limit is not None or self.predicate.asks_variants():
+        if self.limit is not None or self.predicate.asks_variants:
             return None  # a Variant needs other columns in each row group
         return EarlyReads(self.file, self.reader.spare)
 
@@ -504,6 +508,13 @@ def _all_rows(file: OpenFile, row_groups: Sequence[int], within: Mapping[int, Ro
         if rows.count:
             found.append(Selection(k, rows, rows, place=place))
     return found
+
+
+def all_batches(scan: Scan) -> list[Batch]:
+    """The batches of :meth:`Scan.to_table`. They may differ in the width of offsets."""
+    batches = scan._all_batches()
+    scan._restored(batches)
+    return batches
 
 
 def traced(scan: Scan) -> Trace:

@@ -184,6 +184,10 @@ class Convertible(OtherNames, Generic[ScanT]):
         it is asked for: see :func:`pyparq.run_async`."""
         return batches_async(self.iter_batches)
 
+    def _gathered(self, ask: Callable[[Any], list[Batch]]) -> list[Batch]:
+        """The batches that ``ask`` gives for the scan of each file, in the types of the result."""
+        return ask(self)
+
     def _stream(self) -> ScanStream:
         """The batches of a new run."""
         raise NotImplementedError

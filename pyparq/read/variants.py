@@ -17,7 +17,7 @@ from pyparq.arrow.layouts import normalize
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, LOGICAL_TYPE, VARIANT
 from pyparq.arrow.variant_columns import BYTE_ARRAYS, LIST, OBJECT, PARTS, WHOLE, is_whole, primitive_kind
 from pyparq.errors import CorruptFileError, UnsupportedError
-from pyparq.format.nesting import Shape
+from pyparq.format.schema_node import Shape
 from pyparq.format.types import DataType, Field
 from pyparq.kernels import KernelError, variant_unshred
 

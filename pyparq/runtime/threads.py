@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import copy_context
+from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pyparq.runtime import fork_safety
@@ -36,12 +37,16 @@ _request_pool: ThreadPoolExecutor | None = None
 _lock = threading.Lock()
 
 
+@cache
 def cpu_count() -> int:
-    """Number of CPUs that this process may run on."""
+    """Number of CPUs that this process may run on, when it was asked first."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every platform
         return os.cpu_count() or 1
+
+
+fork_safety.in_child(cpu_count.cache_clear)
 
 
 def pool() -> ThreadPoolExecutor:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from pyparq.datasets.data_files import DataFile, SourceFiles
-from pyparq.datasets.patterns import alternatives
 from pyparq.errors import OptionError
 from pyparq.filters.times import timestamp_ns
 from pyparq.io.folders import fits
+from pyparq.io.source import alternatives
 from pyparq.spark.literals import instant_us, zone_of
 
 FLAGS = ("recursivefilelookup", "ignorecorruptfiles", "ignoremissingfiles", "mergeschema")

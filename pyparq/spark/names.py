@@ -25,8 +25,7 @@ from pyparq.filters.given import parse_filters
 from pyparq.filters.leaf_binding import items_leaf
 from pyparq.filters.literal import interpreted
 from pyparq.filters.shown import meaning
-from pyparq.format.nesting import shown_field
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, shown_field
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.spark.literals import in_zone
 from pyparq.spark.stored import collated_columns

@@ -27,8 +27,7 @@ from pyparq.filters.literal import interpreted
 from pyparq.filters.times import DAY_NS
 from pyparq.format import ttypes as tt
 from pyparq.format.chunk_numbers import bit_of
-from pyparq.format.nesting import is_list, is_map
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, is_list, is_map
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import REPEATED, LeafType, Physical
 from pyparq.read.footers.open_file import OpenFile

@@ -15,7 +15,7 @@ import numpy as np
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.table import Batch, Table
 from pyparq.datasets.dataset import dataset
-from pyparq.datasets.reader import FileScan
+from pyparq.datasets.explain import FileScan
 from pyparq.datasets.scan import DatasetPlan, MatchingFiles
 from pyparq.datasets.write.commit import StagedFiles
 from pyparq.datasets.write.store_commit import StagedObjects, StoreStaging

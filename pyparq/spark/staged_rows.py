@@ -23,10 +23,10 @@ from pyparq.datasets.write.write_dataset import write_staged
 from pyparq.errors import DataError, OptionError
 from pyparq.filters.expression import Expression, Known, col
 from pyparq.maintenance.table_change import facts_in
-from pyparq.pictures.tables import summed
 from pyparq.read.footers.metadata import FileMetaData
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.scan import Scan
+from pyparq.runtime.tables import summed
 from pyparq.spark.tasks import OF_WRITES, attempt, over_partitions
 from pyparq.spark.writing import WriteJob, fitted, nullable_schema
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, FIELD_ID, VARIANT
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.datasets.common_schema import tree_of
+from pyparq.format.hybrid_calendar import ROW_METADATA
 from pyparq.format.types import Schema
-from pyparq.maintenance.kept_storage import ROW_METADATA
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -117,7 +117,7 @@ _COLLATE = b"collat"
 
 def _described(schema: Schema) -> dict[str, Any]:
     """Spark's own fields by name, where one of them has a collation."""
-    text = schema.metadata.get(ROW_METADATA.encode(), b"")
+    text = schema.metadata.get(ROW_METADATA, b"")
     if _COLLATE not in text.lower():
         return {}
     try:

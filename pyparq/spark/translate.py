@@ -30,8 +30,7 @@ from pyparq.filters.conditions import (
 from pyparq.filters.expression import OPERATORS, AllOf, AnyOf, Compare, Contains, Expression, IsNull, Known, Not, Path
 from pyparq.filters.leaf_binding import items_leaf
 from pyparq.filters.literal import FLOAT_TYPES, describe, locate
-from pyparq.format.nesting import shape_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, shape_of
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.spark.literals import Session, literal_for, literals_in
 

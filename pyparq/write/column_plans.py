@@ -15,9 +15,8 @@ from pyparq.errors import OptionError, ParquetError, located
 from pyparq.format import compression
 from pyparq.format import compression as encodings
 from pyparq.format import ttypes as tt
-from pyparq.format.nesting import Shape, shapes
 from pyparq.format.order import Order, has_order
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, Shape, shapes
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import Field, LeafType, Schema
 from pyparq.index.bloom_filter import can_prune

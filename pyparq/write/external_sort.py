@@ -22,7 +22,7 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import concat, slice_column, take
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.encryption.cipher import DataKey
-from pyparq.format.nesting import shapes
+from pyparq.format.schema_node import shapes
 from pyparq.kernels.buffers import release_unused
 from pyparq.write.column_plans import WritePlan
 from pyparq.write.row_groups import batch_bytes

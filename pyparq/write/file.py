@@ -29,11 +29,13 @@ from pyparq.encryption.material import sibling_name
 from pyparq.encryption.writing import CLEAR_FILE, FileEncryption, check_properties, file_encryption
 from pyparq.errors import DataError, OptionError, ParquetError, located
 from pyparq.format import ttypes as tt
+from pyparq.format.hybrid_calendar import ROW_METADATA
 from pyparq.format.thrift_codec import deserialize
 from pyparq.format.types import Schema
-from pyparq.io.companion_files import base_name, material_stored, sibling_of
+from pyparq.io.companion_files import material_stored
 from pyparq.io.file_objects import not_its_own
 from pyparq.io.locations import located as on_system
+from pyparq.io.siblings import base_name, sibling_of
 from pyparq.io.sink import Sink, open_sink
 from pyparq.io.table_formats import check_target
 from pyparq.option_checks import NOT_FOR_WRITING, keywords, methods_told
@@ -100,7 +102,7 @@ def write_table(
     return WriteReport(sink.name, (WrittenFile(sink.name, writer._state.layout.num_rows, sink.position),))
 
 
-_STALE = (ARROW_SCHEMA, b"org.apache.spark.sql.parquet.row.metadata", b"pyparq.indexes")
+_STALE = (ARROW_SCHEMA, ROW_METADATA, b"pyparq.indexes")
 """Metadata of tables that were read from a file, which describe the columns and indexes of that file. Spark believes
 its own."""
 

@@ -17,7 +17,7 @@ from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
 from pyparq.format.thrift_codec import serialize, serialize_row_group
 from pyparq.io.sink import Sink
-from pyparq.pictures.tables import Cell, html_view, summed, viewable
+from pyparq.runtime.tables import Cell, html_view, summed, viewable
 from pyparq.runtime.text import printable
 from pyparq.write.column_chunks import StoredChunks
 from pyparq.write.column_plans import WritePlan

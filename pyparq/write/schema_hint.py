@@ -11,9 +11,8 @@ from pyparq.arrow.schema.keys import loses
 from pyparq.arrow.schema.to_parquet import fixed_decimal_length, schema_from_tree
 from pyparq.errors import DataError, OptionError, located
 from pyparq.format.annotation import restate
-from pyparq.format.nesting import Shape, shapes
 from pyparq.format.order import FLOAT_KINDS, Order
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, Shape, shapes
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import DataType, Field, LeafType, Physical, Schema, arrow_type
 from pyparq.options import WriteOptions

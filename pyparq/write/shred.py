@@ -19,8 +19,7 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import list_items, slice_column
 from pyparq.errors import DataError
 from pyparq.format.leaf_values import Values, concat_values, same_values
-from pyparq.format.nesting import Shape
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, Shape
 from pyparq.format.types import LeafType
 from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots, take_memory
 from pyparq.write.physical_values import Misfit, fits, leaf_values, misfit_error

@@ -16,7 +16,7 @@ from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.schema.to_parquet import decimal_storage, elements_from_schema, schema_from_tree
 from pyparq.errors import SchemaError, UnsupportedError
 from pyparq.format import ttypes as tt
-from pyparq.format.nesting import shapes
+from pyparq.format.schema_node import shapes
 from pyparq.format.schema_tree import build_tree
 from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, DataType, Field, Physical, Schema
 

@@ -21,12 +21,12 @@ ROWS = 500
 class Call:
     """The arguments of a call that a real read makes."""
 
-    def __init__(self, *given: Any) -> None:
+    def __init__(self, *given: Any, wanted: Any) -> None:
         names = (
             "leaves", "runs", "num_rows", "codec", "num_values", "has_dictionary", "start", "size", "read", "limits",
-            "threads", "room", "wanted",
+            "threads", "room",
         )  # fmt: skip
-        self.given = dict(zip(names, given, strict=True))
+        self.given = dict(zip(names, given, strict=True)) | {"wanted": wanted}
 
     def run(self, **changed: Any) -> tuple[Any, Any, Any]:
         return kernels.decode_chunks(**(self.given | changed))
@@ -54,9 +54,9 @@ def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
 
     decode = kernels.decode_chunks
 
-    def noted(*given: Any) -> Any:
-        calls.append(Call(*given))
-        return decode(*given)
+    def noted(*given: Any, **named: Any) -> Any:
+        calls.append(Call(*given, **named))
+        return decode(*given, **named)
 
     with monkeypatch.context() as patched:
         patched.setattr(kernels, "decode_chunks", noted)

@@ -177,7 +177,7 @@ def test_a_stage_without_a_colour_of_its_own_has_one(ours: Path) -> None:
         trace = traced(scan)
         trace.note_stage("an index of next year", {(0, 0)}, {})
         pages = placed_pages(scan.file, [scan.file.chunk(0, scan.outputs[0].leaves[0])], walk=False)
-        assert Fates(scan, trace).of_pages((0, 0), pages[0, 0]) == [OTHER] * 8
+        assert Fates(scan.predicate, scan.projection.leaves.nodes, trace).of_pages((0, 0), pages[0, 0]) == [OTHER] * 8
 
 
 def test_pages_ruled_out_hold_no_row_and_bytes_read_lie_in_requests(ours: Path) -> None:
@@ -344,15 +344,15 @@ def test_the_templates_are_part_of_the_package() -> None:
     """An installed pyparq has the files that the page is made of, beside the module."""
     import tomllib
 
-    from pyparq.pictures import map_page
+    from pyparq.read import file_map
 
-    folder = Path(map_page.__file__).parent
+    folder = Path(file_map.__file__).parent
     assert sorted(p.name for p in folder.iterdir() if p.suffix in (".html", ".css", ".js")) == [
         "map.css", "map.html", "map.js",
     ]  # fmt: skip
     build = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["tool"]["scikit-build"]
     assert build["wheel"]["packages"] == ["pyparq"]
-    assert not any("pictures" in left_out for left_out in build["wheel"]["exclude"])
+    assert not any(left_out.startswith("pyparq/read") for left_out in build["wheel"]["exclude"])
 
 
 def test_scans_without_a_map_note_nothing(ours: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 import pyparq
 from pyparq import col
 from pyparq.io.retry import Retry
-from pyparq.pictures.tables import Bar, html_view, size_text
+from pyparq.runtime.tables import Bar, html_view, size_text
 
 HOSTILE = "<script>alert(1)</script>"
 

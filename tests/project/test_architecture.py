@@ -21,7 +21,7 @@ SOURCE = Path(__file__).parents[2] / "pyparq"
 # Lowest first. A name stands for a module or a package of pyparq; names of one row may not import each other.
 LAYERS = [
     ["_version", "errors", "limits", "runtime"],
-    ["column_names", "kernels", "pictures"],
+    ["column_names", "kernels"],
     ["option_checks"],
     ["format", "versions"],
     ["arrow", "encryption", "option_values"],

@@ -104,9 +104,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
     decode = kernels.decode_chunks
 
-    def noted(leaves: Any, runs: Any, *others: Any) -> Any:
+    def noted(leaves: Any, runs: Any, *others: Any, **named: Any) -> Any:
         made.append(int(runs.sum()))
-        return decode(leaves, runs, *others)
+        return decode(leaves, runs, *others, **named)
 
     monkeypatch.setattr(kernels, "decode_chunks", noted)
     return made

@@ -9,7 +9,7 @@ from filter_oracle import BY_NAME, Spec
 from test_filter_bounds import bounds_of, single
 
 from pyparq.filters.expression import col
-from pyparq.read.plan.stages import UNKNOWN, kept_shares
+from pyparq.read.plan.prune import UNKNOWN, kept_shares
 
 OPS: dict[str, Any] = {
     "<": lambda column, value: column < value, "<=": lambda column, value: column <= value,

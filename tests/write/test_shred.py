@@ -22,7 +22,7 @@ from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.schema.to_parquet import elements_from_schema
 from pyparq.errors import DataError
 from pyparq.format.leaf_values import BinaryValues
-from pyparq.format.nesting import shapes
+from pyparq.format.schema_node import shapes
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import Schema
 from pyparq.write.shred import LeafData, concat_leaf_data, shred_column

@@ -17,7 +17,7 @@ from pyparq.errors import DataError
 from pyparq.format import ttypes as tt
 from pyparq.format.compression import codec_number
 from pyparq.format.leaf_values import BinaryValues
-from pyparq.format.nesting import shapes
+from pyparq.format.schema_node import shapes
 from pyparq.format.types import Schema
 from pyparq.write.column_plans import make_plan
 from pyparq.write.shred import LeafData, shred_column

@@ -26,7 +26,6 @@ from pyparq.arrow.column_operations import (
     take,
 )
 from pyparq.arrow.decimals import decimal_column, unscaled
-from pyparq.arrow.schema.to_parquet import is_list
 from pyparq.errors import DataError, near_matches
 from pyparq.format.types import DataType
 from pyparq.kernels import utf8_validate
@@ -239,7 +238,7 @@ def _nested(column: Column, target: DataType, where: Where) -> Column:
     if source.format == "+m" and target.format == "+m":
         offsets, entries = list_items(column)
         return list_column(target, offsets, _entries(entries, target.children[0].type, where), mask)
-    if is_list(source) and is_list(target):
+    if source.is_list and target.is_list:
         offsets, items = list_items(column)
         if target.format.startswith("+w:"):
             return _to_fixed_list(column, target, where)

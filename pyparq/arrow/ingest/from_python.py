@@ -36,7 +36,6 @@ from pyparq.arrow.ingest.python_values import (
     sorted_out,
     times,
 )
-from pyparq.arrow.schema.to_parquet import is_list, is_map
 from pyparq.arrow.variant_values import encode
 from pyparq.errors import DataError, UnsupportedError, near_matches
 from pyparq.format.types import DataType, Field
@@ -86,7 +85,7 @@ def _nested_by_kernels(values: list[Any], name: str, target: DataType | None, de
     first = next((value for value in values if value is not None), None)
     if type(first) is dict and (target is None or (target.format == "+s" and not _is_variant(target))):
         return _structs_by_kernels(values, name, target, depth)
-    if type(first) in (list, tuple) and (target is None or (is_list(target) and target.format[1] in "lL")):
+    if type(first) in (list, tuple) and (target is None or (target.is_list and target.format[1] in "lL")):
         joined = kernels.join_lists(values)
         if joined is None:
             return None
@@ -319,17 +318,17 @@ def _nested(given: Given, target: DataType) -> Column:
         return null_column(target, given.length)
     if _is_variant(target):
         return _variants(given, target)
-    wanted = {"dict"} if target.format == "+s" else {"list", "dict"} if is_map(target) else {"list"}
+    wanted = {"dict"} if target.format == "+s" else {"list", "dict"} if target.is_map else {"list"}
     if not given.kinds <= wanted:
         wrong = next(iter(given.kinds - wanted))
         raise given.error(given.first(wrong), f"{wrong} values cannot be converted to {target}")
     if target.format == "+s":
         return _structs(given, target)
-    if is_map(target):
+    if target.is_map:
         return _maps(given, target)
     if target.format.startswith("+w:"):
         return _fixed_lists(given, target)
-    if is_list(target):
+    if target.is_list:
         return _lists(given, target)
     raise UnsupportedError(f"Python objects cannot be converted to {target}", column=given.name)
 

@@ -27,7 +27,7 @@ from pyparq.arrow.schema.extensions import (
 )
 from pyparq.arrow.schema.ipc_read import HintError, HintField, HintSchema, PlainHint
 from pyparq.arrow.schema.keys import USUAL_NAMES, is_polars_note
-from pyparq.format.nesting import Shape, values_of
+from pyparq.format.schema_node import Shape, values_of
 from pyparq.format.types import DataType, Field
 
 ARROW_SCHEMA = b"ARROW:schema"

@@ -22,7 +22,7 @@ from pyparq.arrow.schema.extensions import (
 from pyparq.errors import ParquetError, SchemaError, UnsupportedError, located
 from pyparq.format import ttypes as tt
 from pyparq.format.annotation import decimal_capacity, restate
-from pyparq.format.nesting import Shape, shapes
+from pyparq.format.schema_node import Shape, shapes
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import OPTIONAL, REPEATED, REQUIRED, DataType, Field, LeafType, Physical, Schema, arrow_type
 
@@ -127,7 +127,7 @@ def check_supported(field: Field) -> None:
     type_ = field.type if field.type.dictionary is None else field.type.dictionary
     if type_.format in _SIMPLE and not field.metadata:
         return
-    if type_.format == "+s" or is_map(type_) or is_list(type_):
+    if type_.format == "+s" or type_.is_map or type_.is_list:
         for child in type_.children:
             try:
                 check_supported(child)
@@ -136,15 +136,6 @@ def check_supported(field: Field) -> None:
                 raise
     else:
         leaf_of(field)
-
-
-def is_map(type_: DataType) -> bool:
-    return type_.format == "+m"
-
-
-def is_list(type_: DataType) -> bool:
-    """A list, large list or fixed-size list."""
-    return type_.format in ("+l", "+L") or type_.format.startswith("+w:")
 
 
 # ---- writing: Arrow to SchemaElements ------------------------------------------------------------------------------
@@ -172,12 +163,12 @@ def _add(field: Field, elements: list[Any], name: str | None = None) -> None:
     )
     element.field_id = _field_id(field.metadata.get(FIELD_ID, b""))
     elements.append(element)
-    if is_list(type_):
+    if type_.is_list:
         element.logicalType, element.converted_type = tt.LogicalType(LIST=tt.ListType()), tt.ConvertedType.LIST
         element.num_children = 1
         elements.append(tt.SchemaElement(name="list", repetition_type=REPEATED, num_children=1))
         _add(_child(type_, 0), elements, "element")
-    elif is_map(type_):
+    elif type_.is_map:
         element.logicalType, element.converted_type = tt.LogicalType(MAP=tt.MapType()), tt.ConvertedType.MAP
         element.num_children = 1
         elements.append(tt.SchemaElement(name="key_value", repetition_type=REPEATED, num_children=2))

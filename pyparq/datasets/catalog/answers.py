@@ -6,10 +6,9 @@ Files that the catalog does not know, or knows in another state, are asked as if
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from functools import reduce
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,14 +17,13 @@ from pyparq.datasets.catalog.bounds_table import BoundsTable
 from pyparq.datasets.catalog.catalog import Catalog, KnownFiles, files_of, pass_over
 from pyparq.datasets.catalog.file_table import Int64Array, Kind
 from pyparq.datasets.catalog.key_table import FILE_SHIFT, UInt64Array, units_of
-from pyparq.datasets.query import Query
-from pyparq.datasets.tables import units_left
+from pyparq.datasets.query import FilesLeft, Query
 from pyparq.errors import ParquetError
 from pyparq.filters.bind import bind
 from pyparq.filters.bound import Constant
 from pyparq.filters.expression import Expression, Known
 from pyparq.filters.leaf_tests import Test
-from pyparq.filters.predicate import And, Or, Predicate
+from pyparq.filters.predicate import Predicate, folded
 
 Units: TypeAlias = UInt64Array | None
 """Sorted row groups of files (:func:`units_of`); ``None`` for all."""
@@ -38,7 +36,9 @@ _GROUP_MASK = np.uint64((1 << FILE_SHIFT) - 1)
 def by_keys(catalog: Catalog, kind: Kind, predicate: Predicate) -> Units:
     """The row groups in which keys allow a row, of files of this kind. Others may be among them."""
 
-    def of_test(test: Test) -> Units:
+    def of_test(test: Any) -> Units:
+        if not isinstance(test, Test):
+            return _NOTHING if isinstance(test, Constant) and not test.value else None
         column = kind.key_columns.get(test.node.column)
         hashes = None if column is None else test.hashes()
         if column is None or hashes is None:
@@ -46,24 +46,20 @@ def by_keys(catalog: Catalog, kind: Kind, predicate: Predicate) -> Units:
         flat = np.array(sorted({h for alternatives in hashes for h in alternatives}), np.uint64)
         return catalog.units(column, flat) if len(flat) else _NOTHING
 
-    return _combined(predicate, of_test)
-
-
-def _combined(predicate: Predicate, of_test: Callable[[Test], Units]) -> Units:
-    if isinstance(predicate, Test):
-        return of_test(predicate)
-    if isinstance(predicate, (And, Or)):
-        found = [_combined(child, of_test) for child in predicate.children]
+    def all_of(found: list[Units]) -> Units:
         known = [units for units in found if units is not None]
-        if isinstance(predicate, And):
-            return reduce(np.intersect1d, known) if known else None
+        return reduce(np.intersect1d, known) if known else None
+
+    def any_of(found: list[Units]) -> Units:
+        known = [units for units in found if units is not None]
         return reduce(np.union1d, known) if len(known) == len(found) else None
-    return _NOTHING if isinstance(predicate, Constant) and not predicate.value else None
+
+    return folded(predicate, of_test, all_of, any_of)
 
 
 def by_bounds(table: BoundsTable, kind: Kind, predicate: Predicate, files: Int64Array) -> Units:
     """The row groups of the ``files`` (numbers, which rise) in which their statistics allow a row."""
-    tests = [test for test in dict.fromkeys(predicate.tests()) if table.has(test.node)]
+    tests = [t for t in dict.fromkeys(predicate.tests()) if isinstance(t, Test) and table.has(t.node)]
     if not tests:
         return None
     table.load([test.node for test in tests])
@@ -71,7 +67,7 @@ def by_bounds(table: BoundsTable, kind: Kind, predicate: Predicate, files: Int64
     rows = np.flatnonzero(np.isin(of_file, files))
     bounds = {test.node: table.bounds(test.node, rows) for test in tests}
     some = {test: test.verdict(bounds[test.node]).some for test in tests}
-    left = rows[units_left(predicate, some.get, len(rows))]
+    left = rows[predicate.units_left(some.get, len(rows))]
     return units_of(of_file[left], groups[left])
 
 
@@ -79,21 +75,6 @@ def by_bounds(table: BoundsTable, kind: Kind, predicate: Predicate, files: Int64
 
 FEW_FILES = 64
 """If keys leave at most this many files, statistics are not asked: the files have them."""
-
-
-@dataclass(slots=True)
-class FilesLeft:
-    """The files that are left for a filter."""
-
-    numbers: list[int]
-    groups: dict[int, list[int]] = field(default_factory=dict)
-    """The row groups that can match, of those files that the catalog has said something about."""
-    by_keys: set[int] = field(default_factory=set)
-    """The files of whose row groups the keys are known. Their Bloom filters say nothing more."""
-    known: int = 0
-    """Files that the catalog was asked about."""
-    ruled_out: int = 0
-    """Of these, the ones that are not left."""
 
 
 def files_left(known: KnownFiles, numbers: list[int], query: Query) -> FilesLeft:

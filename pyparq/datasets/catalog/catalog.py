@@ -13,8 +13,7 @@ from pyparq.datasets.catalog.file_table import FileTable, Int64Array, Kind
 from pyparq.datasets.catalog.key_table import FILE_SHIFT, KeyTable, UInt64Array, rows_near
 from pyparq.datasets.catalog.layout import Head, Place
 from pyparq.datasets.catalog.puffin import PuffinPlace
-from pyparq.datasets.data_files import SourceFiles
-from pyparq.datasets.tables import data_file
+from pyparq.datasets.data_files import SourceFiles, data_file
 from pyparq.errors import CatalogWarning, ParquetError
 from pyparq.io.retry import Retry
 from pyparq.options import ReadOptions
@@ -129,9 +128,7 @@ def files_of(units: UInt64Array) -> Int64Array:
 
 
 def known_files(found: SourceFiles, options: ReadOptions) -> KnownFiles | None:
-    """The files that a catalog knows; ``None`` where there is none that can be used."""
-    if found.catalog is None:
-        return None
+    """The files that the catalog of ``found`` knows; ``None`` where it cannot be used."""
     try:
         catalog = open_catalog(place_in(found, Retry(options.retries, options.retry_wait)))
         if catalog is None:

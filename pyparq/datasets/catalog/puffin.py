@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pyparq.datasets.catalog.layout import HEAD, CheckedSource, Head, Key, Part, Place, end_of, new_name, parse_head
-from pyparq.datasets.tables import data_file, plain_place
+from pyparq.datasets.data_files import data_file, plain_place
 from pyparq.errors import CommitUnknownError, CorruptFileError, OptionError, UnsupportedError, WriteConflictError
 from pyparq.io.retry import Retry
 from pyparq.io.source import open_source

@@ -8,18 +8,20 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.dataset import Dataset, files_of
+from pyparq.datasets.explain import FileScan
 from pyparq.datasets.files import DatasetFiles
-from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import MatchingFiles
+from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.targets import place_of
-from pyparq.errors import ChangedFileError, WriteConflictError
+from pyparq.errors import ChangedFileError, OptionError, WriteConflictError
 from pyparq.filters.expression import top_names
-from pyparq.io.table_formats import check_buckets, check_streams
+from pyparq.io.locations import located as on_system
+from pyparq.io.table_formats import check_buckets, check_streams, format_of
 from pyparq.io.url import is_url
 from pyparq.maintenance.file_runs import side_by_side, size_in_store
 from pyparq.maintenance.in_place import check_not_managed, local_file
@@ -28,14 +30,34 @@ from pyparq.maintenance.row_changes.file_change import FindChanges, index_help
 from pyparq.maintenance.row_changes.places import Additions, ApplyOptions, OneByOne, Place, place_for
 from pyparq.maintenance.row_changes.report import ChangedFileReport, ChangeReport, IndexHelp
 
-if TYPE_CHECKING:
-    pass
-
-
 _CONFLICTS = (ChangedFileError, WriteConflictError, FileNotFoundError)
 _NEW = DataFile("", None)
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 5.0
 """Seconds."""
+
+
+def table_of(source: Any) -> Any:
+    """The source, if it is a table that ``deltalake`` or ``pyiceberg`` has opened."""
+    return source if format_of(source) is not None else None
+
+
+def relisted(source: Any, again: Callable[[], Dataset]) -> Callable[[], Dataset] | None:
+    """``again``, if the files of the source can be listed anew."""
+    return None if isinstance(source, Dataset) or format_of(source) is not None else again
+
+
+def opened(source: Any, storage_options: Mapping[str, Any] | None, filesystem: Any, **options: Any) -> Dataset:
+    """The source as a dataset, after writes there that crashed are completed: their old files must not be changed."""
+    if isinstance(source, Dataset):
+        return source
+    if format_of(source) is not None:
+        return Dataset(source, storage_options=storage_options, **options)
+    source, storage_options = on_system(source, filesystem, storage_options)
+    if isinstance(source, (bytes, bytearray, memoryview)) or hasattr(source, "read"):
+        raise OptionError(f"rows of a {type(source).__name__} cannot be changed in place: give a path or a URL")
+    if not isinstance(source, (list, tuple)) and not is_url(source):
+        complete_writes(source)
+    return Dataset(source, storage_options=storage_options, **options)
 
 
 def apply(

@@ -19,25 +19,20 @@ import numpy as np
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.ingest import ingest
-from pyparq.datasets.dataset import Dataset, key_filter
-from pyparq.datasets.write.commit import complete_writes
+from pyparq.datasets.dataset import key_filter
 from pyparq.errors import DataError, OptionError, located
 from pyparq.filters.bind import computed_value
 from pyparq.filters.computed import BINARY, BOOL, NUMBER, TEXT, BoundValue, Texts, Vector
 from pyparq.filters.exact_numbers import Exact
 from pyparq.filters.expression import Expression, Value
 from pyparq.filters.times import timestamp_ns
-from pyparq.format.nesting import shape_of
 from pyparq.format.order import FLOAT_KINDS
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, shape_of
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field, Schema
 from pyparq.index.row_ranges import RowRanges, Rows
-from pyparq.io.locations import located as on_system
-from pyparq.io.table_formats import format_of
-from pyparq.io.url import is_url
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.row_changes.applying import apply
+from pyparq.maintenance.row_changes.applying import apply, opened, relisted, table_of
 from pyparq.maintenance.row_changes.changed_file import GroupChange
 from pyparq.maintenance.row_changes.file_change import rows_go
 from pyparq.maintenance.row_changes.places import ApplyOptions
@@ -116,30 +111,6 @@ def delete(
         only_removes=True,
     )  # fmt: skip
     return apply(dataset, asked, rows_go, options)
-
-
-def table_of(source: Any) -> Any:
-    """The source, if it is a table that ``deltalake`` or ``pyiceberg`` has opened."""
-    return source if format_of(source) is not None else None
-
-
-def relisted(source: Any, again: Callable[[], Dataset]) -> Callable[[], Dataset] | None:
-    """``again``, if the files of the source can be listed anew."""
-    return None if isinstance(source, Dataset) or format_of(source) is not None else again
-
-
-def opened(source: Any, storage_options: Mapping[str, Any] | None, filesystem: Any, **options: Any) -> Dataset:
-    """The source as a dataset, after writes there that crashed are completed: their old files must not be changed."""
-    if isinstance(source, Dataset):
-        return source
-    if format_of(source) is not None:
-        return Dataset(source, storage_options=storage_options, **options)
-    source, storage_options = on_system(source, filesystem, storage_options)
-    if isinstance(source, (bytes, bytearray, memoryview)) or hasattr(source, "read"):
-        raise OptionError(f"rows of a {type(source).__name__} cannot be changed in place: give a path or a URL")
-    if not isinstance(source, (list, tuple)) and not is_url(source):
-        complete_writes(source)
-    return Dataset(source, storage_options=storage_options, **options)
 
 
 def rows_asked_for(filters: Filters | None, keys: Mapping[Any, Any] | None) -> Any:

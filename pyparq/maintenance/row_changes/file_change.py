@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pyparq.encryption.writing import CLEAR_FILE, EncryptedFile, FileEncryption
 from pyparq.errors import DataError
 from pyparq.io.sink import Sink
-from pyparq.maintenance.file_runs import Outcome
+from pyparq.maintenance.report import Outcome
 from pyparq.maintenance.row_changes.changed_file import ChangedFile, GroupChange
 from pyparq.maintenance.row_changes.report import ChangedFileReport, IndexHelp
 from pyparq.read.footers.open_file import OpenFile

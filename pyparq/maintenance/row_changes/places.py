@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from pyparq.arrow.table import Table
 from pyparq.datasets.data_files import DataFile
 from pyparq.datasets.dataset import Dataset
+from pyparq.datasets.explain import FileScan
 from pyparq.datasets.files import DatasetFiles
-from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import MatchingFiles
 from pyparq.datasets.write.commit import LocalTarget
 from pyparq.datasets.write.rolling_files import FileLimits

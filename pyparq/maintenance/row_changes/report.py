@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.table import Table
-from pyparq.pictures.tables import Cell, html_view, summed, viewable
+from pyparq.runtime.tables import Cell, html_view, summed, viewable
 from pyparq.runtime.text import printable
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from pyparq.errors import ParquetError
 from pyparq.format import compression
-from pyparq.format.nesting import shapes
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, shapes
 from pyparq.format.schema_tree import build_tree
 from pyparq.index.bloom_filter import bitset_bytes, can_prune, fit_bytes
 from pyparq.option_values import BloomOptions, SortKey

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyparq.arrow.schema.extensions import FIELD_ID
 from pyparq.datasets.dataset import Dataset, files_of, with_files
+from pyparq.datasets.explain import FileScan
 from pyparq.datasets.file_columns import of_fields
 from pyparq.datasets.files import DatasetFiles
-from pyparq.datasets.reader import FileScan
 from pyparq.datasets.scan import MatchingFiles
 from pyparq.errors import CommitUnknownError, UnsupportedError, located
 from pyparq.format.types import DataType, Field

@@ -13,9 +13,9 @@ import numpy as np
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.table import Batch, Table
+from pyparq.datasets.data_files import plain_place
 from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.partitions import NULL, unescaped
-from pyparq.datasets.tables import plain_place
 from pyparq.datasets.write.partition_split import Splitter
 from pyparq.errors import UnsupportedError
 from pyparq.format.types import Schema

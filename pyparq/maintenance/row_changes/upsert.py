@@ -18,14 +18,13 @@ from pyparq.datasets.dataset import files_of, key_filter
 from pyparq.datasets.files import DatasetFiles
 from pyparq.errors import DataError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
-from pyparq.format.nesting import shape_of
+from pyparq.format.schema_node import shape_of
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Schema
 from pyparq.index.row_ranges import RowMask, Rows, rows_of
 from pyparq.limits import DEFAULT_LIMITS, Limits
-from pyparq.maintenance.row_changes.applying import apply
+from pyparq.maintenance.row_changes.applying import apply, opened, relisted, table_of
 from pyparq.maintenance.row_changes.changed_file import GroupChange
-from pyparq.maintenance.row_changes.delete_update import opened, relisted, table_of
 from pyparq.maintenance.row_changes.places import ApplyOptions, has_room
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyparq.errors import ChecksumError, ParquetError
 from pyparq.format.schema_node import Node
-from pyparq.pictures.tables import Cell, aligned, html_view, viewable
+from pyparq.runtime.tables import Cell, aligned, html_view, viewable
 from pyparq.runtime.text import printable, visible
 from pyparq.write.shred import LeafData
 

@@ -34,7 +34,7 @@ from pyparq.read.decode.arrow_columns import (
     too_many_bits,
     too_many_digits,
 )
-from pyparq.read.decode.leaves import is_flat, slot_level
+from pyparq.read.decode.leaves import is_flat
 from pyparq.read.decode.memory_account import Account, Portion
 from pyparq.read.footers.chunks import Chunk, LeafSet
 from pyparq.runtime.threads import cpu_count
@@ -245,7 +245,7 @@ def _checked(result: Any, columns: Sequence[ColumnJob], k: int, options: ReadOpt
     try:
         found = Decoded(column.node.type, column.kind, result)
         if found.lost is not None and not is_flat(column.node):
-            found.lower_levels(slot_level(column.node), column.node.max_def)
+            found.lower_levels(column.node.slot_level, column.node.max_def)
         return found
     except ParquetError as error:
         if len(column.pieces) == 1:
@@ -260,7 +260,7 @@ def _checked(result: Any, columns: Sequence[ColumnJob], k: int, options: ReadOpt
 
 def spec_of(node: Node, kind: Kind = "values") -> kernels.LeafSpec:
     """A leaf in the form of the native decoder."""
-    return leaf_spec(node.type, kind, node.max_def, node.max_rep, slot_level(node), not is_flat(node))
+    return leaf_spec(node.type, kind, node.max_def, node.max_rep, node.slot_level, not is_flat(node))
 
 
 def within_memory(call: Callable[..., Any], options: ReadOptions, account: Account | Portion) -> Any:
@@ -323,12 +323,11 @@ def decode_chunks(
     """
     num_rows, codec, num_values, has_dictionary, start, size = chunks
     lengths, described = np.array(runs, np.int64), (leaves.decoded or _specs(leaves)).leaves
-    found, totals, refusal = within_memory(
-        lambda limits, threads, room: kernels.decode_chunks(
-            described, lengths, num_rows, codec, num_values, has_dictionary, start, size, read, limits, threads, room,
-            list(wanted),
-        ), options, account,
+    call = partial(
+        kernels.decode_chunks, described, lengths, num_rows, codec, num_values, has_dictionary, start, size, read,
+        wanted=list(wanted),
     )  # fmt: skip
+    found, totals, refusal = within_memory(call, options, account)
     if refusal is not None:
         raise PieceError(refusal.error or worded(refusal, account.refusal), 0, 0)
     account.take(totals.num_bytes)

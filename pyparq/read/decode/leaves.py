@@ -14,8 +14,7 @@ from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import Words, binary_column, keep, list_column, struct_column, take
 from pyparq.errors import CorruptFileError, DataError, LimitError
 from pyparq.format.hybrid_calendar import to_gregorian
-from pyparq.format.nesting import Shape
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, Shape
 from pyparq.format.types import REPEATED, DataType, Field, LeafType
 from pyparq.index.row_ranges import RowMask, RowRanges, Rows, as_mask
 from pyparq.kernels import KernelError, levels_agree, list_slots, slot_validity
@@ -27,16 +26,6 @@ Mask = npt.NDArray[np.bool_]
 
 MANY = 16
 """Up to this many rows per kept row, one pass over all rows is faster than looking up places."""
-
-
-def slot_level(node: Node) -> int:
-    """The definition level from which on an entry of this leaf has a slot in the innermost list. 0 outside of lists."""
-    at: Node | None = node
-    while at is not None:
-        if at.repetition == REPEATED:
-            return at.max_def
-        at = at.parent
-    return 0
 
 
 def is_flat(node: Node) -> bool:
@@ -90,7 +79,7 @@ class DecodedLeaf:
             levels = None if levels is None else _kept_levels(levels, slots)
             return DecodedLeaf(self.node, keep(self.column, slots, rows.count), levels, None, rows)
         entries = kernels.mask_entries(kept.words, kept.num_rows, self.rep_levels)
-        slots = entries if levels is None else kernels.mask_slots(entries, levels, slot_level(self.node))
+        slots = entries if levels is None else kernels.mask_slots(entries, levels, self.node.slot_level)
         column = keep(self.column, slots, kernels.mask_count(slots))
         levels = None if levels is None else _kept_levels(levels, entries)
         return DecodedLeaf(self.node, column, levels, _kept_levels(self.rep_levels, entries), rows)

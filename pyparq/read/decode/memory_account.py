@@ -24,16 +24,14 @@ def _memory_there_is() -> int:
 class Account:
     """The bytes of all column chunks of a read. Several threads may use it."""
 
+    lock = threading.Lock()
+    """One for all accounts: each holds it for a few numbers alone."""
+
     def __init__(self, limits: Limits) -> None:
         self.most = _memory_there_is() if limits.max_memory is None else limits.max_memory
         """Bytes."""
         self.used = 0
         self._kept = 0
-        self.lock = threading.Lock()
-        fork_safety.watch(self)
-
-    def _after_fork(self) -> None:
-        self.lock = threading.Lock()
 
     @property
     def left(self) -> int:
@@ -78,6 +76,11 @@ class Account:
     def restart(self, alive: int = 0) -> None:
         """Only ``alive`` bytes are still held: one row group of a stream was released, and the next one begins."""
         self.used = self._kept + alive
+
+
+@fork_safety.in_child
+def _renew_lock() -> None:
+    Account.lock = threading.Lock()
 
 
 class Portion:

@@ -17,6 +17,9 @@ from pyparq.format.compression import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DI
 from pyparq.format.lazy_footer import MAGIC, TRAILER, LazyFileMetaData
 from pyparq.format.schema_node import Node
 
+FEW = 32
+"""Chunks up to which lists are quicker than arrays."""
+
 
 class Chunk:
     """One column chunk. Its place is checked against the file."""
@@ -211,6 +214,26 @@ class ChunkTable:
         self.start[i, j], self.size[i, j], self.encrypted[i, j] = start, size, encrypted
         self.any_encrypted |= encrypted
         self._stack[:, i, j] = numbers
+
+    def any_overlap(self) -> bool:
+        """Whether any two chunks share bytes."""
+        start, size = self.start.reshape(-1), self.size.reshape(-1)
+        if len(start) <= FEW:
+            behind = 0
+            for begin, length in sorted(zip(start.tolist(), size.tolist(), strict=True)):
+                if begin < behind:
+                    return True
+                behind = begin + length
+            return False
+        order = np.argsort(start, kind="stable")
+        ends = (start + size)[order]
+        return bool((start[order][1:] < ends[:-1]).any())
+
+    def may_leave_out_pages(self) -> bool:
+        """Whether a chunk has an OffsetIndex, and more than one page as far as is known."""
+        numbers = self.numbers
+        unknown = (numbers.offset_index_offset != 0) & (numbers.data_pages < 0)
+        return bool((unknown | (numbers.data_pages > 1)).any())
 
     @property
     def numbers(self) -> ChunkNumbers:

@@ -12,7 +12,7 @@ from pyparq.errors import CorruptFileError, EncryptionError, LimitError, OptionE
 from pyparq.format import ttypes as tt
 from pyparq.format.lazy_footer import ENCRYPTED_MAGIC, MAGIC, TRAILER, LazyFileMetaData
 from pyparq.format.thrift_codec import ThriftDecodeError, deserialize
-from pyparq.io import companion_files as companions
+from pyparq.io import siblings
 from pyparq.io.byte_ranges import Source
 from pyparq.io.fetch import Fetcher
 from pyparq.io.kept_files import KeptFile, drop_file, keep_file, kept_file, remote_cache_size
@@ -117,7 +117,7 @@ def open_footer(
 
 def _properties(given: Any, source: Source) -> keys.DecryptionProperties:
     found = _check_keys(given)
-    return found.for_file(companions.base_name(source.name), partial(companions.read_sibling, source))
+    return found.for_file(siblings.base_name(source.name), partial(siblings.read_sibling, source))
 
 
 def _check_keys(given: Any) -> keys.DecryptionProperties:

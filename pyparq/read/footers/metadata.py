@@ -19,11 +19,11 @@ from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType, Physical, arrow_type
 from pyparq.index.statistics import Bounds, bounds_from_statistics, gregorian
 from pyparq.option_checks import methods_told
-from pyparq.pictures.tables import Cell, html_view, viewable
 from pyparq.read.decode.arrow_columns import fixed_buffer
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import to_bytes
+from pyparq.runtime.tables import Cell, html_view, viewable
 from pyparq.runtime.text import printable
 
 _EXACT = Context(prec=100)

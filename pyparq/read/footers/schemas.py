@@ -15,8 +15,7 @@ from pyparq.arrow.schema.to_parquet import field_of
 from pyparq.errors import OptionError, SchemaError
 from pyparq.format.hybrid_calendar import Hybrid, hybrid_of, is_of_spark, without_hybrid
 from pyparq.format.lazy_footer import LazyFileMetaData
-from pyparq.format.nesting import Shape, shape_of, shown_field, top_of
-from pyparq.format.schema_node import Node
+from pyparq.format.schema_node import Node, Shape, shape_of, shown_field, top_of
 from pyparq.format.schema_tree import SchemaTree, build_tree
 from pyparq.format.types import OPTIONAL, Field, LeafType, Physical, Schema
 from pyparq.options import ReadOptions

@@ -49,11 +49,6 @@ FEW_FILTERS = 4
 each chunk is a request."""
 
 
-def is_slow_to_ask(fetcher: Fetcher) -> bool:
-    """Whether requests to this file take so long that asking for more at once pays."""
-    return not fetcher.source.is_local
-
-
 def chosen(kinds: Iterable[Sequence[Range]]) -> list[Range]:
     """The ranges of several kinds that are requested in one step. The most useful kinds come first. A kind that is too
     large is left out, and requested later when it is needed."""

@@ -13,7 +13,7 @@ import numpy as np
 from pyparq.filters import computed, leaf_tests
 from pyparq.filters import predicate as predicates
 from pyparq.filters.bound import Constant
-from pyparq.format.chunk_numbers import ChunkNumbers
+from pyparq.format.chunk_numbers import ALL_DICTIONARY, ChunkNumbers
 from pyparq.format.leaf_values import Values
 from pyparq.format.schema_node import Node
 from pyparq.index.page_index import PageLocations
@@ -171,14 +171,16 @@ class Candidates:
 
     def __init__(
         self, file: OpenFile, predicate: predicates.Predicate, row_groups: Sequence[int],
-        within: Mapping[int, RowRanges],
+        within: Mapping[int, RowRanges], columns: Set[int],
     ) -> None:  # fmt: skip
-        """``within``: the requested rows, for row groups of which only some are."""
+        """``within``: the requested rows, for row groups of which only some are. ``columns``: those that will be read
+        for the filter. Tests of others only have bounds that are worth it."""
         self.file = file
         self.options = file.options
         self.predicate = predicate
-        self.tests = list(dict.fromkeys(predicate.tests()))
-        self.computed = list(predicate.computed())
+        every = dict.fromkeys(predicate.tests())
+        self.tests = [test for test in every if isinstance(test, leaf_tests.Test)]
+        self.computed = [test for test in every if isinstance(test, computed.Computed)]
         """The tests of computed values. Only bounds answer them."""
         self.row_groups = row_groups
         self.num_rows = file.rows_of(np.array(row_groups, np.int64))
@@ -186,7 +188,7 @@ class Candidates:
         """The row groups that are left."""
         # Tests that occur twice in the predicate share their answers.
         self.answers: dict[leaf_tests.Test | computed.Computed, Answers] = {
-            test: Answers(len(row_groups)) for test in (*self.tests, *self.computed)
+            test: Answers(len(row_groups)) for test in every
         }
         self.bounds: dict[Node, Bounds] = {}
         """The statistics of all row groups, for each tested leaf."""
@@ -195,6 +197,7 @@ class Candidates:
         self.changed: set[int] = set()
         """Positions of row groups for which the current stage has learned something."""
         self._within = within
+        self.columns = columns
         self._left: int | None = None
         """Rows of the selections, once counted."""
         nodes = dict.fromkeys([test.node for test in self.tests])
@@ -252,15 +255,39 @@ class Candidates:
         self.answers[test].drop(selection)
         self.changed.add(selection.place)
 
-    def open_questions(self, having: Callable[[leaf_tests.Test], Mask | None] | None = None) -> list[Question]:
+    # ---- which indexes there are: for a test a mask of the row groups to ask about
+
+    def with_filters(self, test: leaf_tests.Test) -> Mask:
+        """The chunks that have a Bloom filter."""
+        return np.asarray(self.numbers[test.node].bloom_filter_offset != 0)
+
+    def with_dictionaries(self, test: leaf_tests.Test) -> Mask:
+        """The chunks whose data pages all use the dictionary, and whose dictionary may hold no matching value. A chunk
+        whose bound itself matches needs no such question."""
+        if test.op not in leaf_tests.VALUE_OPS or test.node.column not in self.columns:
+            return np.zeros(len(self.row_groups), np.bool_)
+        mask: Mask = (self.numbers[test.node].flags & ALL_DICTIONARY) != 0
+        bounds = self.bounds.get(test.node)
+        return mask if bounds is None or not mask.any() else mask & ~test.found_at_bounds(bounds)
+
+    def with_page_indexes(self, test: leaf_tests.Test) -> Mask:
+        """The chunks with both page indexes. The statistics of a chunk of one page say what its index says."""
+        numbers, bounds = self.numbers[test.node], self.bounds.get(test.node)
+        mask: Mask = (numbers.column_index_offset != 0) & (numbers.offset_index_offset != 0)
+        return mask if bounds is None else mask & ((numbers.data_pages != 1) | ~bounds.has_bounds)
+
+    def may_learn(self, having: Callable[[leaf_tests.Test], Mask]) -> bool:
+        """Whether an open test has any of these indexes. Most files have few kinds: the others need no stage."""
+        return any((self.answers[test].is_open & having(test)).any() for test in self.tests)
+
+    def open_questions(self, having: Callable[[leaf_tests.Test], Mask] | None = None) -> list[Question]:
         """(test, row group, chunk) wherever an index could still change the result. ``having``: gives for a test a mask
-        of the row groups to ask about (``None``: none of them)."""
+        of the row groups to ask about."""
         masks: list[tuple[leaf_tests.Test, list[bool]]] = []
         for test in self.tests:
             mask = self.answers[test].is_open
             if having is not None:
-                wanted = having(test)
-                mask = mask & wanted if wanted is not None else np.zeros(0, np.bool_)
+                mask = mask & having(test)
             if mask.any():
                 masks.append((test, mask.tolist()))
         if not masks:

@@ -10,27 +10,38 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pyparq.errors import ParquetError
 from pyparq.filters.computed import Computed
 from pyparq.filters.leaf_binding import compare_literal
-from pyparq.filters.leaf_tests import AT_LEAST, Test, is_box_test
+from pyparq.filters.leaf_tests import AT_LEAST, Test, is_box_test, may_intersect
 from pyparq.filters.predicate import Predicate, conjunction, disjunction, null_test, rewritten
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.index.row_ranges import RowRanges
+from pyparq.index.statistics import Bounds, bounds_of_chunks, bounds_of_numbers
 from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.memory_account import Account
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
-from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, chosen, chunks_to_locate, hold, is_slow_to_ask
+from pyparq.read.plan.ahead import MOST_CHUNKS, EarlyReads, chosen, chunks_to_locate, hold
 from pyparq.read.plan.bloom_probe import HEADER
 from pyparq.read.plan.candidates import Candidates, Selection, StageReport, Trace
 from pyparq.read.plan.page_indexes import offset_index_range, page_index_ranges, read_locations
-from pyparq.read.plan.stages import BloomStage, DictionaryStage, ask_page_indexes, ask_statistics, page_counts
+from pyparq.read.plan.stages import BloomStage, DictionaryStage, ask_page_indexes, page_counts
+
+Shares = npt.NDArray[np.float64]
+
+USELESS = 0.95
+"""From this share on no index is read for a test, as it can save a twentieth of the pages at most."""
+
+UNKNOWN = 0.5
+
 
 # ---- boxes of geometries in columns of their own: ``covering.bbox`` of GeoParquet 1.1, in the key ``geo`` of a file
 #
@@ -157,12 +168,13 @@ class Pruner:
         read beside the indexes, if rows will be read at once."""
         self.file = file
         self.options = file.options
-        self._tested = predicate.columns()
-        self._rows = Candidates(file, _with_coverings(file, predicate, row_groups), row_groups, within or {})
+        asked = _with_coverings(file, predicate, row_groups)
+        self._rows = Candidates(file, asked, row_groups, within or {}, predicate.columns())
         self._outputs = outputs
-        self._bloom = BloomStage(self._rows) if ask_filters and file.options.use_bloom_filters else None
-        counted = Account(file.options.limits) if account is None else account
-        self._dictionaries = DictionaryStage(self._rows, counted, self._tested)
+        self._ask_filters = ask_filters and file.options.use_bloom_filters
+        self._account = account
+        self._bloom: BloomStage | None = None
+        self._dictionaries: DictionaryStage | None = None
         self.reports: list[StageReport] = []
         self._trace = trace
         self._early = early
@@ -171,7 +183,7 @@ class Pruner:
 
     @property
     def dictionaries_decoded(self) -> int:
-        return self._dictionaries.decoded
+        return 0 if self._dictionaries is None else self._dictionaries.decoded
 
     def run(self) -> list[Selection]:
         """The row groups that may hold matching rows, each with its row ranges."""
@@ -179,14 +191,19 @@ class Pruner:
             self._by_statistics()
         else:
             self._rows.select()
-        if not self._rows.selections:
+        rows, options = self._rows, self.options
+        if not rows.selections:
             return []
-        if not is_slow_to_ask(self.file.fetcher):
+        if self._ask_filters and rows.may_learn(rows.with_filters):
+            self._bloom = BloomStage(rows)
+        if options.use_dictionaries and rows.may_learn(rows.with_dictionaries):
+            self._dictionaries = DictionaryStage(rows, self._account or Account(options.limits))
+        if not self.file.fetcher.is_slow:
             self._by_indexes()
         else:
             with self._asked_together():
                 self._by_indexes()
-        if self.options.use_dictionaries:
+        if self._dictionaries is not None:
             self._stage("dictionary", self._dictionaries.run, False)
         if self._early is not None:
             self._early.count_use(bool(self._rows.selections))
@@ -195,9 +212,9 @@ class Pruner:
     def _by_indexes(self) -> None:
         if self._bloom is not None:
             self._stage("bloom filter", self._bloom.run)
-        if self.options.use_dictionaries:
+        if self._dictionaries is not None:
             self._stage("dictionary", self._dictionaries.run, True)
-        if self.options.use_page_index:
+        if self.options.use_page_index and (self._rows.computed or self._rows.may_learn(self._rows.with_page_indexes)):
             self._stage("column index", ask_page_indexes, self._rows)
 
     @contextmanager
@@ -206,7 +223,7 @@ class Pruner:
         output_chunks = self._note_narrowing()
         ranges = chosen(self._kinds_of_ranges(output_chunks))
         if self._early is not None:
-            tested = [self.file.tree.leaves[column] for column in sorted(self._tested)]
+            tested = [self.file.tree.leaves[column] for column in sorted(self._rows.columns)]
             others = [node for node in self._outputs if node not in tested]
             filters = 0 if self._bloom is None else self._bloom.num_filters
             self._early.beside_indexes(self._rows.selections, tested, others, ranges, filters)
@@ -240,7 +257,7 @@ class Pruner:
         if self._bloom is not None:
             yield self._bloom.ranges(self._room)
         yield [r for chunk in output_chunks for r in offset_index_range(chunk, self.file)]
-        if self.options.use_dictionaries:
+        if self._dictionaries is not None:
             yield self._dictionaries.ranges(before_index=True)
 
     def _room(self, chunk: Chunk, place: int) -> int:
@@ -304,7 +321,7 @@ def _with_coverings(file: OpenFile, predicate: Predicate, row_groups: Sequence[i
     which it is true."""
     if not file.key_values:  # most files say nothing of geometries
         return predicate
-    tested = {test.node.column for test in predicate.tests() if is_box_test(test)}
+    tested = {test.node.column for test in predicate.tests() if isinstance(test, Test) and is_box_test(test)}
     if not tested:
         return predicate
     usable = {}
@@ -329,3 +346,107 @@ def _usable(file: OpenFile, column: int, covering: Covering, row_groups: Sequenc
     geometries, *sides = (table.of_column(k).null_count for k in range(len(leaves)))
     all_there = all(bool(((nulls >= 0) & (nulls <= geometries)).all()) for nulls in sides)
     return covering._replace(some_missing=not all_there)
+
+
+# ---- statistics
+
+
+def ask_statistics(rows: Candidates) -> int:
+    """Drop row groups whose statistics, which the footer holds, say that no row can match. Returns the number of column
+    chunks that were asked."""
+    known = rows.bounds
+    for test in rows.tests:
+        if test.node not in known:
+            known[test.node] = _chunk_bounds(rows, test.node)
+        bounds = known[test.node]
+        some, every = test.verdict(bounds)
+        if is_box_test(test):
+            chunks = [rows.file.chunk(k, test.node) for k in rows.row_groups]
+            some &= may_intersect(test, [chunk.meta.geospatial_statistics for chunk in chunks])
+        rows.answers[test].take(some, every, kept_shares(test, bounds) < USELESS)
+    for computed in rows.computed:
+        for node in computed.nodes:
+            if node not in known:
+                known[node] = _chunk_bounds(rows, node)
+        rows.answers[computed].some = computed.can_pass(known)
+    rows.select()
+    return len(known) * len(rows.row_groups)
+
+
+def _chunk_bounds(rows: Candidates, node: Node) -> Bounds:
+    """The bounds of a leaf from the statistics of its chunks, one entry per row group."""
+    file, table, place = rows.file, rows.table, rows.places[node.column]
+    order, created_by = file.column_order(node), file.created_by
+    # Counts of levels answer some tests better than bounds. Bounds of unusual chunks do not lie in the footer in clear.
+    histograms = node.max_rep > 0 or any(test.asks_levels for test in rows.tests if test.node is node)
+    if not histograms and not table.odd[:, place].any():
+        return bounds_of_numbers(node.type, table.stack_of(place), file.footer.places, order, created_by)
+    return bounds_of_chunks(node.type, [file.chunk(k, node).meta for k in rows.row_groups], order, created_by)
+
+
+# ---- the share of rows that a test is likely to keep
+
+
+def kept_shares(test: Test, bounds: Bounds) -> Shares:
+    """A share between 0 and 1 for each part of ``bounds`` (float64). Values are assumed to be spread evenly between
+    their bounds."""
+    if test.asks_levels:
+        return np.full(len(bounds), UNKNOWN)
+    if test.none:
+        return np.ones(len(bounds))  # few lists hold one given value
+    if test.op in ("==", "in", "is_nan"):
+        return np.zeros(len(bounds))
+    counts, nulls = bounds.counts, bounds.null_counts
+    known = (counts > 0) & (nulls >= 0)
+    null_shares = np.where(known, nulls / np.maximum(counts, 1), 0.0)
+    if test.op == "is_null":
+        return null_shares
+    present = 1.0 - null_shares
+    if test.op in ("!=", "not in", "not starts_with", "not intersects box", "is_not_null", "is_not_nan"):
+        return present
+    if test.op == "intersects box":
+        return np.full(len(bounds), UNKNOWN)
+    if test.op == "starts_with":
+        return np.where(bounds.has_bounds, UNKNOWN * present, UNKNOWN)
+    below = _positions(bounds, test.literal)
+    share = present * (below if test.op in ("<", "<=") else 1.0 - below)
+    return np.where(bounds.has_bounds, share, UNKNOWN)
+
+
+def _positions(bounds: Bounds, literal: Any) -> Shares:
+    """The position of a literal between the two bounds of each part: 0 at the lower bound, 1 at the upper."""
+    if bounds.mins.dtype == np.dtype(object):  # bytes, or integers of any length
+        found = [_position(low, high, literal) for low, high in zip(bounds.mins, bounds.maxs, strict=True)]
+        return np.array(found, np.float64)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        low, high = bounds.mins.astype(np.float64), bounds.maxs.astype(np.float64)
+        spread = high - low
+        places = (float(literal) - low) / spread
+    usable = (spread > 0) & np.isfinite(spread)
+    return np.where(usable, np.clip(np.where(usable, places, 0.0), 0.0, 1.0), UNKNOWN)
+
+
+def _position(low: Any, high: Any, literal: Any) -> float:
+    if isinstance(low, bytes):
+        low, high, literal = _as_numbers(low, high, literal)
+    try:
+        low, high, literal = float(low), float(high), float(literal)
+    except OverflowError:
+        return UNKNOWN
+    if not high > low or not isfinite(high - low):
+        return UNKNOWN
+    return min(max(float((literal - low) / (high - low)), 0.0), 1.0)
+
+
+def _as_numbers(low: bytes, high: bytes, literal: bytes) -> tuple[int, int, int]:
+    """The eight bytes behind the common prefix of both bounds, as numbers."""
+    common = 0
+    for a, b in zip(low, high, strict=False):
+        if a != b:
+            break
+        common += 1
+    if literal[:common] != low[:common]:
+        return 0, 1, 0 if literal < low else 1
+    part = slice(common, common + 8)
+    first, second, third = (int.from_bytes(x[part].ljust(8, b"\0"), "big") for x in (low, high, literal))
+    return first, second, third

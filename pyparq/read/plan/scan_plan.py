@@ -18,10 +18,10 @@ from pyparq.column_names import ColumnName
 from pyparq.errors import DataError, PlanError
 from pyparq.index.row_ranges import RowRanges
 from pyparq.options import ReadOptions
-from pyparq.pictures.tables import of_header, summed
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import FileState, OpenFile
 from pyparq.read.plan.page_reads import ColumnRead, Pages, pack_ranges, unpack_ranges
+from pyparq.runtime.tables import of_header, summed
 from pyparq.runtime.text import printable
 
 PLAN_VERSION = 1

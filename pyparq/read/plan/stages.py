@@ -1,28 +1,22 @@
-"""The stages of pruning: statistics, Bloom filters, dictionaries, page indexes. Each asks one kind of index about the
+"""The stages of pruning that read: Bloom filters, dictionaries, page indexes. Each asks one kind of index about the
 rows that can still match, and notes the answers with the :class:`~pyparq.read.plan.candidates.Candidates`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from math import isfinite
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from pyparq.filters.computed import Computed
-from pyparq.filters.leaf_tests import VALUE_OPS, Test, is_box_test, may_intersect
-from pyparq.format.chunk_numbers import ALL_DICTIONARY
+from pyparq.filters.leaf_tests import Test
 from pyparq.format.leaf_values import Values
-from pyparq.format.schema_node import Node
-from pyparq.index import bloom_filter
 from pyparq.index.page_index import PageLocations
-from pyparq.index.statistics import Bounds, bounds_of_chunks, bounds_of_numbers
+from pyparq.index.statistics import Bounds
 from pyparq.io.byte_ranges import Range
 from pyparq.read.decode.chunk_pages import decode_dictionary
 from pyparq.read.decode.memory_account import Account
-from pyparq.read.footers.chunks import Chunk, Mask
-from pyparq.read.plan.ahead import chosen, hold, is_slow_to_ask
+from pyparq.read.footers.chunks import Chunk
+from pyparq.read.plan.ahead import chosen, hold
 from pyparq.read.plan.bloom_probe import ABSENT, UNUSABLE, Probe, Probing, probe_local
 from pyparq.read.plan.candidates import Candidates, Question, Selection
 from pyparq.read.plan.page_indexes import read_page_indexes
@@ -35,50 +29,6 @@ SMALL_CHUNK = 64 << 10
 """More of them are not asked if their chunks have no more stored bytes, as the mean of all."""
 LARGE_DICTIONARY = 64 << 10
 """Dictionaries of so many stored bytes, as the mean of all, are decoded on several threads."""
-
-Shares = npt.NDArray[np.float64]
-
-USELESS = 0.95
-"""From this share on no index is read for a test, as it can save a twentieth of the pages at most."""
-
-UNKNOWN = 0.5
-
-
-# ---- statistics
-
-
-def ask_statistics(rows: Candidates) -> int:
-    """Drop row groups whose statistics, which the footer holds, say that no row can match. Returns the number of column
-    chunks that were asked."""
-    known = rows.bounds
-    for test in rows.tests:
-        if test.node not in known:
-            known[test.node] = _chunk_bounds(rows, test.node)
-        bounds = known[test.node]
-        some, every = test.verdict(bounds)
-        if is_box_test(test):
-            chunks = [rows.file.chunk(k, test.node) for k in rows.row_groups]
-            some &= may_intersect(test, [chunk.meta.geospatial_statistics for chunk in chunks])
-        rows.answers[test].take(some, every, kept_shares(test, bounds) < USELESS)
-    for computed in rows.computed:
-        for node in computed.nodes:
-            if node not in known:
-                known[node] = _chunk_bounds(rows, node)
-        rows.answers[computed].some = computed.can_pass(known)
-    rows.select()
-    return len(known) * len(rows.row_groups)
-
-
-def _chunk_bounds(rows: Candidates, node: Node) -> Bounds:
-    """The bounds of a leaf from the statistics of its chunks, one entry per row group."""
-    file, table, place = rows.file, rows.table, rows.places[node.column]
-    order, created_by = file.column_order(node), file.created_by
-    # Counts of levels answer some tests better than bounds. Bounds of unusual chunks do not lie in the footer in clear.
-    histograms = node.max_rep > 0 or any(test.asks_levels for test in rows.tests if test.node is node)
-    if not histograms and not table.odd[:, place].any():
-        return bounds_of_numbers(node.type, table.stack_of(place), file.footer.places, order, created_by)
-    return bounds_of_chunks(node.type, [file.chunk(k, node).meta for k in rows.row_groups], order, created_by)
-
 
 # ---- Bloom filters
 
@@ -104,7 +54,7 @@ class BloomStage:
     def _probes(self) -> tuple[list[tuple[Test, Selection, Probe]], Probing]:
         asked: list[tuple[Test, Selection, Probe]] = []
         hashes_of: dict[Test, list[list[int]] | None] = {}
-        for test, selection, chunk in self._rows.open_questions(self._have_filters):
+        for test, selection, chunk in self._rows.open_questions(self._rows.with_filters):
             if test not in hashes_of:
                 hashes_of[test] = test.hashes()
             hashes = hashes_of[test]
@@ -112,10 +62,6 @@ class BloomStage:
                 asked.append((test, selection, Probe(chunk, hashes)))
         file = self._rows.file
         return asked, Probing([probe for _, _, probe in asked], file.fetcher, file.options.limits)
-
-    def _have_filters(self, test: Test) -> Mask | None:
-        mask: Mask = self._rows.numbers[test.node].bloom_filter_offset != 0
-        return mask if mask.any() and bloom_filter.can_prune(test.leaf) else None
 
     def run(self) -> None:
         """Ask the filters of the tests and row groups that are open."""
@@ -153,10 +99,7 @@ class BloomStage:
 
     def _filters_to_ask(self, test: Test) -> list[int]:
         """Positions of the row groups whose filter could change the answer to a test."""
-        having = self._have_filters(test)
-        if having is None:
-            return []
-        wanted = (self._rows.answers[test].is_open & having).tolist()
+        wanted = (self._rows.answers[test].is_open & self._rows.with_filters(test)).tolist()
         return [s.place for s in self._rows.selections if wanted[s.place] and s.sure.count != s.maybe.count]
 
 
@@ -166,15 +109,11 @@ class BloomStage:
 class DictionaryStage:
     """Rules out row groups whose dictionaries have no value that passes a test."""
 
-    def __init__(self, rows: Candidates, account: Account, columns: Collection[int]) -> None:
+    def __init__(self, rows: Candidates, account: Account) -> None:
         self._rows = rows
         self._account = account
         """Counts the decoded dictionaries."""
-        self._columns = columns
-        """The columns that will be read for the filter. Those of other tests only have bounds that are worth it."""
         self.decoded = 0
-        self._has_none = False
-        """No dictionary can tell anything, and later ones cannot either: questions only become fewer."""
 
     def ranges(self, before_index: bool) -> list[Range]:
         """The byte ranges that :meth:`run` will ask for, each once."""
@@ -182,11 +121,7 @@ class DictionaryStage:
 
     def _questions(self, before_index: bool) -> list[Question]:
         asked: list[Question] = []
-        if self._has_none:
-            return asked
-        opened = self._rows.open_questions(self._have_dictionaries)
-        self._has_none = not opened
-        for test, selection, chunk in opened:
+        for test, selection, chunk in self._rows.open_questions(self._rows.with_dictionaries):
             size = _size(chunk)
             if size == 0:
                 continue
@@ -197,19 +132,10 @@ class DictionaryStage:
             elif (test.node.column in selection.dictionaries) or chunk.size < 2 * size:
                 continue  # asked already, or nearly the whole chunk
             asked.append((test, selection, chunk))
-        if len(asked) > FEW_DICTIONARIES and not is_slow_to_ask(self._rows.file.fetcher):
+        if len(asked) > FEW_DICTIONARIES and not self._rows.file.fetcher.is_slow:
             # Decoding many small chunks takes less time than asking their dictionaries. In a store, bytes count more.
             return [] if sum(chunk.size for _, _, chunk in asked) <= SMALL_CHUNK * len(asked) else asked
         return asked
-
-    def _have_dictionaries(self, test: Test) -> Mask | None:
-        """A mask of the chunks whose data pages all use the dictionary, and whose dictionary may hold no matching
-        value. A chunk whose bound itself matches needs no such question."""
-        if test.op not in VALUE_OPS or test.node.column not in self._columns:
-            return None
-        mask: Mask = (self._rows.numbers[test.node].flags & ALL_DICTIONARY) != 0
-        bounds = self._rows.bounds.get(test.node)
-        return mask if bounds is None or not mask.any() else mask & ~test.found_at_bounds(bounds)
 
     def run(self, before_index: bool) -> None:
         """Ask the dictionaries. ``before_index``: those that are cheaper than the page index; otherwise the others."""
@@ -217,7 +143,7 @@ class DictionaryStage:
         if not asked:
             return
         self._rows.note([chunk for _, _, chunk in asked])
-        if not before_index and is_slow_to_ask(self._rows.file.fetcher):
+        if not before_index and self._rows.file.fetcher.is_slow:
             # Held while the scan runs: these pages are read next, unless the dictionaries rule them out.
             pages = self._filter_pages([selection for _, selection, _ in asked])
             hold(self._rows.file.fetcher, chosen([_ranges(asked), pages]))
@@ -231,7 +157,7 @@ class DictionaryStage:
         """The pages of the filter columns that hold rows in question, where the places of pages are known."""
         found: list[Range] = []
         for selection in {s.row_group: s for s in selections}.values():
-            for column in sorted(self._columns):
+            for column in sorted(self._rows.columns):
                 locations = selection.locations.get(column)
                 if locations is not None:
                     chunk = self._rows.file.chunk(selection.row_group, self._rows.file.tree.leaves[column])
@@ -276,14 +202,7 @@ def _size(chunk: Chunk) -> int:
 
 def ask_page_indexes(rows: Candidates) -> None:
     """Narrow row groups to the rows of those pages whose bounds let a test pass."""
-
-    def have_both(test: Test) -> Mask:
-        numbers, bounds = rows.numbers[test.node], rows.bounds.get(test.node)
-        mask: Mask = (numbers.column_index_offset != 0) & (numbers.offset_index_offset != 0)
-        # The statistics of a chunk of one page say what its index says.
-        return mask if bounds is None else mask & ((numbers.data_pages != 1) | ~bounds.has_bounds)
-
-    asked, computed = rows.open_questions(have_both), rows.computed_questions()
+    asked, computed = rows.open_questions(rows.with_page_indexes), rows.computed_questions()
     if not asked and not computed:
         return
     wanted = [chunk for _, _, chunk in asked] + [chunk for _, _, chunks in computed for chunk in chunks]
@@ -330,71 +249,3 @@ def page_counts(rows: Candidates, asked: Sequence[Selection]) -> tuple[int, int]
             before += len(locations)
             after += len(selection.maybe.pages(locations.first_rows))
     return before, after
-
-
-# ---- the share of rows that a test is likely to keep
-
-
-def kept_shares(test: Test, bounds: Bounds) -> Shares:
-    """A share between 0 and 1 for each part of ``bounds`` (float64). Values are assumed to be spread evenly between
-    their bounds."""
-    if test.asks_levels:
-        return np.full(len(bounds), UNKNOWN)
-    if test.none:
-        return np.ones(len(bounds))  # few lists hold one given value
-    if test.op in ("==", "in", "is_nan"):
-        return np.zeros(len(bounds))
-    counts, nulls = bounds.counts, bounds.null_counts
-    known = (counts > 0) & (nulls >= 0)
-    null_shares = np.where(known, nulls / np.maximum(counts, 1), 0.0)
-    if test.op == "is_null":
-        return null_shares
-    present = 1.0 - null_shares
-    if test.op in ("!=", "not in", "not starts_with", "not intersects box", "is_not_null", "is_not_nan"):
-        return present
-    if test.op == "intersects box":
-        return np.full(len(bounds), UNKNOWN)
-    if test.op == "starts_with":
-        return np.where(bounds.has_bounds, UNKNOWN * present, UNKNOWN)
-    below = _positions(bounds, test.literal)
-    share = present * (below if test.op in ("<", "<=") else 1.0 - below)
-    return np.where(bounds.has_bounds, share, UNKNOWN)
-
-
-def _positions(bounds: Bounds, literal: Any) -> Shares:
-    """The position of a literal between the two bounds of each part: 0 at the lower bound, 1 at the upper."""
-    if bounds.mins.dtype == np.dtype(object):  # bytes, or integers of any length
-        found = [_position(low, high, literal) for low, high in zip(bounds.mins, bounds.maxs, strict=True)]
-        return np.array(found, np.float64)
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        low, high = bounds.mins.astype(np.float64), bounds.maxs.astype(np.float64)
-        spread = high - low
-        places = (float(literal) - low) / spread
-    usable = (spread > 0) & np.isfinite(spread)
-    return np.where(usable, np.clip(np.where(usable, places, 0.0), 0.0, 1.0), UNKNOWN)
-
-
-def _position(low: Any, high: Any, literal: Any) -> float:
-    if isinstance(low, bytes):
-        low, high, literal = _as_numbers(low, high, literal)
-    try:
-        low, high, literal = float(low), float(high), float(literal)
-    except OverflowError:
-        return UNKNOWN
-    if not high > low or not isfinite(high - low):
-        return UNKNOWN
-    return min(max(float((literal - low) / (high - low)), 0.0), 1.0)
-
-
-def _as_numbers(low: bytes, high: bytes, literal: bytes) -> tuple[int, int, int]:
-    """The eight bytes behind the common prefix of both bounds, as numbers."""
-    common = 0
-    for a, b in zip(low, high, strict=False):
-        if a != b:
-            break
-        common += 1
-    if literal[:common] != low[:common]:
-        return 0, 1, 0 if literal < low else 1
-    part = slice(common, common + 8)
-    first, second, third = (int.from_bytes(x[part].ljust(8, b"\0"), "big") for x in (low, high, literal))
-    return first, second, third
