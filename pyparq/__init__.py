@@ -88,7 +88,8 @@ _ELSEWHERE = by_each({
     "append": 'pyparq.write_dataset(data, folder, mode="append"): a Parquet file cannot grow (docs/append.md)',
     "ParquetDataset open_dataset read_dataset": "pyparq.dataset(path)", "concat": "pyparq.Table.concat(tables)",
     _BUFFERS: "io.BytesIO()", "to_bytes dumps": "pyparq.write_table(data, file), where file is an io.BytesIO()",
-    _PYARROW: 'its name: pyparq.schema({"id": "int64", "name": "string?", "at": "timestamp[us, UTC]"})',
+    _PYARROW + " String Utf8 Int64 Float64":
+        'its name: pyparq.schema({"id": "int64", "name": "string?", "at": "timestamp[us, UTC]"})',
     "DataFrame from_dict": "pyparq.table(data)", "lit": "a Python value as it is: pyparq.col('price') > 2.5",
     "merge_files": "pyparq.merge", "open File Reader ParquetReader": "pyparq.ParquetFile",
     "read_csv scan_csv from_csv": "pyparq.table(pandas.read_csv(path)), or the command pyparq import",
@@ -98,7 +99,15 @@ _ELSEWHERE = by_each({
     "read_pandas": "pyparq.read_table(...).to_pandas()", "record_batch": "pyparq.Batch.from_pydict",
     "sink_parquet": "pyparq.write_table, which also takes a LazyFrame", "load loads": "pyparq.read_table",
     "update_file_custom_metadata": "pyparq.edit_metadata(path, update={...})",
-    "sql query": "pyparq.read_table(path, filters=...), or DuckDB over pyparq.scan(path) (docs/tools.md)",
+    "sql query connect": "pyparq.read_table(path, filters=...), or DuckDB over pyparq.scan(path) (docs/tools.md)",
+    "ParquetSchema infer_schema": "pyparq.read_schema(path)", "expr when": "pyparq.col", "decrypt": "decryption=",
+    "concat_batches": "pyparq.Table.from_batches(batches)", "info describe": "pyparq.read_metadata(path)",
+    "list_files glob": "pyparq.dataset(path).files", "stream read_batches LazyFrame": "pyparq.scan(path)",
+    "validate check repair": "pyparq.verify(path)", "split repartition compact optimize copy": "pyparq.rewrite",
+    "concat_files join": "pyparq.merge", "add_bloom_filter": "pyparq.add_indexes", "compress Codec": "compression=",
+    "read_feather read_ipc": "the command pyparq convert", "HivePartitioning": "pyparq.dataset(partitioning=)",
+    "read_delta scan_delta read_iceberg scan_iceberg": "pyparq.dataset(table), a table of deltalake or pyiceberg",
+    "S3FileSystem fs memory_map": "a path or a URL (docs/urls.md)", "partition_by": "pyparq.write_dataset",
 })  # fmt: skip
 """Names of other libraries, and what they are called here."""
 _SAME = {

@@ -7,6 +7,7 @@ that reaches the user names the file, row group, column and page.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
@@ -226,10 +227,11 @@ def near_matches(name: str, names: Iterable[str], what: str = "columns") -> str:
 class OtherNames:
     """A class whose ``_elsewhere`` says what to write in place of the names that pyarrow, pandas and polars use. A name
     with the same meaning is taken: ``"=name"`` is what it is called here, ``"="`` the object itself. ``"=!name"``: the
-    name was ours until now; it is taken with a warning."""
+    name was ours until now; it is taken with a warning. ``_like``: classes of others, and what makes one of it."""
 
     __slots__ = ()
     _elsewhere: ClassVar[Mapping[str, str]] = {}
+    _like: ClassVar[tuple[tuple[str, str, str], ...]] = ()
 
     if not TYPE_CHECKING:  # type checkers report what is not there
 
@@ -239,6 +241,9 @@ class OtherNames:
                 if hint[1:2] == "!":
                     warnings.warn(f"{name}() is called {hint[2:]}() now", DeprecationWarning, stacklevel=2)
                 return getattr(self, hint.lstrip("=!")) if hint[1:] else self
+            for module, kind, made in () if hint or name[0] == "_" else self._like:
+                if hasattr(getattr(sys.modules.get(module), kind, None), name):
+                    hint = f"{made}, which has it"
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             raise AttributeError(f"{text}; use {hint}" if hint else text, name=name, obj=self)
 

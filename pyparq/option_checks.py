@@ -148,21 +148,26 @@ NOT_FOR_WRITING = by_each({
     "object_encoding": "columns become what their values are. For another type give a schema of all columns, such as "
         "{'x': 'json?', 'n': 'int64?'}", "times": "give int96_timestamps=True for 'int96'",
     "store_decimal_as_integer": "give decimal_storage: 'smallest' stores short decimals as integers, as is done anyway",
-    "row_group_offsets": "give row_group_size, or call write() of a ParquetWriter for each row group",
+    "row_group_offsets chunksize": "give row_group_size, or call write() of a ParquetWriter for each row group",
     "has_nulls": "leave it out: nulls take no space where there are none. Or give a schema: types without ? take none",
-    "mode": "an existing file is replaced when the new one is complete. pyparq.write_dataset(data, folder, "
-        "mode='append') adds rows",
+    "mode overwrite if_exists exist_ok": "an existing file is replaced when the new one is complete. "
+        "pyparq.write_dataset(data, folder, mode='append') adds rows",
     "use_byte_stream_split": "give column_encoding={'x': 'BYTE_STREAM_SPLIT'}",
     "use_compliant_nested_type": "lists always have the standard structure, so leave it out",
     "version": "every type is written as it is, so leave it out",
     "write_batch_size": "give data_page_size or max_rows_per_page",
 })  # fmt: skip
 NOT_FOR_READING = by_each({
-    "include_file_paths": "use pyparq.dataset(source, filename='path').read()", "index": "to_pandas() and "
+    "include_file_paths filename": "use pyparq.dataset(source, filename='path').read()", "index": "to_pandas() and "
         "set_index(name) of the frame", "categories": "give read_dictionary= to read_table() or ParquetFile()",
-    "row_index_name": "pyparq.polars.scan(source).with_row_index(name)", "chunksize": "use iter_batches() of the file",
+    "row_index_name file_row_number": "pyparq.polars.scan(source).with_row_index(name)",
     "n_rows nrows usecols": "give limit= or columns= to read_table() or scan()",
     "where": "give filters= to read_table() or scan()",
+    "dtype dtypes timezone binary_as_string": "cast() of the table, or pyparq.dataset(source, schema=...).read()",
+    "dtype_backend use_nullable_dtypes as_pandas parse_dates": "use pyparq.pandas.read_parquet(source, ...)",
+    "fs open_with credentials": "give storage_options= or filesystem=", "chunksize": "use iter_batches() of the file",
+    "offset skip_rows": "use read_rows(start, stop) of the file", "glob": "a source may be a pattern: leave it out",
+    "union_by_name allow_missing_columns": "columns that a file lacks are null there, so leave it out",
     "extra_columns": "give columns= or schema= to leave columns out",
     "columns filters limit row_groups rows": "give it to read_table(), or to read() or scan() of an "
         "open file or dataset",
@@ -178,19 +183,19 @@ NOT_FOR_READING = by_each({
     "use_pandas_metadata": "to_pandas() always uses the pandas metadata, so leave it out",
 })  # fmt: skip
 """Options of pyarrow that have no counterpart, and what to do without."""
-OF_OTHERS = {
-    "nrows": "limit", "n_rows": "limit", "usecols": "columns", "filter": "filters", "root_path": "path",
-    "partition_by": "partition_cols", "partition_on": "partition_cols", "max_rows_per_group": "row_group_size",
-    "statistics": "write_statistics", "metadata": "key_value_metadata", "custom_metadata": "key_value_metadata",
-    "use_deprecated_int96_timestamps": "int96_timestamps", "table": "data", "batch": "data",
-    "stats": "write_statistics", "preserve_index": "index", "page_checksum_verification": "verify_checksums",
-    "include_file_paths": "filename", "write_index": "index", "where": "path",
-    "path": "source filename", "files": "source", "base_dir": "path",
-}  # fmt: skip
+OF_OTHERS = by_each({
+    "nrows n_rows": "limit", "usecols": "columns", "filter predicate": "filters", "root_path base_dir where": "path",
+    "partition_by partition_on": "partition_cols", "max_rows_per_group": "row_group_size",
+    "statistics stats": "write_statistics", "metadata custom_metadata": "key_value_metadata", "table batch": "data",
+    "use_deprecated_int96_timestamps": "int96_timestamps", "page_checksum_verification": "verify_checksums",
+    "preserve_index write_index": "index", "include_file_paths": "filename", "level": "compression_level",
+    "checksum": "write_page_checksum", "path": "source filename", "files": "source",
+})  # fmt: skip
 """Names of arguments in other libraries, which are taken for ours."""
 _SAY_NOTHING = {"format": "parquet", "hive_partitioning": True, "version": "2.6", "use_compliant_nested_type": True,
                 "row_filter": True, "has_nulls": True, "missing_columns": "insert", "times": "int64",
-                "object_encoding": "infer", "use_nullable_dtypes": False}  # fmt: skip
+                "object_encoding": "infer", "use_nullable_dtypes": False, "use_threads": True,
+                "use_pandas_metadata": True, "use_legacy_dataset": False, "partitioning_flavor": "hive"}  # fmt: skip
 """Arguments of other libraries that are taken with the value that tells what is done anyway."""
 _TUNE = {
     "buffer_size", "memory_map", "pre_buffer", "low_memory", "engine", "rechunk", "parallel", "use_statistics", "cache",

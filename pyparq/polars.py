@@ -74,10 +74,12 @@ def read_parquet(source: Any, *, columns: Any = None, **options: Any) -> polars.
 
         frame = pyparq.polars.read_parquet("flights.parquet", columns=["flight"], n_rows=10)
     """
+    rows, offset = options.pop("row_index_name", None), options.pop("row_index_offset", 0)  # beside any columns
     frame = scan(source, **options)
     names = [] if columns is None else as_list(columns)
     every = frame.collect_schema().names() if any(map(is_int, names)) else []
-    return (frame if columns is None else frame.select(every[n] if is_int(n) else n for n in names)).collect()
+    frame = frame if columns is None else frame.select(every[n] if is_int(n) else n for n in names)
+    return (frame if rows is None else frame.with_row_index(rows, offset)).collect()
 
 
 def write_parquet(frame: Any, file: Any, *, partition_by: Sequence[str] | str | None = None, **options: Any) -> None:

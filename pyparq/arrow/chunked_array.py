@@ -38,15 +38,19 @@ class ChunkedArray(OtherNames):
 
     __slots__ = ("chunks", "field")
     _elsewhere = by_each({
-        "tolist to_list": "=to_pylist", "values": "to_numpy()", "dtype": "type", "shape size length": "len(column)",
-        "chunk iterchunks": "chunks", "to_pandas": "pandas.Series(column.to_numpy()), or table.to_pandas()",
-        "to_polars": "polars.Series(column)", "to_arrow combine_chunks": "pyarrow.chunked_array(column)",
-        "sum mean min max std median unique value_counts sort argsort cumsum round":
-            "to_numpy(), or pyarrow.chunked_array(column) with pyarrow.compute",
-        "cast astype filter isin is_in is_null isna is_valid fill_null fillna drop_null dropna str dt":
-            "pyarrow.chunked_array(column) with pyarrow.compute, or polars.Series(column)",
-        "head": "column[:5]", "tail": "column[-5:]", "take iloc loc item": "column[start:stop], or to_numpy()[numbers]",
+        "tolist to_list": "=to_pylist", "values": "to_numpy()", "dtype": "type",
+        "shape size length len empty is_empty": "len(column)", "nulls hasnans null_percentage": "null_count",
+        "count": "len(column) - column.null_count", "path closed": "the file that it was read from",
+        "dictionary indices": "read_dictionary= of read_table", "data array chunk iterchunks": "chunks",
+        "to_pandas": "pandas.Series(column.to_numpy()), or table.to_pandas()", "to_polars": "polars.Series(column)",
+        "to_arrow combine_chunks": "pyarrow.chunked_array(column)",
+        "sum mean min max std median unique value_counts sort argsort cumsum round cast astype filter isin is_in "
+        "is_null isna is_valid fill_null fillna drop_null dropna str dt dictionary_encode dictionary_decode":
+            "pyarrow.chunked_array(column) with pyarrow.compute, polars.Series(column), or to_numpy()",
+        "head first": "column[:5]",
+        "tail last": "column[-5:]", "take iloc loc item": "column[start:stop], or to_numpy()[numbers]",
     })  # fmt: skip
+    _like = ("pandas", "Series", "table.to_pandas()[name]"), ("polars", "Series", "polars.Series(column)")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, field: Field, chunks: Sequence[Column]) -> None:

@@ -198,7 +198,7 @@ def take(column: Column, rows: Int64Array) -> Column:
     if type_.is_nested:
         return _take_list(column, rows, mask)
     if type_.is_binary_like:
-        offsets, data = take_binary(np.ascontiguousarray(column.offsets()), _data(column), rows)
+        offsets, data = take_binary(np.ascontiguousarray(column.offsets()), data_of(column), rows)
         taken = binary_column(type_, offsets, data, mask)
     else:
         taken = fixed_column(type_, column.values()[rows], mask)
@@ -237,7 +237,7 @@ def _keep_binary(column: Column, words: Words, count: int) -> tuple[npt.NDArray[
     offsets = column.offsets()
     data = empty_results((kept_bytes(words, offsets),), np.uint8)
     edges = empty_results((count + 1,), offsets.dtype)
-    keep_binary(words, offsets, _data(column), edges, data)
+    keep_binary(words, offsets, data_of(column), edges, data)
     return edges, data
 
 
@@ -256,7 +256,8 @@ def bytes_taken(column: Column, rows: Int64Array) -> int:
     return count * bytes_held(items) // max(items.length, 1) + offsets.itemsize * len(rows)
 
 
-def _data(column: Column) -> npt.NDArray[np.uint8]:
+def data_of(column: Column) -> npt.NDArray[np.uint8]:
+    """The bytes of all texts of a column, one behind the other."""
     return column.buffers[1].view(np.uint8)
 
 
@@ -315,7 +316,7 @@ def concat(columns: Sequence[Column]) -> Column:
         return list_column(holding(type_, [items]), _join_offsets([o for o, _ in used]), items, mask)
     if type_.is_binary_like:
         edges = [c.offsets() for c in columns]
-        data = np.concatenate([_data(c)[int(e[0]) : int(e[-1])] for c, e in zip(columns, edges, strict=True)])
+        data = np.concatenate([data_of(c)[int(e[0]) : int(e[-1])] for c, e in zip(columns, edges, strict=True)])
         return binary_column(type_, _join_offsets(edges), data, mask)
     return fixed_column(type_, np.concatenate([c.values() for c in columns]), mask)
 
@@ -357,7 +358,7 @@ def _one_dictionary(dictionaries: Sequence[Column]) -> tuple[Column, list[npt.ND
     entries = concat(dictionaries)
     places = np.arange(entries.length, dtype=np.int32)
     if entries.type.is_binary_like and entries.null_count == 0:
-        places, firsts = dict_encode_binary(entries.offsets().astype(np.int64), _data(entries), 2**63 - 1)
+        places, firsts = dict_encode_binary(entries.offsets().astype(np.int64), data_of(entries), 2**63 - 1)
         entries = take(entries, firsts)
     ends = np.cumsum([d.length for d in dictionaries])
     return entries, np.split(places, ends[:-1])
@@ -368,7 +369,7 @@ def _one_dictionary(dictionaries: Sequence[Column]) -> tuple[Column, list[npt.ND
 
 def as_views(column: Column, type_: DataType) -> Column:
     """A string or binary column as views of its bytes, in several buffers where one would pass 2 GiB."""
-    offsets, data = column.offsets(), _data(column)
+    offsets, data = column.offsets(), data_of(column)
     if int(offsets[-1]) > VIEW_BUFFER:
         first, last = int(offsets[0]), int(offsets[-1])
         offsets, data = offsets - first, data[first:last]
@@ -453,7 +454,7 @@ def trimmed(column: Column) -> Column:
         children = (trimmed(slice_column(items, first, last)),)
     elif type_.is_binary_like and type_.dictionary is None:
         offsets = column.offsets()
-        buffers = (offsets - offsets[0], _data(column)[int(offsets[0]) : int(offsets[-1])])
+        buffers = (offsets - offsets[0], data_of(column)[int(offsets[0]) : int(offsets[-1])])
     elif type_.format in VIEWS:
         buffers = (_views_of(column).reshape(-1), *column.buffers[1:])
     elif type_.format == "b":

@@ -71,17 +71,21 @@ class Tabular(OtherNames):
         "query where": "filter(...)", "astype": "cast({name: type})", "names": "=column_names", "get_column": "=column",
         "write_parquet to_parquet sink_parquet": "pyparq.write_table(table, path)", "estimated_size": "nbytes",
         "write_csv to_csv write_json to_json": "to_pandas() or to_polars(), or the command pyparq convert",
+        "empty is_empty len": "len(table)", "size": "shape",
+        "vstack extend append concat": "pyparq.Table.concat([...])", "copy clone": "the table itself: it never changes",
+        "remove_columns": "=drop", "iter_columns": "=itercolumns", "nulls": "table[name].null_count",
+        "closed path name": "the file that it was read from: a table has none", "dtype": "table[name].type",
         "tail": "table[-5:]", "iloc loc row": "table[start:stop], and to_pylist() of it for Python values",
         "dtypes": "schema", "height": "=num_rows", "width": "=num_columns", "values": "to_numpy(name)",
         "to_dict": "to_pydict()", "iter_rows iterrows itertuples rows": "to_pylist()", "to_dicts": "=to_pylist",
-        "drop_columns": "=drop", "collect read": "the table itself: it is read already",
-        "field": "schema.field(name)", "validate": "pyparq.verify(path) for a file",
-        "sort sort_values": "sort_by(...), or sort_by= of write_table",
+        "drop_columns": "=drop", "collect read": "the table itself: it is read already", "field": "schema.field(name)",
+        "validate": "pyparq.verify(path) for a file", "sort sort_values": "sort_by(...), or sort_by= of write_table",
         "groupby merge describe info unique pivot with_columns assign explode fillna dropna isna": _IN_PANDAS,
         "value_counts index apply map agg sum mean min max sample melt n_unique null_count T": _IN_PANDAS,
         "add_column append_column combine_chunks drop_null flatten group_by join join_asof remove_column set_column "
-        "replace_schema_metadata sort_by take to_reader unify_dictionaries": _IN_PYARROW,
+        "replace_schema_metadata sort_by take to_reader to_struct_array unify_dictionaries": _IN_PYARROW,
     })  # fmt: skip
+    _like = ("pandas", "DataFrame", "to_pandas()"), ("polars", "DataFrame", "to_polars()")
 
     if not TYPE_CHECKING:  # type checkers report what is not there
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import fixed_column, holding, pack_mask, struct_child, used_items
+from pyparq.arrow.column_operations import data_of, fixed_column, holding, pack_mask, struct_child, used_items
 from pyparq.arrow.layouts import normalize
 from pyparq.arrow.schema.extensions import EXTENSION_NAME, LOGICAL_TYPE, UUID, VARIANT
 from pyparq.errors import DataError, UnsupportedError
@@ -158,12 +158,8 @@ def shredded(metadata: Column, value: Column, mask: Any, terms: Terms) -> tuple[
     ``typed_value``. ``mask``: which rows are there; ``None``: all."""
     rows = None if mask is None else mask.view(np.uint8)
     return variant_shred(
-        metadata.offsets(), _bytes(metadata), value.offsets(), _bytes(value), rows, value.length, terms
+        metadata.offsets(), data_of(metadata), value.offsets(), data_of(value), rows, value.length, terms
     )  # fmt: skip
-
-
-def _bytes(column: Column) -> Any:
-    return column.buffers[1].view(np.uint8)
 
 
 def _group(type_: DataType, parts: tuple[Any, ...]) -> Column:

@@ -17,6 +17,7 @@ import click
 from pyparq._version import __version__
 from pyparq.cli.missing_extra import missing_extra
 from pyparq.cli.output import FOUND, one_line
+from pyparq.errors import by_each, near
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 
@@ -184,22 +185,19 @@ def _report(error: BaseException) -> int:
     raise error
 
 
-_OTHER_NAMES = {
-    "ls": "meta", "info": "meta", "inspect": "meta", "footer": "meta", "metadata": "meta", "stats": "meta",
-    "show": "head", "print": "head", "dump": "cat", "rowcount": "count", "row-count": "count", "wc": "count",
-    "sizes": "size", "du": "size", "select": "query", "sql": "query", "filter": "query", "grep": "query",
-    "get": "lookup", "find": "lookup", "compare": "diff", "validate": "verify", "check": "verify",
-    "check-stats": "verify", "concat": "merge", "join": "merge", "from-csv": "import", "csv": "convert",
-    "to-csv": "convert", "to-json": "convert", "sort": "rewrite", "compact": "rewrite", "encrypt": "rewrite",
-    "partition": "split", "column-index": "index", "bloom-filter": "bloom", "optimize": "advise",
-}  # fmt: skip
+_OTHER_NAMES = by_each({
+    "ls info inspect footer metadata stats describe": "meta", "show print": "head", "dump": "cat", "layout": "map",
+    "rowcount row-count wc": "count", "sizes du column-size": "size", "select sql filter grep": "query",
+    "get find": "lookup", "compare": "diff", "validate check check-stats": "verify", "concat join append": "merge",
+    "from-csv": "import", "csv to-csv to-json json tojson": "convert", "partition": "split", "optimize": "advise",
+    "sort compact encrypt prune transform trans-compression": "rewrite", "column-index": "index",
+    "bloom-filter": "bloom", "dictionary": "pages",
+})  # fmt: skip
 """What people type who come from other tools."""
 
 
 def _meant(name: str) -> str:
     """The command that a wrong name may mean."""
-    from pyparq.errors import near
-
     if os.path.exists(name):
         return f": a command comes first, such as 'pyparq head {name}'"
     other = _OTHER_NAMES.get(name.lower())
@@ -207,25 +205,19 @@ def _meant(name: str) -> str:
     return f": did you mean {' or '.join(str(command) for command in found)}?" if found else ""
 
 
-_OTHER_OPTIONS = {
-    "--filter": "--where",
-    "--filters": "--where",
-    "--limit": "-n",
-    "--rows": "-n",
-    "--select": "--columns",
-}
+_OTHER_OPTIONS = by_each(
+    {"--filter --filters": "--where", "--limit --rows --head": "-n", "--select --fields": "--columns"}
+)
 """Options of other tools, and of other commands of this one."""
 
 
 def _option_meant(name: str, ctx: click.Context) -> str:
     """An option that the command has, in place of a wrong one."""
-    from pyparq.errors import near
-
     options = {o.strip("-"): o for param in ctx.command.params for o in param.opts if o[0] == "-"}
     wanted = _OTHER_OPTIONS.get(name, name)
     found = [wanted] if wanted in options.values() else [options[n] for n in near(name.strip("-"), options, 0.7)]
-    if not found and wanted == "--where":
-        return ": 'pyparq query' and 'pyparq count' have --where"
+    if not found and wanted in ("--where", "-n"):
+        return f": 'pyparq query' and 'pyparq {'count' if wanted == '--where' else 'head'}' have {wanted}"
     return f": did you mean {' or '.join(found)}?" if found else ""
 
 

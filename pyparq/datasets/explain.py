@@ -49,9 +49,6 @@ class DatasetExplanation(Explained):
         print(pyparq.dataset("flights/").explain(filters=pyparq.col("month") == 2))
     """
 
-    source: str
-    columns: list[str]
-    predicate: str
     files: int
     """Files of the dataset."""
     files_opened: int
@@ -60,18 +57,6 @@ class DatasetExplanation(Explained):
     """Of the files that partitions leave, the ones that the catalog knows. 0 without a catalog."""
     catalog_rules_out: int
     """Of these, the ones that it rules out."""
-    file_bytes: int
-    """Size of the files that were opened."""
-    stages: tuple[StageReport, ...]
-    """What each index removed, summed over the files."""
-    candidate_rows: int
-    rows: int | None
-    """Rows returned; ``None`` when the scan has not run."""
-    pages_decoded: int
-    dictionaries_decoded: int
-    ranges: int
-    requests: int
-    bytes_fetched: int
     parts: tuple[Explanation, ...]
     """One explanation for each file that was read, or for small files that were read as one."""
     ruled_out_by: str = "partitions"

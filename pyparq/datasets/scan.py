@@ -37,7 +37,7 @@ from pyparq.option_checks import as_columns, methods_told
 from pyparq.options import ReadOptions
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.plan.candidates import StageReport
-from pyparq.read.plan.scan_plan import NOT_PLANNED, RowGroupPlan, check_version, join_results, plan_options
+from pyparq.read.plan.scan_plan import NOT_PLANNED, Joined, RowGroupPlan, check_version, plan_options
 from pyparq.read.scan import BATCH_ROWS, Scan, all_batches, same_question
 from pyparq.read.streams import Convertible, ScanStream
 from pyparq.runtime.messages import debug_logger
@@ -354,7 +354,7 @@ class DatasetPlanHeader:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class DatasetPlan:
+class DatasetPlan(Joined):
     """A pruned scan of a dataset as a plain value: it can be printed, pickled, and split into parts that run elsewhere.
 
     :meth:`pyparq.DatasetScan.plan` and :meth:`pyparq.Dataset.plan` make it. :meth:`scan` runs it: in any process that
@@ -385,9 +385,7 @@ class DatasetPlan:
     """Partition values: one column per partition, one row per combination that occurs."""
     files: tuple[FilePlan, ...]
 
-    source = of_header("source", str)
     schema = of_header("result", Schema)
-    limit = property(attrgetter("header.limit"))
     num_bytes = summed("num_bytes", "Upper bound for the data page and dictionary bytes that a run reads.")
 
     @property
@@ -444,14 +442,6 @@ class DatasetPlan:
         """A scan of the plan's files as wholes, with another question. ``options``: as in :meth:`scan`."""
         header = replace(self.header, columns=columns, filters=filters, limit=None)
         return _scan_of(replace(self, header=header), as_planned=False, **options)
-
-    def join(self, results: Iterable[Any]) -> Table:
-        """Combine the results of the parts from :meth:`split`, in part order, into one table of at most ``limit`` rows.
-
-        ``results`` are tables, or other objects with ``__arrow_c_stream__``. Raises :class:`pyparq.DataError` if there
-        are no results, or if their columns differ in name or type.
-        """
-        return join_results(results, self.limit)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _plan, (DATASET_PLAN_VERSION, self.header, self.values, self.files)

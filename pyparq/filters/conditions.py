@@ -8,10 +8,12 @@ builder.
 from __future__ import annotations
 
 import datetime as dt
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
 from functools import partial
 from inspect import signature
 from typing import Any, ClassVar
@@ -210,13 +212,18 @@ class SqlBuilder(Builder):
         super().__init__({
             **{op: partial(self.comparison, op) for op in OPERATORS},
             **{name: partial(self.matches, kind) for name, kind in self.names.items()},
-            "<=>": self.null_safe, "in": self.is_in, "between": self.between,
-            "is_null": self.is_null, "is_nan": self.is_nan,
+            "<=>": self.null_safe, "in": self.is_in, "is_null": self.is_null, "is_nan": self.is_nan,
             "is_true": partial(self.is_truth, True), "is_false": partial(self.is_truth, False),
             "like": partial(self.like, "like"), "ilike": partial(self.like, "ilike"),
             "array_contains": self.array_contains, "list_contains": self.array_contains,
             "st_intersects_extent": self.intersects_box,
         })  # fmt: skip
+
+    def condition(self, node: Condition, negate: bool = False) -> Expression | None:
+        if isinstance(node, Call) and node.name == "between":
+            value, low, high = node.arguments
+            node = Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
+        return super().condition(node, negate)
 
     def without_equal(self, node: Condition, error: NoEqual, negate: bool) -> Expression | None:
         part = node if error.node is None else error.node
@@ -281,12 +288,8 @@ class SqlBuilder(Builder):
             return as_reference(self.place(node)[0])
         if isinstance(node, Call) and node.name in ARITHMETIC and len(node.arguments) == 2:
             left, right = map(self.value, node.arguments)
-            if (
-                node.name in ("+", "-")
-                and self._is_date(left)
-                and isinstance(right, Fixed)
-                and type(right.value) is int
-            ):
+            of_days = node.name in ("+", "-") and self._is_date(left)
+            if of_days and isinstance(right, Fixed) and type(right.value) is int:
                 right = Fixed(dt.timedelta(days=right.value))
             return expression.Arithmetic(node.name, left, right)
         if isinstance(node, Call) and node.name in ARITHMETIC:
@@ -352,6 +355,8 @@ class SqlBuilder(Builder):
         if not self.is_column(left) and not self.computes(left) and not isinstance(right, Literal):
             left, right, op = right, left, OPERATORS[op].flipped
         left, right = self._uncast(left), self._uncast(right)
+        if isinstance(left, Call) and left.name == "rounded":
+            return self.rounded_compared(left, op, right)
         if isinstance(left, Call) and left.name == "to_date":
             return self.days_compared(left.arguments[0], op, right)
         never = "a comparison with NULL is never true; write IS NULL or IS NOT NULL"
@@ -369,28 +374,36 @@ class SqlBuilder(Builder):
         return self.of_null(never) if value is None else Compare(path, op, value)
 
     def _uncast(self, node: Condition) -> Condition:
-        """A column without a cast to a type that holds all of its values as they are."""
+        """A column without a cast to a type that holds all of its values as they are. Floats stay casts to DECIMAL."""
         if not isinstance(node, Call) or node.name != "cast":
             return node
         inner, target = node.arguments[0], str(node.arguments[1].value)  # type: ignore[union-attr]
         leaf = self.column(inner)[1].type
         sizes = [size.value for size in node.arguments[2:]]  # type: ignore[union-attr]
         precision, scale = (*sizes, 0)[:2] if sizes else (18, 3)
-        holds = {"int": ("DECIMAL",), "uint": ("DECIMAL",), "date": _TIMES, "timestamp": ("TIMESTAMP",)}
-        if (
-            leaf.kind == "decimal"
-            and target == "DECIMAL"
-            and scale >= leaf.scale
-            and precision - scale >= leaf.precision - leaf.scale
-        ):
+        bits = [name for name, bits in _BITS.items() if leaf.kind == "int" and leaf.bits <= bits]
+        holds = {"int": ("DECIMAL", *bits), "uint": ("DECIMAL",), "date": _TIMES, "timestamp": ("TIMESTAMP",),
+                 "string": ("VARCHAR",), "double": ("DOUBLE",)}  # fmt: skip
+        is_wider = scale >= leaf.scale and precision - scale >= leaf.precision - leaf.scale
+        if target in holds.get(leaf.kind, ()) or (leaf.kind == "decimal" and target == "DECIMAL" and is_wider):
             return inner
-        if leaf.kind in ("string", "double") and target == {"string": "VARCHAR", "double": "DOUBLE"}[leaf.kind]:
-            return inner
-        if leaf.kind == "int" and leaf.bits <= _BITS.get(target, 0):
-            return inner
-        if target in holds.get(leaf.kind, ()):
-            return inner
+        if leaf.kind in FLOAT_TYPES and target == "DECIMAL" and scale <= precision <= 38:
+            return Call("rounded", (inner, Literal(precision), Literal(scale)))
         raise NoEqual(f"a cast of {describe(leaf)} to {target} may change values", node)
+
+    def rounded_compared(self, rounded: Call, op: str, right: Condition) -> Expression:
+        """A float, rounded to a decimal, compared with a number. NaN and what does not fit are null."""
+        path, _ = self.column(rounded.arguments[0])
+        precision, scale = (size.value for size in rounded.arguments[1:])  # type: ignore[union-attr]
+        number: Any = right.value if isinstance(right, Literal) else None
+        if type(number) not in (int, Decimal, WrittenNumber) or abs(Decimal(number).adjusted()) > 400:
+            raise NoEqual("a cast to DECIMAL is compared with numbers", right)
+        limit, exact = int(float(10**precision)), Fraction(number) * 10**scale
+        ends = (math.ceil(exact), math.floor(exact) + 1, 1 - limit, limit)
+        first, after, lowest, beyond = (_first_rounded(max(-limit, min(end, limit)), scale) for end in ends)
+        fits = AllOf((Compare(path, ">=", lowest), Compare(path, "<", beyond)))
+        unknown = AllOf((Not(fits), expression.Known(None)))
+        return expression.AnyOf((AllOf((within(path, op, first, after), fits)), unknown))
 
     def days_compared(self, tested: Condition, op: str, right: Condition) -> Expression:
         """The day of a point in time, compared with a date."""
@@ -440,19 +453,16 @@ class SqlBuilder(Builder):
         return True
 
     def is_in(self, tested: Condition, *items: Condition) -> Expression:
+        null = Literal(None)
+        if isinstance(tested, Call) and tested.name in ("cast", "to_date"):
+            unknown = expression.Known(None)
+            each = [unknown if item == null else self.comparison("==", tested, item) for item in items]
+            return expression.joined(each, expression.AnyOf)
         if self.computes(tested):
-            null = Literal(None)
             known: list[Any] = [None if item == null else self.value(item) for item in items]
             return expression.IsIn(self.value(tested), [None if one is None else one.value for one in known])
         path, column = self.column(tested)
         return expression.IsIn(path, [self.literal(item, column) for item in items])
-
-    def between(self, tested: Condition, low: Condition, high: Condition) -> Expression:
-        if any(self.computes(part) for part in (tested, low, high)) or self.is_column(low) or self.is_column(high):
-            return self.value(tested).between(self.value(low), self.value(high))
-        path, column = self.column(tested)
-        ends = [self.literal(end, column) for end in (low, high)]
-        return self.of_null("BETWEEN takes two values, not NULL") if None in ends else as_reference(path).between(*ends)
 
     def is_null(self, tested: Condition) -> Expression:
         return expression.IsNull(self.value(tested) if self.computes(tested) else self.place(tested)[0])
@@ -502,8 +512,24 @@ def as_reference(place: Any) -> ColumnRef | Item:
     return place if isinstance(place, Item) else ColumnRef(place)
 
 
+def _first_rounded(number: int, scale: int) -> float:
+    """The lowest double that is at least ``number / 10**scale`` as a decimal of this scale. As in DuckDB, it is
+    multiplied as a double and rounded, halves away from zero."""
+    unit = float(10**scale)
+
+    def is_less(value: float) -> bool:
+        return Decimal(value * unit).to_integral_value(ROUND_HALF_UP) < number
+
+    found = (number - 0.5) / unit
+    while not is_less(found):
+        found = math.nextafter(found, -math.inf)
+    while is_less(found):
+        found = math.nextafter(found, math.inf)
+    return found
+
+
 def within(path: Path, op: str, first: Any, after: Any) -> Expression:
-    """A test of what all points in time from ``first`` up to ``after`` have in common."""
+    """A test of what all values from ``first`` up to ``after`` have in common."""
     if op == "==":
         return AllOf((Compare(path, ">=", first), Compare(path, "<", after)))
     if op in ("<", ">="):

@@ -247,9 +247,11 @@ class Value(OtherNames, Expression):
         "isnull isna": "is_null()", "notnull notna is_not_nan": "is_not_null()",
         "eq ne lt le gt ge": "the operators ==, !=, <, <=, > and >=", "not_ invert": "~ before the condition",
         "and_ or_": "& and |, with each condition in parentheses", "cast astype": "a literal of the column's type",
+        "fill_null fillna coalesce": "(col('x') == 1) | col('x').is_null()", "not_in": "~col('x').isin([...])",
         "match rlike": "matches(pattern)", "len": "length()",
         "alias": f"rename_columns() of the table, or {NOT_COMPUTED}",
     })  # fmt: skip
+    _like = (("polars", "Expr", "an expression of polars in pyparq.polars.scan(path)"),)
     __hash__ = None  # type: ignore[assignment]
     depth = 0
     """How many computations are nested in it."""
@@ -387,9 +389,7 @@ class ColumnRef(Value):
         Variant: ``col("l")[0] > 5``, ``col("m")["unit"] == "kg"``. Null where there is none."""
         return Item(self, key)
 
-    def is_valid(self) -> Expression:
-        """Same as :meth:`is_not_null`; this is pyarrow's name."""
-        return Not(IsNull(self))
+    is_valid = Value.is_not_null  # pyarrow's name
 
     def is_nan(self) -> Expression:
         """The value is NaN (floating-point columns); unknown for a null."""

@@ -227,9 +227,11 @@ class Schema(OtherNames):
     metadata: Mapping[bytes, bytes] = field(default_factory=dict, hash=False)
     _elsewhere = by_each({
         "leaves root find": "tree of the open file", "column": "field(name)", "keys columns": "names",
-        "with_metadata append set remove": "pyparq.schema(...), or key_value_metadata= of write_table",
-        "to_arrow": "pyarrow.schema(schema)", "get_field_index": "=index", "text to_string": "str(schema)",
-        "equals": "the operator ==, for the metadata too", "types dtypes": "[f.type for f in schema]",
+        "with_metadata remove_metadata append insert set remove":
+            "pyparq.schema(...), or key_value_metadata= of write_table", "to_arrow": "pyarrow.schema(schema)",
+        "get_field_index": "=index", "text to_string": "str(schema)", "equals": "the operator ==, for the metadata too",
+        "types dtypes to_pandas values": "[f.type for f in schema]",
+        "items to_dict to_python": "{f.name: f.type for f in schema}", "field_by_name": "=field", "len": "len(schema)",
         "names": "pyparq.schema(...) to make one: the fields of this one are none",
     })  # fmt: skip
 

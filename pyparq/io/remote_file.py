@@ -27,13 +27,7 @@ from pyparq.io.object_requests import are_lost, get_object, head_object, note_us
 from pyparq.io.retry import Retry, tried
 from pyparq.io.url import plain_errors
 from pyparq.runtime import fork_safety
-from pyparq.runtime.threads import (
-    MANY_REQUESTS,
-    REQUESTS,
-    Task,
-    map_requests,
-    request_pool,
-)
+from pyparq.runtime.threads import MANY_REQUESTS, REQUESTS, Task, map_requests, request_pool
 
 R = TypeVar("R")
 

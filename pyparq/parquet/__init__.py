@@ -10,13 +10,7 @@ from pyparq.encryption.properties import EncryptionProperties as FileEncryptionP
 from pyparq.parquet.arguments import filters_to_expression
 from pyparq.parquet.dataset import ParquetDataset, read_pandas, read_table
 from pyparq.parquet.file import ParquetFile, read_metadata, read_schema
-from pyparq.parquet.metadata import (
-    ColumnChunkMetaData,
-    FileMetaData,
-    RowGroupMetaData,
-    SortingColumn,
-    Statistics,
-)
+from pyparq.parquet.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData, SortingColumn, Statistics
 from pyparq.parquet.schema import ColumnSchema, ParquetLogicalType, ParquetSchema
 from pyparq.parquet.write import ParquetWriter, write_metadata, write_table, write_to_dataset
 

@@ -16,14 +16,32 @@ from pyparq.runtime.tables import Bar, Cell, aligned, html_view, size_text, view
 from pyparq.runtime.text import printable
 
 
+@dataclass(frozen=True, slots=True, repr=False)
 class Explained:
     """What explanations of one file and of many have in common."""
 
-    __slots__ = ()
+    source: str
+    columns: list[str]
+    predicate: str
+    file_bytes: int
+    """Size of the file, or of all files that were opened."""
+    stages: tuple[StageReport, ...]
+    """What each index removed."""
+    candidate_rows: int
+    """Rows left after pruning."""
+    rows: int | None
+    """Rows returned; ``None`` when the scan has not run."""
+    pages_decoded: int
+    dictionaries_decoded: int
+    ranges: int
+    """Ranges that stages asked for and that took bytes from the source."""
+    requests: int
+    """Requests made, near ranges merged."""
+    bytes_fetched: int
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values (for JSON)."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        return asdict(self)
 
     def _told(self: Any, what: str, left: str, *read: str) -> str:
         """As text. ``what``: what was asked. ``left``: by the indexes. ``read``: lines about what was read."""
@@ -58,28 +76,12 @@ class Explanation(Explained):
         print(explanation.bytes_fetched, [stage.name for stage in explanation.stages])
     """
 
-    source: str
-    columns: list[str]
-    predicate: str
-    file_bytes: int
     file_row_groups: int
     file_rows: int
     file_pages: int | None
     """Data pages in the whole file; ``None`` where the footer does not tell."""
-    stages: tuple[StageReport, ...]
     row_groups: int
     """Row groups left after pruning."""
-    candidate_rows: int
-    """Rows left after pruning."""
-    rows: int | None
-    """Rows returned; ``None`` when the scan has not run."""
-    pages_decoded: int
-    dictionaries_decoded: int
-    ranges: int
-    """Ranges that stages asked for and that took bytes from the source."""
-    requests: int
-    """Requests made, near ranges merged."""
-    bytes_fetched: int
     road: str = ""
     """The library that made the requests: ``"obstore"`` or ``"fsspec"``; empty for local files and memory."""
 

@@ -130,7 +130,8 @@ class ParquetFile(Asked[Scan, "ScanPlan", "Explanation", "FileMap"]):
     _elsewhere = Convertible._elsewhere | by_each({
         "shape": "num_rows and len(columns)", "names column_names": "=columns",
         "read_all collect read_pandas": "=read", "query": "read(filters=)", "to_batches": "=iter_batches",
-        "row_group": "metadata.row_group(k)",
+        "row_group": "metadata.row_group(k)", "path name fn paths": "what you opened it with",
+        "closed": "a with block, at whose end it is closed", "len": "=count",
         "info describe": "print(file), or file.metadata", "nrows": "=num_rows",
         "created_by": "metadata.created_by", "num_columns": "len(columns)",
         "slice": "read_rows(start, stop)", "write": "pyparq.write_table(data, path)",

@@ -15,10 +15,7 @@ from pyparq.arrow.column import Column, bytes_held
 from pyparq.arrow.column_operations import bytes_taken, concat, take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.tabular import widen_columns
-from pyparq.errors import (
-    LimitError,
-    OptionError,
-)
+from pyparq.errors import LimitError, OptionError
 from pyparq.filters import bind as binding
 from pyparq.filters import expression as expressions
 from pyparq.filters import given

@@ -11,7 +11,8 @@ import numpy as np
 from pyparq.arrow.column import batch_capsule, schema_capsule
 from pyparq.arrow.column_operations import take
 from pyparq.arrow.table import Batch, Table
-from pyparq.column_names import as_list
+from pyparq.arrow.tabular import Tabular
+from pyparq.column_names import NOT_COMPUTED, as_list
 from pyparq.errors import CorruptFileError, OptionError, OtherNames, by_each
 from pyparq.format.types import Schema
 from pyparq.kernels import arrow_stream
@@ -125,13 +126,19 @@ class Convertible(OtherNames, Generic[ScanT]):
     """Something with ``to_table`` and ``iter_batches``, which is an Arrow stream too."""
 
     _elsewhere = by_each({
-        "to_pylist to_pydict to_numpy": "to_table(), to_pandas() or to_polars(), whose result has it",
-        "where query": "filter(...)", "collect fetch": "=to_table", "limit tail": "limit=", "names": "schema.names",
-        "num_rows height shape": "count()", "get_fragments fragments": "files", "to_batches": "=iter_batches",
-        "scanner": "=scan", "batches": "=!iter_batches",
+        "to_pylist to_pydict to_numpy fetchall fetchone": "to_table(), to_pandas() or to_polars(), whose result has it",
+        "where query": "filter(...)", "collect fetch": "=to_table", "limit tail first slice": "limit=",
+        "names": "schema.names", "num_rows height shape len size is_empty empty nulls name": "count(), or to_table()",
+        "root_path": "=root", "append insert write": 'pyparq.write_dataset(data, folder, mode="append")',
+        "compact optimize vacuum": "pyparq.rewrite", "metadata common_metadata": "pyparq.read_metadata(path) of a file",
+        "get_fragments fragments paths pieces": "files", "to_batches scan_batches": "=iter_batches", "scanner": "=scan",
+        "batches": "=!iter_batches", "df to_dataframe": "=to_pandas", "pl": "=to_polars", "arrow": "=to_arrow",
+        "explain_plan": "=explain", "count_rows": "=count", "projected_schema dataset_schema": "=schema",
+        "to_reader": "pyarrow.RecordBatchReader.from_stream, which takes it", "with_columns with_column": NOT_COMPUTED,
         "sink_parquet write_parquet to_parquet": "pyparq.write_table, which takes it as it is",
         "sort_by sort join group_by groupby": "to_arrow() or to_polars(), or DuckDB, which reads it by its name",
     })  # fmt: skip
+    _like = Tabular._like
 
     def to_table(self) -> Table:
         """All (matching) rows as a table."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.arrow.column import Column, bytes_held
-from pyparq.arrow.column_operations import list_items, pack_mask, struct_child
+from pyparq.arrow.column_operations import data_of, list_items, pack_mask, struct_child
 from pyparq.arrow.layouts import normalize
 from pyparq.arrow.schema.extensions import EXTENSION_METADATA, EXTENSION_NAME, LOGICAL_TYPE, VARIANT
 from pyparq.arrow.variant_columns import BYTE_ARRAYS, LIST, OBJECT, PARTS, WHOLE, is_whole, primitive_kind
@@ -115,7 +115,7 @@ def unshredded(column: Column, type_: DataType) -> Column:
         return _joined(column, type_, metadata, value)
     try:
         offsets, data = variant_unshred(
-            (metadata.offsets(), _data(metadata)), _tree(column, parts), _bytes_of(mask), column.length
+            (metadata.offsets(), data_of(metadata)), _tree(column, parts), _bytes_of(mask), column.length
         )
     except KernelError as error:
         raise CorruptFileError(f"a shredded Variant is invalid: {error}") from error
@@ -142,10 +142,6 @@ def _bytes_of(mask: Any) -> Any:
     return None if mask is None else mask.view(np.uint8)
 
 
-def _data(column: Column) -> Any:
-    return column.buffers[1].view(np.uint8)
-
-
 def _tree(column: Column, parts: dict[str, int]) -> tuple[Any, Any]:
     """What the kernel takes: the columns ``value`` and ``typed_value`` of a group."""
     value = typed = None
@@ -153,7 +149,7 @@ def _tree(column: Column, parts: dict[str, int]) -> tuple[Any, Any]:
         stored = normalize(struct_child(column, parts["value"]), "value")
         if stored.type.format not in ("z", "Z"):
             raise UnsupportedError(f"the value of a Variant must be binary, not {stored.type}")
-        value = stored.offsets(), _data(stored), _bytes_of(stored.valid_mask())
+        value = stored.offsets(), data_of(stored), _bytes_of(stored.valid_mask())
     if "typed_value" in parts:
         place = parts["typed_value"]
         typed = _typed(normalize(struct_child(column, place), "typed_value"), column.type.children[place])
@@ -171,7 +167,7 @@ def _typed(column: Column, field: Field) -> tuple[Any, ...]:
         return LIST, 0, mask, offsets, _group(items)
     kind = primitive_kind(column.type, field)
     if kind in BYTE_ARRAYS:
-        return kind, 0, mask, column.offsets(), _data(column)
+        return kind, 0, mask, column.offsets(), data_of(column)
     scale = column.type.decimal[1] if column.type.kind == "decimal" else 0
     values = column.values()
     return kind, scale, mask, np.ascontiguousarray(values).reshape(-1).view(np.uint8)

@@ -124,4 +124,4 @@ def summed(name: str, doc: str | None = None, of: str = "files") -> int:
 
 def of_header(name: str, kind: type[T]) -> T:
     """A property: an attribute of the object's header, of this ``kind``."""
-    return cast(T, property(attrgetter(f"header.{name}")))
+    return cast(T, property(attrgetter(f"header.{name}"), doc="As in the header."))

@@ -112,10 +112,7 @@ class _Builder(SqlBuilder):
         }  # fmt: skip
 
     def condition(self, node: Condition, negate: bool = False) -> Expression | None:
-        if isinstance(node, Call) and node.name == "between":
-            value, low, high = node.arguments
-            node = Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
-        elif isinstance(node, Call) and node.name in ("is_true", "is_false"):
+        if isinstance(node, Call) and node.name in ("is_true", "is_false"):
             node = Call("<=>", (node.arguments[0], Literal(node.name == "is_true")))
         elif isinstance(node, Call) and node.name == "!=":
             node, negate = Call("==", node.arguments), not negate

@@ -73,12 +73,12 @@ def write_table(
     batches or rows, such as a generator. An iterable is written piece by piece, so memory use stays bounded. ``path``:
     a path, a URL, a writable binary file object, or the result of ``fsspec.open(url, "wb")``. An existing file at a
     path is replaced only when the new one is complete. With a file object, the offsets in the Parquet file are counted
-    from its current position. ``schema``: the schema to write; without it, types come from the data. ``index``:
-    ``False`` leaves out the index of a pandas DataFrame. ``storage_options``: options for the file system of a URL.
-    ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where ``path`` is a path; or ``"obstore"``
-    or ``"fsspec"``, the library for a URL (docs/urls.md). ``force``: write even into a local folder that Delta Lake,
-    Apache Iceberg, Apache Hudi or a stream of Spark manages. ``options``: the fields of :class:`pyparq.WriteOptions`,
-    listed below.
+    from its current position. ``schema``: the schema to write: data is cast as by :meth:`Table.cast`; without it, types
+    come from the data. ``index``: ``False`` leaves out the index of a pandas DataFrame. ``storage_options``: options
+    for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where
+    ``path`` is a path; or ``"obstore"`` or ``"fsspec"``, the library for a URL (docs/urls.md). ``force``: write even
+    into a local folder that Delta Lake, Apache Iceberg, Apache Hudi or a stream of Spark manages. ``options``: the
+    fields of :class:`pyparq.WriteOptions`, listed below.
 
     Raises :class:`DataError`, :class:`SchemaError` or :class:`UnsupportedError` for data that cannot be written, and
     :class:`OptionError` for invalid options. A file that exists at ``path`` is then unchanged.

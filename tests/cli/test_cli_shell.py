@@ -57,6 +57,8 @@ def test_errors_are_one_line_and_a_code(file: Path, tmp_path: Path) -> None:
     )
     assert "'--filter': did you mean --where?" in refused(2, "query", file, "--filter", "id > 1")
     assert "'--limit': did you mean -n?" in refused(2, "head", file, "--limit", "1")
+    assert "'--fields': did you mean --columns?" in refused(2, "head", file, "--fields", "id")
+    assert "'--head': 'pyparq query' and 'pyparq head' have -n (see" in refused(2, "cat", file, "--head", "1")
     assert "'--sort' (see" in refused(2, "head", file, "--sort", "id")
     assert "Missing argument" in refused(2, "pages")
     assert "an empty name" in refused(2, "head", file, "-c", "id,,note")

@@ -233,6 +233,14 @@ def test_storage_options_reach_the_file_system(file: Path) -> None:
 def test_near_names_of_commands() -> None:
     assert "did you mean count" in refused(2, "cuont", "x")
     assert "did you mean meta?" in refused(2, "inspect", "x")
+    for other, ours in {
+        "describe": "meta",
+        "json": "convert",
+        "layout": "map",
+        "append": "merge",
+        "prune": "rewrite",
+    }.items():
+        assert f"did you mean {ours}?" in refused(2, other, "x")
     assert "did you mean" not in refused(2, "zzzzz")
 
 

@@ -338,6 +338,9 @@ RUN: dict[str, str] = {
         pp.write_parquet(df, "p.parquet", compression="zstd", metadata={"who": "me"}, use_pyarrow=False)
         assert pp.read_parquet("p.parquet", use_statistics=True).equals(df)
         assert pp.read_parquet("p.parquet", columns=[1], n_rows=1)["b"].to_list() == ["x"]
+        asked = {"columns": ["b"], "n_rows": 2, "row_index_name": "i", "row_index_offset": 5}
+        assert pp.read_parquet("p.parquet", **asked).equals(pl.read_parquet("p.parquet", **asked))
+        assert pp.read_parquet("p.parquet", columns=[1], row_index_name="i").columns == ["i", "b"]
         assert pp.scan_parquet("p.parquet", n_rows=1, row_index_name="i", row_index_offset=5).collect().row(0)[0] == 5
         assert list(pp.read_parquet_schema("p.parquet")) == ["a", "b"]
         assert pp.read_parquet_metadata("p.parquet")["who"] == "me"

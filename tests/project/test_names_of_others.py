@@ -12,24 +12,32 @@ import pytest
 import pyparq
 
 PATH = "few.parquet"
-FILE = "shape query row_group info describe created_by num_columns slice write append write_row_groups delete cats"
+FILE = (
+    "shape query row_group info describe created_by num_columns slice write append write_row_groups delete cats "
+    "closed path name is_empty nulls size fetchall with_columns optimize to_reader"
+)
 TABLE = (
     "query where astype write_parquet to_parquet write_csv to_csv write_json to_json tail iloc loc "
     "row dtypes values to_dict iter_rows iterrows itertuples collect field "
     "sort sort_values groupby merge describe info unique with_columns assign explode fillna dropna isna value_counts "
-    "apply agg sum mean sample melt n_unique null_count T estimated_size"
+    "apply agg sum mean sample melt n_unique null_count T estimated_size closed path name is_empty len nulls dtype "
+    "copy vstack size"
 )
 COLUMN = (
     "values dtype shape size chunk to_pandas to_polars to_arrow combine_chunks sum mean min max "
     "std unique value_counts sort cast astype filter isin is_in is_null isna fill_null fillna dropna head tail "
-    "take iloc item"
+    "take iloc item closed path is_empty len nulls dictionary_encode count data"
 )
-FILTER = "str isnull isna notnull eq ne lt le gt ge not_ and_ or_ cast alias len"
-SCHEMA = "leaves root find column types with_metadata to_arrow equals text to_string"
+DATASET = "is_empty append compact metadata paths size"
+FOOTER = "columns row_groups statistics set_file_path"
+FILTER = "fill_null not_in str isnull isna notnull eq ne lt le gt ge not_ and_ or_ cast alias len"
+SCHEMA = "leaves root find column types with_metadata to_arrow equals text to_string len items remove_metadata"
 MODULE = (
     "read_csv read_json lit load open append ParquetDataset update_file_custom_metadata sql "
     "concat sink_parquet read_pandas record_batch convert from_csv to_csv from_json to_json to_bytes dumps loads "
-    "DataFrame from_dict read_dataset File Reader ParquetReader query"
+    "DataFrame from_dict read_dataset File Reader ParquetReader query ParquetSchema infer_schema expr when LazyFrame "
+    "concat_batches info describe list_files stream validate repair split compact concat_files add_bloom_filter "
+    "decrypt Codec read_feather HivePartitioning read_delta scan_iceberg S3FileSystem partition_by String connect"
 )
 
 
@@ -47,12 +55,13 @@ def said(thing: Any, name: str) -> str:
 
 @pytest.mark.parametrize(("kind", "names"), [
     ("file", FILE), ("table", TABLE), ("column", COLUMN), ("filter", FILTER), ("schema", SCHEMA), ("module", MODULE),
+    ("dataset", DATASET), ("footer", FOOTER),
 ])  # fmt: skip
 def test_the_error_says_what_to_write(kind: str, names: str) -> None:
     with pyparq.ParquetFile(PATH) as file:
         things = {
             "file": file, "table": file.read(), "column": file.read()["id"], "module": pyparq, "schema": file.schema,
-            "filter": pyparq.col("id"),
+            "filter": pyparq.col("id"), "dataset": pyparq.dataset(PATH), "footer": file.metadata,
         }  # fmt: skip
         for name in names.split():
             text = said(things[kind], name)
@@ -79,6 +88,53 @@ def test_names_of_the_same_meaning_are_taken() -> None:
     assert sum(batch.num_rows for batch in data.to_batches(filter=asked)) == 3
     pyparq.write_parquet(table, "other.parquet", sorting_columns=[pyparq.SortingColumn(0)], stats=True, has_nulls=True)
     assert pyparq.scan_parquet("other.parquet").collect().to_dicts() == table.to_pylist()
+
+
+def test_names_that_pandas_and_polars_have() -> None:
+    """They are not listed: the libraries are asked, where the program has imported them."""
+    import pandas  # noqa: F401  their classes tell
+    import polars  # noqa: F401
+
+    table = pyparq.read_table(PATH)
+    assert said(table, "nsmallest").endswith("use to_pandas(), which has it")
+    assert said(table, "hash_rows").endswith("use to_polars(), which has it")
+    assert said(table["id"], "nsmallest").endswith("use table.to_pandas()[name], which has it")
+    assert said(pyparq.scan(PATH), "nsmallest").endswith("use to_pandas(), which has it")
+    assert "pyparq.polars.scan" in said(pyparq.col("id"), "cosh")
+    assert said(table, "_repr_latex_").endswith("no attribute '_repr_latex_'")
+
+
+def test_more_names_of_the_same_meaning() -> None:
+    table, scan = pyparq.read_table(PATH), pyparq.scan(PATH)
+    with pyparq.ParquetFile(PATH) as file:
+        assert (file.len(), scan.count_rows(), file.metadata.size) == (3, 3, file.metadata.serialized_size)
+        assert next(file.iter_batches(batch_size=2, use_threads=True)).num_rows == 2
+        assert file.read_row_group(0, use_pandas_metadata=True) == table
+    assert scan.df().equals(table.to_pandas())
+    assert scan.arrow().num_rows == scan.pl().height == 3
+    assert table.remove_columns(["id"]).column_names == ["name"]
+    assert pyparq.read_table(PATH, predicate=pyparq.col("id") > 1).num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "told"),
+    [
+        ("dtype_backend", "pyparq.pandas.read_parquet"), ("fs", "filesystem="), ("glob", "leave it out"),
+        ("dtype", "cast()"), ("skip_rows", "read_rows"), ("filename", "filename='path'"), ("union_by_name", "null"),
+    ],
+)  # fmt: skip
+def test_more_options_of_others(option: str, told: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(told)):
+        pyparq.read_table(PATH, **{option: 7})  # type: ignore[misc]
+
+
+def test_options_of_writers_of_others() -> None:
+    for option in ("overwrite", "if_exists", "exist_ok"):
+        with pytest.raises(TypeError, match="replaced when the new one is complete"):
+            pyparq.write_table({"a": [1]}, "new.parquet", **{option: 7})
+    for option in ("overwrite", "append"):
+        with pytest.raises(TypeError, match='give mode="append", "overwrite"'):
+            pyparq.write_dataset({"a": [1]}, "new", **{option: 7})
 
 
 def test_names_of_polars_are_ours() -> None:

@@ -1,9 +1,10 @@
 """The Parquet tests of other programs, with ``pyarrow.parquet`` and with pyparq in its place.
 
 ``python tests/support/suites.py FOLDER [NAME...]``. FOLDER holds unpacked source archives of the programs
-(``pip download --no-binary :all: --no-deps NAME``). The programs themselves are installed beside pyparq, with what
-their tests need and pytest-timeout. What passes with pyarrow has to pass with pyparq: the exit status counts what does
-not.
+(``pip download --no-deps --no-binary NAME NAME``), and of datasets, whose archive lacks what its tests import,
+``tests/`` and ``pyproject.toml`` of the repository in ``datasets-VERSION/``. The programs themselves are installed
+beside pyparq, with what their tests need: pytest-timeout, pytest-lazy-fixtures, pytest-datadir, absl-py, httpx, joblib.
+What passes with pyarrow has to pass with pyparq: the exit status counts what does not.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from pyparq.datasets.write.partition_split import SPARK_NAMES, PartitionNames, S
 from pyparq.datasets.write.rolling_files import FileLimits, Folders, MadeFile, RollingFiles, summary_files
 from pyparq.datasets.write.store_commit import RemoteTarget, StagedObjects, StoreStaging
 from pyparq.datasets.write.targets import MODES, Kept, Sources, StagedFile, Target, check_partitions
-from pyparq.errors import OptionError
+from pyparq.errors import OptionError, by_each
 from pyparq.format.types import Schema
 from pyparq.io.locations import located as on_system
 from pyparq.io.sink import Sink
@@ -37,12 +37,11 @@ if TYPE_CHECKING:
 
 
 _TEMPLATE = "part-{i}-{id}.parquet"
-_INSTEAD = {
-    "existing_data_behavior": 'give mode="append", "overwrite" or "overwrite_partitions"',
-    "format": "the format is Parquet, so leave it out",
+_INSTEAD = by_each({
+    "existing_data_behavior append overwrite": 'give mode="append", "overwrite" or "overwrite_partitions"',
+    "format": "the format is Parquet, so leave it out", "partitioning": "give partition_cols",
     "metadata_collector": "the files are in the report that is returned; write_metadata=True writes _metadata",
-    "partitioning": "give partition_cols",
-}
+})  # fmt: skip
 """Names that other libraries use for these options, and the advice to give."""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from pyparq.arrow.column import Column
 from pyparq.column_names import ColumnName
 from pyparq.encryption.reading import ColumnEncryptionInfo, FileEncryptionInfo, column_encryption
-from pyparq.errors import OptionError, OtherNames
+from pyparq.errors import OptionError, OtherNames, by_each
 from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.leaf_values import from_plain_bytes
 from pyparq.format.order import Order
@@ -90,7 +90,7 @@ def _physical_value(raw: bytes, leaf: LeafType) -> Any:
     return np.frombuffer(raw, _NUMBERS[leaf.physical])[0].item() if leaf.physical in _NUMBERS else raw
 
 
-_AS_PYARROW = {"to_dict": "pyparq.parquet.read_metadata(path), whose parts have it"}
+_AS_PYARROW = by_each({"to_dict append_row_groups set_file_path": "pyparq.parquet.read_metadata(path), which has it"})
 
 
 @methods_told
@@ -104,7 +104,10 @@ class FileMetaData(OtherNames):
             print(footer.row_group(k).num_rows)
     """
 
-    _elsewhere = _AS_PYARROW | {"schema": "schema or tree of the open file"}
+    _elsewhere = _AS_PYARROW | by_each({
+        "schema": "schema or tree of the open file", "columns statistics row_groups": "row_group(k).column(n)",
+        "size footer_size": "=serialized_size", "key_value_metadata": "=metadata", "version": "=format_version",
+    })  # fmt: skip
 
     def __init__(self, file: OpenFile) -> None:
         self._file = file

@@ -85,8 +85,43 @@ class PlanHeader:
         return _header, (PLAN_VERSION, state)
 
 
+class Joined:
+    """What plans have in common."""
+
+    __slots__ = ()
+    source = of_header("source", str)
+    limit = property(attrgetter("header.limit"), doc="As in the header.")
+
+    def join(self, results: Iterable[Any]) -> Table:
+        """Combine the results of the parts from :meth:`split`, in part order, into one table of at most ``limit`` rows.
+
+        ``results`` are tables, or other objects with ``__arrow_c_stream__``. Once there are ``limit`` rows, no more
+        results are requested. Raises :class:`DataError` if there are no results, or if their columns differ in name or
+        type.
+        """
+        schema, batches, left = None, list[Batch](), self.limit
+        for result in results:
+            table = result if isinstance(result, Table) else _as_table(result)
+            if left is not None:
+                table = table.slice(0, left)
+                left -= table.num_rows
+            schema = table.schema if schema is None else schema
+            if schema.names != table.schema.names:
+                raise DataError(f"a part has the columns {table.schema.names}, but the first part has {schema.names}")
+            batches += (Batch(list(b.columns), b.num_rows) for b in table.batches)
+            if left == 0:
+                break
+        if schema is None:
+            raise DataError("there are no results to join: a plan has at least one part")
+        schema, batches = widen_columns(schema, batches)
+        for field, found in ((f, b.columns[k].type) for b in batches for k, f in enumerate(schema.fields)):
+            if found != field.type:
+                raise DataError(f"the parts have different types: {field.type} and {found}", column=field.name)
+        return Table(schema, batches)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class ScanPlan:
+class ScanPlan(Joined):
     """A pruned scan as a plain value: it can be printed, pickled, and split into parts that run elsewhere.
 
     :meth:`pyparq.ParquetFile.execute` runs it, :meth:`pyparq.ParquetFile.scan_of` makes a scan of it. Keys, limits and
@@ -119,11 +154,9 @@ class ScanPlan:
     header: PlanHeader
     row_groups: tuple[RowGroupPlan, ...]
 
-    source = of_header("source", str)
-    columns = property(attrgetter("header.columns"))
-    filters = property(attrgetter("header.filters"))
+    columns = property(attrgetter("header.columns"), doc="As in the header.")
+    filters = property(attrgetter("header.filters"), doc="As in the header.")
     options = of_header("options", ReadOptions)
-    limit = property(attrgetter("header.limit"))
     made_for = of_header("made_for", FileState)
     num_bytes = summed("num_bytes", "Most bytes of data pages and dictionaries that a run reads.", of="row_groups")
 
@@ -144,15 +177,6 @@ class ScanPlan:
             cut[min(parts * (2 * before + size) // (2 * total), parts - 1)].append(group)
             before += size
         return [replace(self, row_groups=tuple(groups)) for groups in cut if groups]
-
-    def join(self, results: Iterable[Any]) -> Table:
-        """Combine the results of the parts from :meth:`split`, in part order, into one table of at most ``limit`` rows.
-
-        ``results`` are tables, or other objects with ``__arrow_c_stream__``. Once there are ``limit`` rows, no more
-        results are requested. Raises :class:`DataError` if there are no results, or if their columns differ in name or
-        type.
-        """
-        return join_results(results, self.limit)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _plan, (PLAN_VERSION, self.header, self.row_groups)
@@ -178,29 +202,6 @@ def plan_options(options: ReadOptions) -> ReadOptions:
     """The options of a reader that are part of a plan."""
     defaults = ReadOptions()
     return replace(options, **{name: getattr(defaults, name) for name in NOT_PLANNED})
-
-
-def join_results(results: Iterable[Any], limit: int | None) -> Table:
-    """The rows of ``results`` in one table, at most ``limit`` of them: see :meth:`ScanPlan.join`."""
-    schema, batches, left = None, list[Batch](), limit
-    for result in results:
-        table = result if isinstance(result, Table) else _as_table(result)
-        if left is not None:
-            table = table.slice(0, left)
-            left -= table.num_rows
-        schema = table.schema if schema is None else schema
-        if schema.names != table.schema.names:
-            raise DataError(f"a part has the columns {table.schema.names}, but the first part has {schema.names}")
-        batches += (Batch(list(b.columns), b.num_rows) for b in table.batches)
-        if left == 0:
-            break
-    if schema is None:
-        raise DataError("there are no results to join: a plan has at least one part")
-    schema, batches = widen_columns(schema, batches)
-    for field, found in ((f, b.columns[k].type) for b in batches for k, f in enumerate(schema.fields)):
-        if found != field.type:
-            raise DataError(f"the parts have different types: {field.type} and {found}", column=field.name)
-    return Table(schema, batches)
 
 
 def _as_table(result: Any) -> Table:
