@@ -31,6 +31,7 @@ Mask = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 MOST_OFFSET = 2**31 - 1
+"""A column of more bytes has offsets of 64 bits."""
 VIEWS = ("vu", "vz")
 VIEW_BUFFER = MOST_OFFSET
 """Bytes of one buffer that string views point into: offsets in it are int32."""

@@ -36,7 +36,7 @@ from pyparq.io.file_lock import HeldLock, has_locks, lock
 SUFFIX = ".inprogress"
 _ABOUT = "staging.json"
 _LOCK = "lock"
-_QUIET_SECONDS = 24 * 3600
+QUIET_SECONDS = 24 * 3600
 """Without locks, a staging folder in which nothing has changed for this long is abandoned."""
 
 
@@ -158,7 +158,7 @@ def is_abandoned(folder: str) -> bool:
     attached = not _about(folder).get("detached") or os.path.exists(os.path.join(folder, RECORD))
     if held.means_something and attached:
         return True
-    return time.time() - _last_change(folder) > _QUIET_SECONDS
+    return time.time() - _last_change(folder) > QUIET_SECONDS
 
 
 def _last_change(folder: str) -> float:

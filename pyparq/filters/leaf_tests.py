@@ -38,8 +38,6 @@ BoolArray = npt.NDArray[np.bool_]
 Literals: TypeAlias = Any
 """A tuple of Python values, many numbers as one array, or many byte strings as buffers."""
 
-AT_LEAST = "number >="
-"""As ``>=``, but NaN does not pass. Only indexes are asked about it."""
 BOX_OPS = ("intersects box", "not intersects box")
 """Those of geometries. Their literal is xmin, ymin, xmax, ymax."""
 VALUE_OPS = ("==", "!=", "<", "<=", ">", ">=", "in", "not in", "starts_with", "not starts_with", *BOX_OPS)
@@ -50,7 +48,7 @@ MOST_LITERALS = 4096
 
 _ENTRIES_OF = {"!=": "==", "not in": "in", "not starts_with": "starts_with"}
 """The operators that are the negation of another one."""
-_NAN_PASSES = frozenset((">", ">=", "!=", "not in"))
+NAN_PASSES = frozenset((">", ">=", "!=", "not in"))
 """NaN lies above every number, so it passes these operators whatever the literal is. (The literal is never NaN.)"""
 _POINTS = frozenset((1, 1001, 2001, 3001))
 """Types of geometry that have one point."""
@@ -78,7 +76,7 @@ class Test(Bound):
     does and the outermost list is not null (its values are there from ``level`` on).
     """
 
-    __slots__ = ("_array", "_sets", "column", "leaf", "level", "literals", "name", "node", "none", "op")
+    __slots__ = ("_array", "_sets", "column", "leaf", "level", "literals", "name", "no_nan", "node", "none", "op")
     __test__ = False  # pytest: this is no test class
     asks_levels = False
     """Whether levels answer the test, and not values: a null test of a struct or list around the leaf, or of items."""
@@ -104,6 +102,8 @@ class Test(Bound):
         self.level = node.max_def if level is None else level
         self.none = none
         self.name = name
+        self.no_nan = False
+        """Whether NaN fails another test that has to pass too. Only bounds look at this."""
         self.leaf = node.type
         self.column = node.column
         """Ordinal of the leaf."""
@@ -338,7 +338,7 @@ class _Comparison(Test):
                 some[known], every[known] = self._between(bounds.mins[known], bounds.maxs[known])
         if only_nan is None:
             return some, every
-        if self.op in _NAN_PASSES:
+        if self.op in NAN_PASSES and not self.no_nan:
             return some | (bounds.nan_counts != 0), every | only_nan
         return some, every & (bounds.nan_counts == 0)
 
@@ -355,7 +355,7 @@ class _Comparison(Test):
                 return low <= value, high <= value
             if op == ">":
                 return high > value, low > value
-            if op in (">=", AT_LEAST):
+            if op == ">=":
                 return high >= value, low >= value
             some, every = (low <= value) & (value <= high), (low == value) & (high == value)
         # A negated operator swaps and negates both answers: a row may pass `not in` unless all certainly pass `in`.
@@ -531,7 +531,7 @@ class _BoxTest(Test):
 
 
 _CLASSES: dict[str, type[Test]] = {
-    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in", "not in", AT_LEAST), _Comparison),
+    **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in", "not in"), _Comparison),
     **dict.fromkeys(("starts_with", "not starts_with"), _Prefix), **dict.fromkeys(BOX_OPS, _BoxTest),
     **dict.fromkeys(("is_null", "is_not_null"), _NullTest), **dict.fromkeys(("is_nan", "is_not_nan"), _NanTest),
     "null_items": _NullItems,

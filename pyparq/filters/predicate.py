@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from pyparq.filters.bound import FALSE, TRUE, Bound, Columns, Constant, Levels, Mask
 from pyparq.filters.computed import Computed
-from pyparq.filters.leaf_tests import Literals, Test, looked_up
+from pyparq.filters.leaf_tests import NAN_PASSES, Literals, Test, looked_up
+from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node
 from pyparq.index.row_ranges import RowMask, Words
 
@@ -159,6 +160,7 @@ def _junction(children: Iterable[Predicate], kind: type[And] | type[Or]) -> Pred
             return TRUE if decisive else FALSE
     if len(kept) > 1:
         kept = _merged(kept, *(("==", "in") if decisive else ("!=", "not in")))
+        kept = kept if decisive else _without_nan(kept)
     if len(kept) < 2:
         return kept[0] if kept else FALSE if decisive else TRUE
     return FALSE if not decisive and _contradictory(kept) else kind(tuple(kept))
@@ -177,6 +179,16 @@ def _merged(children: list[Predicate], one: str, many: str) -> list[Predicate]:
 def _one_test(tests: Sequence[Any], one: str, many: str) -> Test:
     literals = sorted({v for test in tests for v in _plain(test.literals)})
     return Test(tests[0].node, many if len(literals) > 1 else one, tuple(literals))
+
+
+def _without_nan(children: list[Predicate]) -> list[Predicate]:
+    """Tests of floats that NaN passes are marked where it fails another child: ``x > 1 and x < 2``."""
+    floats = [c for c in children if isinstance(c, Test) and c.leaf.kind in FLOAT_KINDS and c.node.max_rep == 0]
+    without = {test.column for test in floats if test.op in ("==", "<", "<=", "in", "is_not_nan")}
+    marked = {id(t): t.changed(t.op, t.literals) for t in floats if t.column in without and t.op in NAN_PASSES}
+    for test in marked.values():
+        test.no_nan = True
+    return [marked.get(id(child), child) for child in children]
 
 
 def _plain(literals: Literals) -> Literals:

@@ -121,7 +121,9 @@ def size_of(values: Values) -> int:
     return values.offsets.nbytes + values.data.nbytes if isinstance(values, BinaryValues) else values.nbytes
 
 
-def build(values: Values, leaf: LeafType, max_bytes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def build(
+    values: Values, leaf: LeafType, max_bytes: int = (1 << 63) - 1
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """Indices and the position of each entry's first occurrence.
 
     Stops before the value that would make the PLAIN dictionary larger than ``max_bytes``: fewer indices than values

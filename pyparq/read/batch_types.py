@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import (
+    MOST_OFFSET,
     binary_column,
     fixed_column,
     holding,
@@ -44,7 +45,6 @@ from pyparq.read.hinted_types import (
 
 _SMALL = {"U": "u", "Z": "z", "+L": "+l"}
 _LARGE_VIEWS = {"+L": "+vL"}
-MOST_OFFSET = 2**31 - 1
 
 
 class _TooMuch(Exception):

@@ -23,7 +23,6 @@ from pyparq.format.types import DataType, Field, LeafType, Physical
 from pyparq.read import hinted_types as hinted_layouts
 from pyparq.read.variants import bytes_of_whole, is_shredded, unshredded
 
-_NO_LIMIT = (1 << 63) - 1
 _MS_PER_DAY = 86_400_000
 _NS_PER_MS = 1_000_000
 
@@ -83,12 +82,12 @@ def _codes(column: Column) -> npt.NDArray[np.int64]:
     if column.type.is_binary_like:
         offsets = np.ascontiguousarray(column.offsets(), np.int64)
         leaf = LeafType(Physical.BYTE_ARRAY, "binary")
-        found, _ = value_dictionary.build(BinaryValues(offsets, column.buffers[1].view(np.uint8)), leaf, _NO_LIMIT)
+        found, _ = value_dictionary.build(BinaryValues(offsets, column.buffers[1].view(np.uint8)), leaf)
     else:
         raw = np.ascontiguousarray(column.values())
         rows = raw.view(np.uint8).reshape(column.length, -1) if column.length else np.empty((0, 1), np.uint8)
         leaf = LeafType(Physical.FIXED_LEN_BYTE_ARRAY, "fixed", rows.shape[1])
-        found, _ = value_dictionary.build(rows, leaf, _NO_LIMIT)
+        found, _ = value_dictionary.build(rows, leaf)
     codes, mask = found.astype(np.int64), column.valid_mask()
     if mask is not None:
         codes[~mask] = -1

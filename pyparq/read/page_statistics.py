@@ -17,8 +17,8 @@ from pyparq.format.order import Order
 from pyparq.index.bloom_filter import hash_values
 from pyparq.kernels import StoredPage
 from pyparq.read.column_reads import beyond_its_size, check_end
-from pyparq.read.decode.chunk_pages import WITHOUT_END, ChunkPages, PageValues, take_values
-from pyparq.read.decode.memory_account import Account, Share
+from pyparq.read.decode.chunk_pages import ChunkPages, PageValues, take_values
+from pyparq.read.decode.memory_account import WITHOUT_END, Account, Share
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime.threads import check_stopped

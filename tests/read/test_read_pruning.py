@@ -8,11 +8,13 @@ import math
 import random
 from collections.abc import Iterator
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from counting import CountingFile
@@ -192,3 +194,22 @@ def test_no_index_is_damaged(indexed: pyparq.ParquetFile) -> None:
         for leaf in indexed.tree.leaves:
             indexed.column_index(group, leaf.name)
     assert issubclass(CorruptIndexWarning, UserWarning)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_ranges_of_floats_prune_on_both_sides(kind: str, tmp_path: Path) -> None:
+    """No bound tells whether NaN is there, and NaN is above every number. But it is below none, and equal to none."""
+    path, values = tmp_path / "f.parquet", np.arange(100).astype(kind) / 4
+    values[[5, 77]] = np.nan
+    pq.write_table(pa.table({"x": values, "row": np.arange(100)}), path, row_group_size=10)
+    x = pyparq.col("x")
+    for question, groups in (
+        ((x > 5) & (x < 6), 1), ((x >= 5.0) & (x <= 5.1), 1), (x.between(12, 12.1), 1), ("x BETWEEN 3 AND 3.5", 1),
+        (pc.field("x") > 20, 2), ((x > 22) & ~x.is_nan(), 2), ((x > 3) & ((x < 4) | (x == 50)), 2),
+        ((x != 3) & (x <= 3), 2), (((x > 5) & (x < 6)) | ((x > 20) & (x <= 20.25)), 2), (x > 22, 10),
+        ((x > 5) & (pyparq.col("row") < 50), 5), ((x > 2) & x.isin([1.0, 2.5, math.nan]), 10),
+    ):  # fmt: skip
+        file = pyparq.ParquetFile(path, use_dictionaries=False)
+        right = pyparq.ParquetFile(path, use_statistics=False, use_dictionaries=False).read(filters=question)
+        assert file.read(filters=question)["row"].to_pylist() == right["row"].to_pylist(), str(question)
+        assert len(file.plan(filters=question).row_groups) == groups, str(question)

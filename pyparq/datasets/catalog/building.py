@@ -18,7 +18,6 @@ import numpy as np
 from pyparq.datasets.catalog.bounds_table import StatisticsRows, statistics_of
 from pyparq.datasets.catalog.file_table import (
     MOST_KINDS,
-    SETTLED_NS,
     State,
     age_ns,
     key_columns,
@@ -30,7 +29,7 @@ from pyparq.datasets.catalog.file_table import (
 from pyparq.datasets.catalog.key_table import SCHEMA, Columns, KeyTable, UInt64Array, bits_for
 from pyparq.datasets.catalog.layout import CheckingSink, Key, Part, Place, Segment, block_for, new_name
 from pyparq.datasets.data_files import DataFile
-from pyparq.datasets.footers import is_remote, open_listed
+from pyparq.datasets.footers import SETTLED_NS, is_remote, open_listed
 from pyparq.errors import ChangedFileError, ParquetError, UnsupportedError
 from pyparq.format.lazy_footer import LazyFileMetaData
 from pyparq.option_values import Encoding

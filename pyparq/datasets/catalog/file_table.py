@@ -112,9 +112,6 @@ SCHEMA = parse_schema({
 """``number`` is unique and rises. ``path`` is relative to the dataset's folder. ``version`` is what the store says of
 it, and of a local file its ctime. ``footer``: bytes of the footer."""
 
-SETTLED_NS = 2_000_000_000
-"""A file that was changed within this time before it was read may change again without a new time of change."""
-
 Int64Array = npt.NDArray[np.int64]
 State = tuple[int, int, int, str]
 """Size, time of change, inode, and what the store says."""

@@ -24,7 +24,7 @@ from typing import Any, Self
 
 from pyparq.datasets.data_files import SUMMARIES, is_hidden
 from pyparq.datasets.kept_files import PREFIX
-from pyparq.datasets.staging import SUFFIX, new_name
+from pyparq.datasets.staging import QUIET_SECONDS, SUFFIX, new_name
 from pyparq.datasets.unfinished_writes import MARKER, Marker, state_of
 from pyparq.datasets.write.targets import FILLED, NOT_EMPTY, Sources, StagedFile, Summary, partition_of, tidying
 from pyparq.errors import DataError, TargetExistsError, WriteConflictError
@@ -38,8 +38,6 @@ from pyparq.io.table_formats import check_folder_on
 from pyparq.io.url import shown
 from pyparq.runtime.threads import MANY_REQUESTS, map_requests
 
-_QUIET_SECONDS = 24 * 3600
-"""A staging folder in which nothing has changed for this long is abandoned."""
 _ABOUT = "staging.json"
 
 
@@ -412,7 +410,7 @@ def _abandoned(listed: Mapping[str, Info], root: str) -> Collection[str]:
         folder = path[len(root) + 1 :].partition("/")[0]
         if folder.startswith(PREFIX):
             latest[folder] = max(latest.get(folder, 0.0), _changed(info))
-    return [posixpath.join(root, folder) for folder, at in latest.items() if time.time() - at > _QUIET_SECONDS]
+    return [posixpath.join(root, folder) for folder, at in latest.items() if time.time() - at > QUIET_SECONDS]
 
 
 def _changed(info: Info) -> float:

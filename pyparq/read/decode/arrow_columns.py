@@ -152,7 +152,6 @@ _FORMS: dict[Kind, str] = {"dictionary": "codes", "codes": "codes", "views": "vi
 """The forms of the native decoder. The other kinds are values."""
 _NONE, _INT_8, _INT_16, _UINT_8, _UINT_16, _DECIMAL_16, _DECIMAL_32, _BYTES_16, _BYTES_32 = range(9)
 _AS_BYTES = (Physical.FIXED_LEN_BYTE_ARRAY, Physical.INT96)
-_NO_LIMIT = (1 << 63) - 1
 
 
 @lru_cache(maxsize=4096)
@@ -300,7 +299,7 @@ def _codes(leaf: LeafType, native: DecodedColumn, stored: Any, *, distinct: bool
     readers of Arrow dictionaries (pandas) expect. Entries that no slot uses may be anything."""
     entries, codes = _entries(leaf, stored), native.values.view(np.int32)
     if distinct:
-        places, firsts = value_dictionary.build(entries, leaf, _NO_LIMIT)
+        places, firsts = value_dictionary.build(entries, leaf)
         if len(firsts) < count_of(entries):
             codes, entries = places[codes], value_dictionary.entries(entries, firsts)
     return _dictionary_column(leaf, native.length, native.null_count, native.validity, codes, entries)
@@ -357,7 +356,7 @@ def _encoded(leaf: LeafType, native: DecodedColumn) -> tuple[Column, Mask | None
             np.unpackbits(values, count=slots, bitorder="little") if bits else from_plain_bytes(values, slots, leaf)
         )
         stored = stored if mask is None else stored[mask]
-    codes, firsts = value_dictionary.build(stored, leaf, _NO_LIMIT)
+    codes, firsts = value_dictionary.build(stored, leaf)
     if mask is not None:
         packed, codes = codes, np.zeros(slots, np.int32)
         codes[mask] = packed

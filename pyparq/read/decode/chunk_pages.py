@@ -30,13 +30,12 @@ from pyparq.format.types import LeafType, Physical
 from pyparq.options import ReadOptions
 from pyparq.read.decode.arrow_columns import check_utf8
 from pyparq.read.decode.decoder import Piece, limits_of, page_of, spec_of, worded
-from pyparq.read.decode.memory_account import Account, Share
+from pyparq.read.decode.memory_account import WITHOUT_END, Account, Share
 from pyparq.read.footers.chunks import Chunk
 
 DATA_PAGE, INDEX_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 1, 2, 3
 """Numbers of ``PageType`` in parquet.thrift."""
 
-WITHOUT_END = (1 << 62) - 1
 _GRANT = 1 << 20
 """Minimum number of bytes that the decoder gets when it asks for memory, if that many are left."""
 

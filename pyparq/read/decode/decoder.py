@@ -17,6 +17,7 @@ import numpy as np
 
 from pyparq import kernels
 from pyparq.arrow.column import Column, NativeColumn
+from pyparq.arrow.column_operations import MOST_OFFSET
 from pyparq.errors import ChecksumError, CorruptFileError, DataError, LimitError, ParquetError, UnsupportedError
 from pyparq.format.compression import codec_name, encoding_name, library_decoder, unreadable
 from pyparq.format.leaf_values import BinaryValues, Values, count_of
@@ -143,10 +144,6 @@ def _not_inflated(refusal: DecodeRefusal) -> ParquetError:
 
 def _text(refusal: Any) -> str:
     return str(refusal.text.decode("utf-8", "replace"))
-
-
-MOST_OFFSET = (1 << 31) - 1
-"""A column of more bytes has offsets of 64 bits."""
 
 
 def _inflate(codec: int, stored: Any, out: Any) -> int:

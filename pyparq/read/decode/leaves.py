@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.arrow.column import Column, bytes_held
-from pyparq.arrow.column_operations import Words, binary_column, keep, list_column, struct_column, take
+from pyparq.arrow.column_operations import MOST_OFFSET, Words, binary_column, keep, list_column, struct_column, take
 from pyparq.errors import CorruptFileError, DataError, LimitError
 from pyparq.format.hybrid_calendar import to_gregorian
 from pyparq.format.schema_node import Node, Shape
@@ -115,8 +115,6 @@ def _kept_levels(levels: Levels, words: Words) -> Levels:
 
 Codes = npt.NDArray[np.int32]
 
-_MOST_OFFSET = (1 << 31) - 1
-
 
 def spelled_out(column: Column, account: Account | Portion, most: int) -> Column:
     """The values, at most ``most`` bytes. ``account`` counts them before they are allocated."""
@@ -148,7 +146,7 @@ def _binary(entries: Column, codes: Codes, has_nulls: bool, count: Callable[[int
     longest = int(np.diff(edges).max(initial=0))
     if has_nulls:
         edges = np.append(edges, edges[-1])
-    wide = longest * len(codes) > _MOST_OFFSET
+    wide = longest * len(codes) > MOST_OFFSET
     count((len(codes) + 1) * (8 if wide else 4))
     offsets = empty_results((len(codes) + 1,), np.int64 if wide else np.int32)
     size = kernels.gather_binary_offsets(edges, codes, offsets, 0)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pyparq.errors import ParquetError
 from pyparq.filters.computed import Computed
 from pyparq.filters.leaf_binding import compare_literal
-from pyparq.filters.leaf_tests import AT_LEAST, Test, is_box_test, may_intersect
+from pyparq.filters.leaf_tests import Test, is_box_test, may_intersect
 from pyparq.filters.predicate import Predicate, conjunction, disjunction, null_test, rewritten
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
@@ -127,8 +127,8 @@ def _test(leaf: Node, op: str, number: float) -> Predicate:
         with np.errstate(over="ignore"):
             number = float(np.nextafter(np.float32(number), np.float32(np.inf if op == "<=" else -np.inf)))
     test = compare_literal(leaf, op, number)
-    if isinstance(test, Test) and op == ">=":  # an empty geometry may have a box of NaN
-        return Test(leaf, AT_LEAST, test.literals)
+    if isinstance(test, Test):
+        test.no_nan = True  # an empty geometry may have a box of NaN
     return test
 
 
