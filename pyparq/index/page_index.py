@@ -210,7 +210,7 @@ def parse_column_index(
     """Decode and check a ColumnIndex; one entry per page of the OffsetIndex.
 
     ``counts``: slots per page, where they are known (the rows of each page, for a leaf that is not repeated).
-    ``column_order`` and ``created_by`` as for :func:`pyparq.index.statistics.bounds_from_statistics`: bounds
+    ``column_order`` and ``created_by`` as for :func:`pyparq.index.statistics.bounds_of_chunks`: bounds
     under no known order, or by a writer that cannot be trusted, are left out, the null counts kept.
     ``max_def`` and ``max_rep`` are needed for the level histograms. Raises CorruptFileError when lists
     disagree in length or contradict each other.
@@ -254,7 +254,7 @@ def parse_column_index(
     bounds = Bounds(leaf, mins, maxs, ok, null_counts, nan_counts, slots, all_null)
     bounds.boundary_order = _checked_order(bounds, order)
     bounds.definition_histograms, bounds.repetition_histograms = definition, repetition
-    return bounds
+    return bounds.learn_of_nan(created_by)
 
 
 def _page_counts(listed: Int64Array | None, pages: int, counts: Int64Array | None, what: str) -> Int64Array:

@@ -71,6 +71,15 @@ class Bounds:
         per_part = ("mins", "maxs", "has_bounds", "null_counts", "nan_counts", "counts", "all_null")
         return Bounds(self.leaf, *(getattr(self, name)[places] for name in per_part))
 
+    def learn_of_nan(self, created_by: str | None) -> Bounds:
+        """Count no NaN where there are bounds, if NaN leaves none: DuckDB does not write them, and to parquet-mr since
+        1.10 NaN is the largest number (in statistics; there is no ColumnIndex)."""
+        if self.leaf.physical in (Physical.FLOAT, Physical.DOUBLE) and created_by:
+            name, version, _ = parse_created_by(created_by)
+            if version is not None and (name == "duckdb" or (name == "parquet-mr" and version >= (1, 10, 0))):
+                self.nan_counts = np.where(self.has_bounds & (self.nan_counts < 0), 0, self.nan_counts)
+        return self
+
 
 def gregorian(bounds: Bounds) -> Bounds:
     """The same bounds in the Gregorian calendar, if the file stores them in the hybrid one. Raises
@@ -164,21 +173,14 @@ def _cloudera(suffix: str) -> tuple[int, ...]:
     return tuple(int(n) for n in found.groups()) if found else (0, 0, 0)
 
 
-def bounds_from_statistics(
-    leaf: LeafType, meta: tt.ColumnMetaData, column_order: int = Order.TYPE, created_by: str | None = None
+def bounds_of_chunks(
+    leaf: LeafType, metas: Sequence[tt.ColumnMetaData], column_order: int = Order.TYPE, created_by: str | None = None
 ) -> Bounds:
-    """The :class:`Bounds` (``n`` = 1) of one column chunk, as far as its statistics can be believed.
+    """The :class:`Bounds` of the chunks of one leaf in several row groups, as far as their statistics can be believed.
 
     ``column_order`` is the result of :func:`pyparq.format.order.order_of` (``True`` and ``False`` stand for TYPE_ORDER
     and none).
     """
-    return bounds_of_chunks(leaf, [meta], column_order, created_by)
-
-
-def bounds_of_chunks(
-    leaf: LeafType, metas: Sequence[tt.ColumnMetaData], column_order: int = Order.TYPE, created_by: str | None = None
-) -> Bounds:
-    """The :class:`Bounds` of the chunks of one leaf in several row groups."""
     modern, old = believed_bounds(leaf, column_order, created_by)
     mins: list[bytes | None] = []
     maxs: list[bytes | None] = []
@@ -193,7 +195,7 @@ def bounds_of_chunks(
     counts = np.array([meta.num_values for meta in metas], np.int64)
     bounds = bounds_of_stored(leaf, mins, maxs, np.array(nulls, np.int64), np.array(nans, np.int64), counts)
     bounds.definition_histograms = _level_histograms(metas)
-    return bounds
+    return bounds.learn_of_nan(created_by)
 
 
 def bounds_of_numbers(
@@ -219,7 +221,7 @@ def bounds_of_numbers(
         dtype = bound_dtype(leaf)
         lows, highs = low.view(dtype), high.view(dtype)
     nulls, nans, counts, all_null = kernels.chunk_counts(stack.reshape(-1), leaf.kind in FLOAT_KINDS)
-    return Bounds(leaf, lows, highs, usable, nulls, nans, counts, all_null)
+    return Bounds(leaf, lows, highs, usable, nulls, nans, counts, all_null).learn_of_nan(created_by)
 
 
 def _bounds_as_bytes(

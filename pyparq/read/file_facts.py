@@ -16,7 +16,7 @@ from pyparq.format.lazy_footer import TRAILER
 from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
-from pyparq.index.statistics import Bounds, Int64Array, bounds_from_statistics, gregorian
+from pyparq.index.statistics import Bounds, Int64Array, bounds_of_chunks, gregorian
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
@@ -265,7 +265,7 @@ def _bloom_size(file: OpenFile, chunk: Chunk) -> int:
 def _statistics(file: OpenFile, chunk: Chunk) -> Bounds | None:
     try:
         order = file.column_order(chunk.node)
-        bounds = bounds_from_statistics(chunk.node.type, chunk.meta, order, file.created_by)
+        bounds = bounds_of_chunks(chunk.node.type, [chunk.meta], order, file.created_by)
         return gregorian(bounds)
     except ParquetError:
         return None

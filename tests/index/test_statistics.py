@@ -25,7 +25,6 @@ from pyparq.format.thrift_codec import deserialize
 from pyparq.format.types import LeafType, Physical
 from pyparq.index.statistics import (
     Bounds,
-    bounds_from_statistics,
     bounds_of_chunks,
     can_truncate,
     parse_created_by,
@@ -49,6 +48,10 @@ BYTES_DECIMAL = LeafType(P.BYTE_ARRAY, "decimal", precision=20)
 def chunk(num_values: int = 10, **statistics: Any) -> tt.ColumnMetaData:
     found = tt.Statistics(**statistics) if statistics else None
     return tt.ColumnMetaData(num_values=num_values, statistics=found)
+
+
+def bounds_of_chunk(leaf: LeafType, meta: tt.ColumnMetaData, *options: Any) -> Bounds:
+    return bounds_of_chunks(leaf, [meta], *options)
 
 
 def i32(value: int) -> bytes:
@@ -77,7 +80,7 @@ def range_of(bounds: Bounds) -> tuple[Any, Any] | None:
 
 def test_new_fields_under_type_order() -> None:
     meta = chunk(min_value=i32(-5), max_value=i32(7), null_count=3)
-    found = bounds_from_statistics(INT32, meta, Order.TYPE)
+    found = bounds_of_chunk(INT32, meta, Order.TYPE)
     assert range_of(found) == (-5, 7)
     assert found.null_counts.tolist() == [3]
     assert found.nan_counts.tolist() == [0]
@@ -88,33 +91,33 @@ def test_new_fields_under_type_order() -> None:
 @pytest.mark.parametrize("order", [Order.ABSENT, Order.UNKNOWN])
 def test_new_fields_mean_nothing_without_a_known_order(order: Order) -> None:
     meta = chunk(min_value=i32(-5), max_value=i32(7), null_count=3)
-    found = bounds_from_statistics(INT32, meta, order)
+    found = bounds_of_chunk(INT32, meta, order)
     assert range_of(found) is None
     assert found.null_counts.tolist() == [3]
 
 
 def test_deprecated_fields_only_where_signed_order_is_right() -> None:
     deprecated = {"min": i32(-5), "max": i32(7)}
-    assert range_of(bounds_from_statistics(INT32, chunk(**deprecated), Order.ABSENT)) == (-5, 7)
-    assert range_of(bounds_from_statistics(INT32, chunk(**deprecated), Order.TYPE)) == (-5, 7)
-    assert range_of(bounds_from_statistics(INT32, chunk(**deprecated), Order.UNKNOWN)) is None
-    assert range_of(bounds_from_statistics(UINT32, chunk(min=i32(1), max=i32(2)), Order.ABSENT)) is None
+    assert range_of(bounds_of_chunk(INT32, chunk(**deprecated), Order.ABSENT)) == (-5, 7)
+    assert range_of(bounds_of_chunk(INT32, chunk(**deprecated), Order.TYPE)) == (-5, 7)
+    assert range_of(bounds_of_chunk(INT32, chunk(**deprecated), Order.UNKNOWN)) is None
+    assert range_of(bounds_of_chunk(UINT32, chunk(min=i32(1), max=i32(2)), Order.ABSENT)) is None
     for leaf in (TEXT, BINARY, BYTES_DECIMAL):
-        assert range_of(bounds_from_statistics(leaf, chunk(min=b"a", max=b"b"), Order.ABSENT)) is None
-        assert range_of(bounds_from_statistics(leaf, chunk(min=b"a", max=b"b"), Order.TYPE)) is None
+        assert range_of(bounds_of_chunk(leaf, chunk(min=b"a", max=b"b"), Order.ABSENT)) is None
+        assert range_of(bounds_of_chunk(leaf, chunk(min=b"a", max=b"b"), Order.TYPE)) is None
     both = chunk(min=i32(0), max=i32(0), min_value=i32(-5), max_value=i32(7))
-    assert range_of(bounds_from_statistics(INT32, both, Order.TYPE)) == (-5, 7)
+    assert range_of(bounds_of_chunk(INT32, both, Order.TYPE)) == (-5, 7)
 
 
 def test_counts_that_are_missing_or_impossible_are_unknown() -> None:
     for null_count in (None, -1, 11):
-        found = bounds_from_statistics(DOUBLE, chunk(null_count=null_count, distinct_count=1), Order.TYPE)
+        found = bounds_of_chunk(DOUBLE, chunk(null_count=null_count, distinct_count=1), Order.TYPE)
         assert found.null_counts.tolist() == [-1]
         assert found.nan_counts.tolist() == [-1]
         assert not found.all_null[0]
-    assert bounds_from_statistics(DOUBLE, chunk(), Order.TYPE).null_counts.tolist() == [-1]
-    assert bounds_from_statistics(DOUBLE, chunk(null_count=10), Order.TYPE).all_null[0]
-    assert bounds_from_statistics(DOUBLE, chunk(nan_count=4), Order.TYPE).nan_counts.tolist() == [4]
+    assert bounds_of_chunk(DOUBLE, chunk(), Order.TYPE).null_counts.tolist() == [-1]
+    assert bounds_of_chunk(DOUBLE, chunk(null_count=10), Order.TYPE).all_null[0]
+    assert bounds_of_chunk(DOUBLE, chunk(nan_count=4), Order.TYPE).nan_counts.tolist() == [4]
 
 
 @pytest.mark.parametrize(
@@ -122,24 +125,43 @@ def test_counts_that_are_missing_or_impossible_are_unknown() -> None:
     [(math.nan, 1.0), (0.0, math.nan), (math.nan, math.nan)],
 )
 def test_nan_in_old_bounds_is_ignored(low: float, high: float) -> None:
-    assert range_of(bounds_from_statistics(DOUBLE, chunk(min=f64(low), max=f64(high)), Order.ABSENT)) is None
-    assert range_of(bounds_from_statistics(DOUBLE, chunk(min_value=f64(low), max_value=f64(high)))) is None
+    assert range_of(bounds_of_chunk(DOUBLE, chunk(min=f64(low), max=f64(high)), Order.ABSENT)) is None
+    assert range_of(bounds_of_chunk(DOUBLE, chunk(min_value=f64(low), max_value=f64(high)))) is None
 
 
 def test_zeros_of_either_sign_lie_within_the_bounds() -> None:
-    found = bounds_from_statistics(DOUBLE, chunk(min_value=f64(0.0), max_value=f64(0.0)), Order.TYPE)
+    found = bounds_of_chunk(DOUBLE, chunk(min_value=f64(0.0), max_value=f64(0.0)), Order.TYPE)
     assert found.mins[0] <= -0.0 <= found.maxs[0]
-    found = bounds_from_statistics(DOUBLE, chunk(min_value=f64(-1.0), max_value=f64(-0.0)), Order.TYPE)
+    found = bounds_of_chunk(DOUBLE, chunk(min_value=f64(-1.0), max_value=f64(-0.0)), Order.TYPE)
     assert found.mins[0] <= 0.0 <= found.maxs[0]
 
 
+@pytest.mark.parametrize(
+    ("created_by", "known"),
+    [
+        ("parquet-mr version 1.17.0 (build abc)", 0), ("parquet-mr version 1.10.0", 0),
+        ("parquet-mr version 1.8.1", -1), ("parquet-mr", -1), ("DuckDB version v1.1.3 (build 1)", 0), ("DuckDB", -1),
+        ("parquet-cpp-arrow version 26.0.0", -1), ("Polars (python) version 2.1.0", -1),
+        ("parquet-rs version 60.0.0", -1), ("parquet-mr compatible Photon version 1.12", -1), (None, -1),
+    ],
+)  # fmt: skip
+def test_writers_whose_bounds_tell_that_there_is_no_nan(created_by: str | None, known: int) -> None:
+    for leaf, code in ((DOUBLE, "<d"), (LeafType(P.FLOAT, "float"), "<f")):
+        for high, found in ((2.0, known), (math.nan, -1)):
+            meta = chunk(min_value=struct.pack(code, 1), max_value=struct.pack(code, high))
+            assert bounds_of_chunk(leaf, meta, Order.TYPE, created_by).nan_counts.tolist() == [found]
+    half = LeafType(P.FIXED_LEN_BYTE_ARRAY, "float16", 2)
+    meta = chunk(min_value=bytes(2), max_value=bytes(2))
+    assert bounds_of_chunk(half, meta, Order.TYPE, created_by).nan_counts.tolist() == [-1]
+
+
 def test_nonsense_is_no_bound() -> None:
-    assert range_of(bounds_from_statistics(INT32, chunk(min_value=i32(8), max_value=i32(7)))) is None
-    assert range_of(bounds_from_statistics(INT32, chunk(min_value=b"\1", max_value=i32(7)))) is None
-    assert range_of(bounds_from_statistics(INT32, chunk(min_value=i32(1)))) is None
-    assert range_of(bounds_from_statistics(TEXT, chunk(max_value=b"x"))) is None
+    assert range_of(bounds_of_chunk(INT32, chunk(min_value=i32(8), max_value=i32(7)))) is None
+    assert range_of(bounds_of_chunk(INT32, chunk(min_value=b"\1", max_value=i32(7)))) is None
+    assert range_of(bounds_of_chunk(INT32, chunk(min_value=i32(1)))) is None
+    assert range_of(bounds_of_chunk(TEXT, chunk(max_value=b"x"))) is None
     interval = LeafType(P.FIXED_LEN_BYTE_ARRAY, "interval", 12)
-    assert range_of(bounds_from_statistics(interval, chunk(min_value=bytes(12), max_value=bytes(12)))) is None
+    assert range_of(bounds_of_chunk(interval, chunk(min_value=bytes(12), max_value=bytes(12)))) is None
 
 
 def test_several_chunks_at_once() -> None:
@@ -197,7 +219,7 @@ def test_byte_arrays_of_early_parquet_mr(created_by: str | None, trusted: bool) 
     assert writer_is_trusted(TEXT, created_by) is trusted
     assert writer_is_trusted(INT32, created_by)  # PARQUET-251 is about byte arrays
     meta = chunk(min_value=b"a", max_value=b"b")
-    assert (range_of(bounds_from_statistics(TEXT, meta, Order.TYPE, created_by)) is not None) is trusted
+    assert (range_of(bounds_of_chunk(TEXT, meta, Order.TYPE, created_by)) is not None) is trusted
 
 
 @pytest.mark.parametrize(
@@ -232,7 +254,7 @@ def corpus_bounds(path: Path) -> list[tuple[Any, list[Bounds]]]:
     for leaf, order in zip(build_tree(meta.schema).leaves, orders, strict=False):
         found = order_of(leaf.type, order, leaf.element)
         result.append(
-            (leaf, [bounds_from_statistics(leaf.type, group.columns[leaf.column].meta_data, found, meta.created_by)
+            (leaf, [bounds_of_chunk(leaf.type, group.columns[leaf.column].meta_data, found, meta.created_by)
                     for group in meta.row_groups])
         )  # fmt: skip
     return result
@@ -310,7 +332,7 @@ def test_our_statistics_equal_arrows(name: str) -> None:
     meta = footer(sink.getvalue())
     leaf = build_tree(meta.schema).leaves[0].type
     theirs = meta.row_groups[0].columns[0].meta_data.statistics
-    bounds = bounds_from_statistics(leaf, tt.ColumnMetaData(num_values=3, statistics=theirs), Order.TYPE)
+    bounds = bounds_of_chunk(leaf, tt.ColumnMetaData(num_values=3, statistics=theirs), Order.TYPE)
     pages = [encode_bound(leaf, v) for v in (bounds.maxs[0], bounds.mins[0])]
     ours = statistics(leaf, [*pages, None], [*pages, None], null_count=1)
     assert ours.nan_count == (0 if leaf.kind in ("float", "double") else None)
@@ -385,7 +407,7 @@ def test_other_types_are_never_cut() -> None:
 
 
 def test_numpy_stays_out_of_python_ints() -> None:
-    found = bounds_from_statistics(FIXED_DECIMAL, chunk(min_value=bytes(9), max_value=b"\x7f" + b"\xff" * 8))
+    found = bounds_of_chunk(FIXED_DECIMAL, chunk(min_value=bytes(9), max_value=b"\x7f" + b"\xff" * 8))
     assert type(found.maxs[0]) is int
     assert found.maxs[0] == 2**71 - 1
     assert isinstance(found.has_bounds, np.ndarray)

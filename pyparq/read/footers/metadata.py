@@ -17,7 +17,7 @@ from pyparq.format.leaf_values import from_plain_bytes
 from pyparq.format.order import Order
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType, Physical, arrow_type
-from pyparq.index.statistics import Bounds, bounds_from_statistics, gregorian
+from pyparq.index.statistics import Bounds, bounds_of_chunks, gregorian
 from pyparq.option_checks import methods_told
 from pyparq.read.decode.arrow_columns import fixed_buffer
 from pyparq.read.footers.chunks import Chunk
@@ -42,7 +42,7 @@ class ChunkStatistics:
         self._leaf, self._raw = leaf, meta.statistics
         self.num_values = int(meta.num_values) - int(self._raw.null_count or 0)
         """Values that are not null."""
-        self.has_min_max = bool(bounds_from_statistics(leaf, meta, order, created_by).has_bounds[0])
+        self.has_min_max = bool(bounds_of_chunks(leaf, [meta], order, created_by).has_bounds[0])
 
     def _bound(self, which: str, convert: Any) -> Any:
         """The smallest or largest value, as a Python object by ``convert``."""
@@ -312,7 +312,7 @@ class ColumnChunkMetaData(OtherNames):
     def bounds(self) -> Bounds:
         """The statistics of the column chunk, as far as they can be trusted. One entry."""
         file, node = self._file, self._chunk.node
-        return gregorian(bounds_from_statistics(node.type, self._chunk.meta, file.column_order(node), file.created_by))
+        return gregorian(bounds_of_chunks(node.type, [self._chunk.meta], file.column_order(node), file.created_by))
 
     @property
     def statistics(self) -> ChunkStatistics | None:
