@@ -13,6 +13,7 @@ import os
 import posixpath
 import re
 import stat
+import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -102,7 +103,7 @@ def local_files(path: str) -> SourceFiles:
 
 
 def _local_folder(path: str) -> SourceFiles:
-    def listed(seen: list[Place]) -> list[DataFile]:
+    def listed(seen: _Seen) -> list[DataFile]:
         return list(_walk(path, (), seen))
 
     files, commits = _before_commits(path, listed)
@@ -114,28 +115,45 @@ def _local_folder(path: str) -> SourceFiles:
     return SourceFiles(path, tuple(files), unfinished=tuple(commits), catalog=catalog)
 
 
-LISTINGS = 3
-"""Maximum number of times that a folder is listed, if commits end in the meantime."""
+LISTINGS, SECONDS = 3, 1.0
+"""If commits begin or end while a folder is listed, it is listed again: so often, and more often within this time."""
+
+
+class _Seen(list[Place]):
+    """The writes that a listing sees, and when the folders were changed last that it looks into."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, int] = {}
+
+
+def _changed_at(folder: str) -> int:
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return -1
 
 
 def _before_commits(
-    root: str, listed: Callable[[list[Place]], list[DataFile]], wanted: Callable[[Names], bool] = lambda names: True
+    root: str, listed: Callable[[_Seen], list[DataFile]], wanted: Callable[[Names], bool] = lambda names: True
 ) -> tuple[list[DataFile], list[Unfinished]]:
     """The files that ``listed`` gives, as they were before the commits that have not ended; and these commits.
 
-    ``listed`` adds the writes that it sees to a list. ``wanted``: whether a file at a path below ``root`` belongs to
-    the source.
+    ``listed`` notes the writes that it sees. ``wanted``: whether a file at a path below ``root`` belongs to the source.
+    A write that begins and ends meanwhile is not seen, but has changed its folder.
     """
-    for _ in range(LISTINGS):
-        seen: list[Place] = []
-        files = listed(seen)
+    begun, listings = time.monotonic(), 0
+    while True:
+        seen = _Seen()
+        files, listings = listed(seen), listings + 1
         seen += writes.writes_above(root)
         commits = writes.unfinished(seen) if seen else []
         for commit in commits:
             files = _as_before(files, root, commit, wanted)
-        if writes.is_as_found(seen, commits):
-            break
-    return files, commits
+        as_found = writes.is_as_found(seen, commits) and all(
+            _changed_at(folder) == at for folder, at in seen.times.items()
+        )
+        if as_found or (listings >= LISTINGS and time.monotonic() - begun > SECONDS):
+            return files, commits
 
 
 def _as_before(files: list[DataFile], root: str, commit: Unfinished, wanted: Callable[[Names], bool]) -> list[DataFile]:
@@ -173,11 +191,11 @@ class _Level:
         self.writes = [Place(e.path, folders) for e in found if e.name.startswith(PREFIX) and e.is_dir()]
 
 
-def _walk(root: str, folders: tuple[str, ...], seen: list[Place]) -> Iterator[DataFile]:
+def _walk(root: str, folders: tuple[str, ...], seen: _Seen) -> Iterator[DataFile]:
     """The files below ``root`` in the order of their paths.
 
     Links to folders are followed, except links that lead back to a folder around them. Writes that are under way are
-    added to ``seen``. Raises :class:`pyparq.OptionError` if links make too many paths from few folders.
+    noted in ``seen``. Raises :class:`pyparq.OptionError` if links make too many paths from few folders.
     """
     ways: Counter[tuple[int, int]] = Counter()
     above: list[_Level] = []
@@ -194,6 +212,7 @@ def _walk(root: str, folders: tuple[str, ...], seen: list[Place]) -> Iterator[Da
                 f"links lead to the folder {folder} by more than {MOST_WAYS} paths. Give a folder without such links",
                 file=root,
             )
+        seen.times[folder] = status.st_mtime_ns
         above.append(_Level(folder, folders, place))
         on_the_way.add(place)
         seen.extend(above[-1].writes)
@@ -241,7 +260,7 @@ def _local_glob(pattern: str) -> SourceFiles:
     patterns = alternatives(pattern)
     inner = [_below(one, root) for one in patterns]
 
-    def listed(seen: list[Place]) -> list[DataFile]:
+    def listed(seen: _Seen) -> list[DataFile]:
         files: list[DataFile] = []
         for one in patterns:
             files += _any_depth(one, root, seen) if "**" in one.split("/") else _by_level(one, root, seen)
@@ -265,13 +284,15 @@ def _below(pattern: str, root: str) -> Names:
     return tuple(pattern.split("/")[root.count("/") + 1 if root or pattern.startswith("/") else 0 :])
 
 
-def _by_level(pattern: str, root: str, seen: list[Place]) -> list[DataFile]:
+def _by_level(pattern: str, root: str, seen: _Seen) -> list[DataFile]:
     """The files for a pattern without ``**``, below the folder ``root``."""
     import glob  # not needed to read one file
 
     files: list[DataFile] = []
+    start = root or ("/" if pattern.startswith("/") else os.curdir)
     with suppress(OSError):
-        seen += map(Place, staging_folders(root or ("/" if pattern.startswith("/") else os.curdir)))
+        seen.times[start] = _changed_at(start)
+        seen += map(Place, staging_folders(start))
     for path in sorted(glob.glob(pattern, recursive=True)):
         folders = folders_between(root, os.path.dirname(path))
         if any(is_hidden(name) for name in folders):
@@ -287,7 +308,7 @@ def _by_level(pattern: str, root: str, seen: list[Place]) -> list[DataFile]:
     return files
 
 
-def _any_depth(pattern: str, root: str, seen: list[Place]) -> list[DataFile]:
+def _any_depth(pattern: str, root: str, seen: _Seen) -> list[DataFile]:
     """The files for a pattern with ``**``. Python's glob would follow links that lead back, 40 times."""
     wanted = _below(pattern, root)
     start = root or ("/" if pattern.startswith("/") else os.curdir)

@@ -248,6 +248,16 @@ def _stat(path: str) -> os.stat_result | None:
         return None
 
 
+def take_over(path: str, old: str) -> None:
+    """Give a file the owner, group and permissions of the file ``old`` that it replaces, if both are there."""
+    with suppress(FileNotFoundError):
+        status = os.lstat(old)
+        fd = os.open(path, os.O_RDONLY | _FLAGS)
+        if stat.S_ISREG(status.st_mode):
+            _take_over(fd, status, old)
+        os.close(fd)
+
+
 def _take_over(fd: int, old: os.stat_result, where: str | int) -> None:
     """Copy owner, group and permissions of the file at ``where``, of status ``old``, to the file behind ``fd``.
 

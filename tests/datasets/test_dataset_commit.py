@@ -25,6 +25,7 @@ import pyarrow.dataset
 import pytest
 
 import pyparq
+import pyparq.parquet
 from pyparq.datasets.staging import PREFIX, Staging, StagingLock
 from pyparq.datasets.write import commit, folder_commit
 from pyparq.datasets.write.commit import Committer
@@ -494,3 +495,68 @@ def test_a_damaged_record_moves_nothing(tmp_path: Path, text: str) -> None:
         with pytest.raises(CorruptFileError, match=r"the commit record .*commit\.json"):
             call()
     assert [p for p in sorted(tmp_path.rglob("*")) if p.name != "lock"] == before
+
+
+@pytest.mark.parametrize("source", ["", "/*", "/p=*/*.parquet", "/**/*.parquet"])
+def test_a_write_that_begins_and_ends_while_the_folder_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    folder, real, paused = tmp_path / "d", os.scandir, []
+    write(folder, [0, 4])  # one partition
+
+    class Entries(list[Any]):
+        def __enter__(self) -> Entries:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return None
+
+    def scandir(path: Any = ".") -> Any:
+        with real(path) as found:
+            entries = Entries(found)
+        if not paused and os.path.realpath(path) == os.path.realpath(folder):
+            paused.append(path)
+            assert in_child(lambda: (monkeypatch.undo(), write(folder, NEW, "overwrite"))) == 0
+        return entries
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    found = pyparq.read_table(f"{folder}{source}", columns=["id"])
+    assert paused
+    assert sorted(found["id"].to_pylist()) == [*NEW]
+
+
+def test_a_forked_child_that_fails_leaves_the_write_to_its_parent(tmp_path: Path) -> None:
+    parent = os.getpid()
+
+    def pieces() -> Iterator[dict[str, Any]]:
+        yield rows(OLD)
+        pid = os.fork()
+        if pid == 0:
+            raise RuntimeError("in the child")
+        os.waitpid(pid, 0)
+        yield rows(NEW)
+
+    try:
+        pyparq.write_dataset(pieces(), tmp_path / "d", partition_cols="p")
+    except RuntimeError:
+        assert os.getpid() != parent
+        os._exit(0)
+    assert ids(tmp_path / "d") == [*OLD, *NEW]
+
+
+@pytest.mark.parametrize("change", ["update", "delete", "write over"])
+def test_a_file_that_replaces_a_private_one_is_private(tmp_path: Path, change: str) -> None:
+    folder = tmp_path / "d"
+    pyparq.parquet.write_to_dataset(pa.table(rows(OLD)), folder, partition_cols=["p"], basename_template="{i}.parquet")
+    files = sorted(folder.rglob("*.parquet"))
+    for file, mode in zip(files, (0o600, 0o640, 0o604, 0o666), strict=True):
+        file.chmod(mode)
+    if change == "update":
+        pyparq.update(folder, values={"id": 1}, filters=pyparq.col("id") < 9)
+    elif change == "delete":
+        pyparq.delete(folder, pyparq.col("id") < 4)
+    else:
+        pyparq.parquet.write_to_dataset(
+            pa.table(rows(NEW)), folder, partition_cols=["p"], basename_template="{i}.parquet"
+        )
+    assert [file.stat().st_mode & 0o777 for file in files] == [0o600, 0o640, 0o604, 0o666]

@@ -44,6 +44,7 @@ from pyparq.datasets.write.targets import (
 )
 from pyparq.errors import DataError, OptionError, TargetExistsError, WriteConflictError
 from pyparq.io.file_lock import FOLDER_LOCK, locked_folder
+from pyparq.io.file_objects import not_its_own
 from pyparq.io.locations import located as on_system
 from pyparq.io.sink import LocalSink, Sink
 from pyparq.io.source import LocalFile
@@ -64,6 +65,7 @@ class Committer:
     def __init__(self, staging: Staging, lock: StagingLock | None) -> None:
         self.staging = staging
         self._lock = lock
+        self._process = os.getpid()
 
     @classmethod
     def start(cls, path: str, mode: str, *, detached: bool = False, force: bool = False) -> Self:
@@ -140,6 +142,8 @@ class Committer:
         has been filled meanwhile, :class:`ChangedFileError` where one of the ``sources`` has changed.
         """
         staging = self.staging
+        if self._process != os.getpid():
+            raise not_its_own(staging.target)
         folder_commit.reached("staged")
         with locked_folder(staging.target):
             if not os.path.isdir(os.path.join(staging.folder, "new")):
@@ -171,6 +175,8 @@ class Committer:
         """Give the write up: its files are removed, and nothing else has changed. It does nothing after a commit or
         when called again."""
         staging = self.staging
+        if self._process != os.getpid():  # a forked child leaves all to its parent
+            return
         self._release()
         if not os.path.isdir(staging.folder) or os.path.exists(os.path.join(staging.folder, RECORD)):
             return

@@ -32,7 +32,7 @@ from pyparq.datasets.staging import (
     stays_inside,
 )
 from pyparq.errors import ChangedMeanwhile, TargetExistsError, WriteConflictError
-from pyparq.io.atomic_write import rename_new, sync_folder
+from pyparq.io.atomic_write import rename_new, sync_folder, take_over
 from pyparq.io.file_lock import Identity, locked_name
 from pyparq.runtime.messages import warn_caller
 
@@ -96,12 +96,15 @@ class FolderCommit:
 
     def _move(self, *, completing: bool = False, only_as_read: bool = False) -> None:
         """Do all renames that are not done yet."""
+        aside = {file.path: os.path.join(self._folder, "old", file.name) for file in self._record.old}
         for old, source, place in self._steps():
             # Before each step, because a step may put a link into the way of the next one.
             inner = (place if old is None else source)[len(self._target) :].lstrip(os.sep)
             if not stays_inside(self._target, inner):
                 raise leads_out(self._folder, inner)
             if old is None:
+                if inner in aside and not os.path.islink(source):
+                    take_over(source, aside[inner])
                 self._put(source, place, completing)
             elif not _move_aside(old if completing or only_as_read else None, source, place):
                 _leave(source, completing, ChangedMeanwhile(
