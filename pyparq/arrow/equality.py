@@ -13,12 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import list_items, ranges, slice_column, struct_child, take
+from pyparq.arrow.column_operations import Mask, list_items, ranges, slice_column, struct_child, take
 from pyparq.arrow.layouts import normalize
 from pyparq.errors import UnsupportedError
 from pyparq.format.types import DataType, Field, Schema
-
-Mask = npt.NDArray[np.bool_]
 
 STEP = 1 << 18
 """Number of rows compared at a time, so that temporary arrays stay small."""

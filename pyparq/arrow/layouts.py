@@ -31,7 +31,6 @@ from pyparq.kernels import KernelError, lay_out_views, tally_codes
 _PLAIN = frozenset("nbcCsSiIlLefguUzZ") | {"tdD", "tdm", "tts", "ttm", "ttu", "ttn"}
 """Formats of types that are plain as they are (not all such)."""
 _VIEWS = {"vu": "U", "vz": "Z"}
-Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 

@@ -382,7 +382,6 @@ class _HasColumns(Protocol):
 
 B = TypeVar("B", bound=_HasColumns)
 
-
 _LARGE = {"u": "U", "z": "Z", "+l": "+L", "+vl": "+vL"}
 
 

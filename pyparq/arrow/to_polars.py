@@ -6,18 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import list_items, slice_column, struct_child
+from pyparq.arrow.column_operations import Mask, list_items, slice_column, struct_child
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.layouts import normal_type, normalize
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.tabular import Part, widen_columns
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.format.types import DataType, Schema
-
-Mask = npt.NDArray[np.bool_]
 
 _MOST_DIGITS = 38
 _DAYS = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}

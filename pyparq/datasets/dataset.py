@@ -280,10 +280,8 @@ def dataset(
     those that are gone when they are read; ``"raise"`` raises. ``catalog``: how a catalog of
     :func:`pyparq.index_dataset` is used. ``"check"`` uses it for files that have not changed, by the listing;
     ``"trust"`` does not list the folder; ``"off"`` does not use it (docs/catalog.md). ``progress``: called with the
-    number of files done and the number of files. ``storage_options``: options for the file system of a URL.
-    ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where ``source`` is a path; or
-    ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``options``: the fields of
-    :class:`pyparq.ReadOptions`, listed below.
+    number of files done and the number of files. ``storage_options``, ``filesystem``: for a URL, as in
+    :func:`pyparq.read_table`. ``options``: the fields of :class:`pyparq.ReadOptions`, listed below.
 
     Only the listing is read at once. Raises ``FileNotFoundError`` where nothing is found, and
     :class:`pyparq.OptionError` for folders whose partitions do not agree.

@@ -18,7 +18,7 @@ import numpy as np
 
 from pyparq import kernels
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import concat, list_items, slice_column, struct_child, take
+from pyparq.arrow.column_operations import Int64Array, concat, list_items, slice_column, struct_child, take
 from pyparq.arrow.exchange import schema_from_arrow
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.schema.extensions import FIELD_ID
@@ -26,7 +26,7 @@ from pyparq.arrow.table import Table
 from pyparq.datasets.data_files import DataFile, data_file
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
-from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles
+from pyparq.datasets.tables import LogStatistics, OpenedTable, Stated, TableFiles
 from pyparq.errors import CorruptFileError, LimitError, UnsupportedError
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema

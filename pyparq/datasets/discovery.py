@@ -149,9 +149,7 @@ def _before_commits(
         commits = writes.unfinished(seen) if seen else []
         for commit in commits:
             files = _as_before(files, root, commit, wanted)
-        as_found = writes.is_as_found(seen, commits) and all(
-            _changed_at(folder) == at for folder, at in seen.times.items()
-        )
+        as_found = writes.is_as_found(seen, commits) and [*map(_changed_at, seen.times)] == [*seen.times.values()]
         if as_found or (listings >= LISTINGS and time.monotonic() - begun > SECONDS):
             return files, commits
 

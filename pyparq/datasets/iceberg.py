@@ -23,10 +23,11 @@ from pyparq.datasets.catalog.puffin import is_catalog
 from pyparq.datasets.data_files import DataFile, data_file, plain_place
 from pyparq.datasets.file_columns import Matching, StoredNames
 from pyparq.datasets.partitions import Partitions
-from pyparq.datasets.tables import Int64Array, LogStatistics, OpenedTable, Stated, TableFiles
+from pyparq.datasets.tables import LogStatistics, OpenedTable, Stated, TableFiles
 from pyparq.errors import CorruptFileError, LimitError, OptionError, UnsupportedError, located
 from pyparq.filters.expression import col
 from pyparq.filters.literal import Interpreted
+from pyparq.format.order import Int64Array
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, Field, Schema
 from pyparq.io.table_formats import ICEBERG

@@ -158,7 +158,6 @@ def _ticks(text: str, unit: str, zoned: bool) -> int:
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
-
 _Folders = tuple[tuple[str, ...], tuple[str, ...]]
 """The folders above the root of a dataset that may be partitions, and those below it."""
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import take
+from pyparq.arrow.column_operations import Mask, take
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.layouts import normalize
 from pyparq.arrow.table import Table
@@ -47,8 +47,6 @@ from pyparq.runtime.threads import REQUESTS
 FEW_REMOTE = REQUESTS
 """Up to this many remote files, all footers are read, even if partitions rule files out. That takes one round of
 requests."""
-
-Mask = npt.NDArray[np.bool_]
 
 
 def _paths_of(expression: Expression | None) -> list[Path]:

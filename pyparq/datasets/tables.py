@@ -20,12 +20,10 @@ from pyparq.filters.literal import locate
 from pyparq.filters.predicate import Predicate
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType, Schema
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import Int64Array, RowRanges
 from pyparq.index.statistics import Bounds
 from pyparq.io.table_formats import DELTA, format_of
 from pyparq.io.url import forget_context, without_secrets
-
-Int64Array = npt.NDArray[np.int64]
 
 
 class Stated(NamedTuple):

@@ -117,7 +117,6 @@ Buffer = npt.NDArray[np.uint8]
 PageSeal = NativeSealer | Callable[[Any, list[Any], int], list[Any]]
 """What the native writer seals pages with: on its threads, or by calls of Python (module, parts, page)."""
 
-
 _nonces: WeakValueDictionary[bytes, Nonces] = WeakValueDictionary()
 """By the hash of a key: the counter of its encryptions in this process, by all objects that hold it."""
 _kept: set[Nonces] = set()

@@ -47,7 +47,6 @@ KEK_BYTES = KEK_ID_BYTES = 16
 _OPTIONS = ("aad_prefix", "check_footer_integrity", "allow_plaintext_files", "algorithm")
 """Of :class:`DecryptionProperties`, those that are no keys: the properties made here are pickled."""
 
-
 Where = tuple[str, str, str, tuple[tuple[str, str], ...]]
 """A KMS and its user."""
 

@@ -23,7 +23,6 @@ FOOTER_REFERENCE = "footerKey"
 DEFAULT_KMS = "DEFAULT"
 """Instance name and address where none is configured, as parquet-java writes it."""
 
-
 _LONG = 100
 """Characters of a name that messages show."""
 

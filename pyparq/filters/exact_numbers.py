@@ -101,7 +101,6 @@ def _quotient(numerator: int, denominator: int) -> float:
 
 _QUOTIENTS = np.frompyfunc(_quotient, 2, 1)
 
-
 _FRACTIONS = np.frompyfunc(Fraction, 2, 1)
 
 

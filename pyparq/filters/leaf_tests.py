@@ -23,18 +23,17 @@ from pyparq.filters.bound import Bound, Columns, EntryLevels, Levels
 from pyparq.filters.compare import bytes_set, match_column, match_stored
 from pyparq.filters.literal import format_literal
 from pyparq.format.leaf_values import BinaryValues, Values
-from pyparq.format.order import FLOAT_KINDS, bound_dtype, domain
+from pyparq.format.order import FLOAT_KINDS, BoolArray, bound_dtype, domain
 from pyparq.format.schema_node import Node
 from pyparq.format.types import DataType, LeafType, arrow_type
 from pyparq.index.bloom_filter import can_prune, hash_literal
-from pyparq.index.row_ranges import RowMask, Words
-from pyparq.index.statistics import Bounds, Int64Array
+from pyparq.index.row_ranges import Int64Array, RowMask, Words
+from pyparq.index.statistics import Bounds
 from pyparq.kernels import BytesSet, KernelError, NumberSet
 
 if TYPE_CHECKING:
     from pyparq.arrow.column import Column
 
-BoolArray = npt.NDArray[np.bool_]
 Literals: TypeAlias = Any
 """A tuple of Python values, many numbers as one array, or many byte strings as buffers."""
 

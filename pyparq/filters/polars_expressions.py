@@ -395,7 +395,6 @@ _DIGITS = {
 }  # fmt: skip
 """How many binary digits of an integer the types hold."""
 
-
 _ALIKE = ("Int", "UInt", "String", "Binary", "Boolean", "Float", "Date", "Time", "Duration")
 
 

@@ -39,7 +39,6 @@ NARROW_FLOATS: dict[str, Any] = {
 _TIMES = ("timestamp[", "time64[", "date64[", "duration[", "Datetime(", "Duration(", "Time")
 """Prefixes of the names of exact times in pyarrow, pandas (over pyarrow) and polars."""
 
-
 _NULL_TYPES = frozenset(("NoneType", "NAType", "NaTType"))
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.errors import UnsupportedError
-from pyparq.format.int96 import UNIT_NS
+from pyparq.format.int96 import UNIT_NS, Int64Array
 from pyparq.format.types import LeafType
 
 _SHORT = {
@@ -68,7 +68,6 @@ TIME_ZONE = b"org.apache.spark.timeZone"
 ROW_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
 """Spark's own schema, also in files that are made from its rows."""
 
-Int64Array = npt.NDArray[np.int64]
 Range = tuple[int | None, int | None]
 """The first and the last value of a range. ``None`` for an open end."""
 

@@ -15,14 +15,11 @@ import zlib
 from copy import copy
 
 import numpy as np
-import numpy.typing as npt
 
-from pyparq.format.chunk_numbers import BoundPlaces
+from pyparq.format.chunk_numbers import BoundPlaces, Int64Array
 from pyparq.format.generated.ttypes import ColumnChunk, FileMetaData, RowGroup, SchemaElement
 from pyparq.format.thrift_codec import Bytes, ThriftDecodeError, ThriftTruncatedError, column_chunk_numbers, deserialize
 from pyparq.kernels import KernelError, ThriftTruncated, thrift_index_footer
-
-Int64Array = npt.NDArray[np.int64]
 
 MAGIC, ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 

@@ -24,19 +24,19 @@ import numpy as np
 from pyparq import kernels
 from pyparq.errors import CorruptFileError, DataError, LimitError
 from pyparq.format import ttypes as tt
-from pyparq.format.order import FLOAT_KINDS, Order, bound_dtype, decode_bound_pairs, native_order, number_layout
+from pyparq.format.order import (
+    FLOAT_KINDS,
+    BoolArray,
+    Int64Array,
+    Order,
+    bound_dtype,
+    decode_bound_pairs,
+    native_order,
+    number_layout,
+)
 from pyparq.format.thrift_codec import deserialize_column_index, deserialize_lists
 from pyparq.format.types import LeafType
-from pyparq.index.statistics import (
-    ASCENDING,
-    DEFAULT_TRUNCATE,
-    DESCENDING,
-    UNORDERED,
-    BoolArray,
-    Bounds,
-    Int64Array,
-    writer_is_trusted,
-)
+from pyparq.index.statistics import ASCENDING, DEFAULT_TRUNCATE, DESCENDING, UNORDERED, Bounds, writer_is_trusted
 from pyparq.kernels import check_page_locations
 from pyparq.limits import DEFAULT_LIMITS, Limits
 

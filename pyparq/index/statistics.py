@@ -18,6 +18,8 @@ from pyparq.format.chunk_numbers import BoundPlaces, ChunkNumbers
 from pyparq.format.hybrid_calendar import meant_range
 from pyparq.format.order import (
     FLOAT_KINDS,
+    BoolArray,
+    Int64Array,
     Order,
     bound_dtype,
     can_truncate,
@@ -27,9 +29,6 @@ from pyparq.format.order import (
     number_layout,
 )
 from pyparq.format.types import LeafType, Physical
-
-BoolArray = npt.NDArray[np.bool_]
-Int64Array = npt.NDArray[np.int64]
 
 UNORDERED, ASCENDING, DESCENDING = 0, 1, 2
 """Numbers of ``BoundaryOrder`` (parquet.thrift)."""

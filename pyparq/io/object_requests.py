@@ -107,7 +107,6 @@ _NO_CREDENTIALS = re.compile(
 )
 """Requests to the machine's own server of credentials."""
 
-
 _NO_RANGES = re.compile("non-partial response|Content-Length Header missing|value for CONTENT_RANGE")
 """What is not understood here: all of an object for a range of it, and answers without a size."""
 _ACTIONS = {"GET": "read", "HEAD": "read", "PUT": "write", "POST": "write", "DELETE": "remove"}

@@ -31,7 +31,6 @@ from pyparq.runtime.threads import MANY_REQUESTS, REQUESTS, Task, map_requests, 
 
 R = TypeVar("R")
 
-
 SCHEMES = {"S3Store": ("s3", "bucket"), "GCSStore": ("gs", "bucket"), "AzureStore": ("az", "container_name")}
 """Stores that their options tell apart: the protocol of their URLs, and where the name of the bucket stands."""
 

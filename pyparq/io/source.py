@@ -52,7 +52,6 @@ from pyparq.runtime.threads import check_stopped, cpu_count
 _OPEN_FLAGS = sum(getattr(os, name, 0) for name in ("O_BINARY", "O_CLOEXEC", "O_NONBLOCK"))
 """Non-blocking mode matters for pipes only. They are refused, and opening one must not wait."""
 
-
 TOGETHER = 8 << 20
 """Maximum number of bytes of separate ranges that are read into one buffer. The buffer lives as long as any of them."""
 LARGEST_CALL = 16 << 20

@@ -34,7 +34,6 @@ L = TypeVar("L", bound=Iterable[str])
 Managed = tuple[str, str]
 """The name of the format, and the table's folder."""
 
-
 _CLASSES = {("deltalake", "DeltaTable"): DELTA, ("pyiceberg", "Table"): ICEBERG, ("pyiceberg", "DataScan"): ICEBERG}
 
 

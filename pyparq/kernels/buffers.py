@@ -28,7 +28,6 @@ MOST_KEPT = 512 << 20
 SHARE_OF_MEMORY = 32
 """One part in so many of the memory there is may be kept."""
 
-
 CGROUPS = "/sys/fs/cgroup"
 """The folder of the control groups and their limits."""
 OWN_GROUPS = "/proc/self/cgroup"

@@ -71,11 +71,9 @@ def add_indexes(
     ``replace``: also build again what is there already. ``remove``: kinds to remove, as a list or a dict of kind to
     columns. ``force``: also replace files of a table of Delta Lake, Apache Iceberg or Apache Hudi. ``on_error="skip"``:
     report a file that fails, and go on. ``progress``: called with the number of files done and the number of files.
-    ``storage_options``: for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of
-    obstore, where the paths are; or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``decryption``:
-    keys; new indexes are encrypted with them, and columns whose key is missing stay as they are. ``fsync``: flush new
-    files to disk before they get their names. Other options: as in :class:`pyparq.WriteOptions` and
-    :class:`pyparq.ReadOptions`.
+    ``storage_options``, ``filesystem``: for a URL, as in :func:`pyparq.read_table`. ``decryption``: keys; new indexes
+    are encrypted with them, and columns whose key is missing stay as they are. ``fsync``: flush new files to disk
+    before they get their names. Other options: as in :class:`pyparq.WriteOptions` and :class:`pyparq.ReadOptions`.
 
     Returns an :class:`pyparq.IndexReport`: per column, what was added, kept and left out, and why. A file in which
     nothing changes is not written. docs/add-indexes.md has the details.

@@ -121,10 +121,9 @@ def merge(
     Values in the names of folders are not stored. ``target``: where the new file goes; it may be one of the files.
     ``key_value_metadata``: keys to set in the footer. Without it, a key is kept where all files that have it agree, and
     those of pandas and GeoParquet are joined. ``force``: write even into a folder that Delta Lake, Iceberg or Hudi
-    manages. ``progress``: called with the number of files done and the number of files. ``storage_options``: options
-    for the file system of URLs. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where the
-    paths are; or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``limits``: what a footer may
-    demand. ``fsync``: flush the file to disk before it gets its name.
+    manages. ``progress``: called with the number of files done and the number of files. ``storage_options``,
+    ``filesystem``: for a URL, as in :func:`pyparq.read_table`. ``limits``: what a footer may demand. ``fsync``: flush
+    the file to disk before it gets its name.
 
     A footer names one writer, and readers know faults of some. If all files have the same one, its name is kept.
     Otherwise the new file names pyparq, and bounds that readers would not have believed are left out

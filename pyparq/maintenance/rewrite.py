@@ -92,10 +92,9 @@ def rewrite(
     folder, as in :func:`pyparq.write_dataset`. ``max_memory``: bytes that may be used, approximately, beside one row
     group of the source. ``temp_folder``: where rows wait while they are sorted and do not fit. ``force``: write even
     where Delta Lake, Iceberg or Hudi manages the folder. ``progress``: called with the number of rows read so far.
-    ``storage_options``: for the file system of URLs. ``filesystem``: a file system of fsspec or pyarrow or a store of
-    obstore, where the paths are; or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``decryption``:
-    keys of the source. ``limits``: what the source may demand. ``options``: the fields of :class:`pyparq.WriteOptions`,
-    listed below. ``sort_by`` sorts all rows together.
+    ``storage_options``, ``filesystem``: for a URL, as in :func:`pyparq.read_table`. ``decryption``: keys of the source.
+    ``limits``: what the source may demand. ``options``: the fields of :class:`pyparq.WriteOptions`, listed below.
+    ``sort_by`` sorts all rows together.
 
     Only rows and key-value metadata are taken over: name the Bloom filters and the encryption that the new files should
     have. INT96 timestamps, decimals in byte arrays and shredded Variants stay as they are stored, unless options say

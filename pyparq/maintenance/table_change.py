@@ -113,7 +113,6 @@ def _value(leaf: LeafType, value: Any) -> Any:
 
 _UNITS = {"ms": "milliseconds", "us": "microseconds"}
 
-
 TRIES = 20
 """Commits to try at most, where other writers are faster each time."""
 

@@ -13,10 +13,10 @@ from pyparq.errors import ParquetError
 from pyparq.filters.literal import format_literal, type_text
 from pyparq.format.compression import codec_name, encoding_name
 from pyparq.format.lazy_footer import TRAILER
-from pyparq.format.order import FLOAT_KINDS
+from pyparq.format.order import FLOAT_KINDS, Int64Array
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType
-from pyparq.index.statistics import Bounds, Int64Array, bounds_of_chunks, gregorian
+from pyparq.index.statistics import Bounds, bounds_of_chunks, gregorian
 from pyparq.read.decode.chunk_pages import DATA_PAGE, DATA_PAGE_V2
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile

@@ -35,7 +35,6 @@ VERSION = 1
 MOST_PAGES = 150_000
 """Pages that a map shows one by one. With more, each column chunk is one block."""
 
-
 COMPRESSED_FROM = 400_000
 """Characters of JSON from which it is compressed. Browsers since 2023 can decompress it."""
 

@@ -128,11 +128,9 @@ _FREE = 64 << 20
 """Null lists of a fixed size need items that the file does not hold. They may take this many bytes without further
 checks."""
 
-
 _ENTRIES = {"c": 1 << 7, "C": 1 << 8, "s": 1 << 15, "S": 1 << 16}
 """Number of dictionary entries that narrow indices can number. int32 indices can number all entries that a file can
 hold."""
-
 
 _WIDTHS = {"vu": 16, "vz": 16, "U": 8, "Z": 8, "+L": 8, "+vl": 8, "+vL": 16, "u": 0, "z": 0, "+l": 0, "+m": 0, "+s": 0}
 """Bytes per row that a layout needs beside the row's text or items: views, offsets, sizes."""

@@ -10,9 +10,10 @@ import numpy as np
 from pyparq.errors import ParquetError
 from pyparq.filters.bound import Constant
 from pyparq.filters.predicate import Predicate
+from pyparq.format.order import BoolArray, Int64Array
 from pyparq.format.schema_node import Node
 from pyparq.index.page_index import PageLocations
-from pyparq.index.statistics import BoolArray, Bounds, Int64Array, gregorian
+from pyparq.index.statistics import Bounds, gregorian
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.page_headers import PageFacts, walk_headers

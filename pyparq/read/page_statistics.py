@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pyparq.errors import CorruptFileError, located, reading
 from pyparq.format.leaf_values import Values, count_of
 from pyparq.format.order import Order
-from pyparq.index.bloom_filter import hash_values
+from pyparq.index.bloom_filter import UInt64Array, hash_values
 from pyparq.kernels import StoredPage
 from pyparq.read.column_reads import beyond_its_size, check_end
 from pyparq.read.decode.chunk_pages import ChunkPages, PageValues, take_values
@@ -22,8 +22,6 @@ from pyparq.read.decode.memory_account import WITHOUT_END, Account, Share
 from pyparq.read.footers.chunks import Chunk
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.runtime.threads import check_stopped
-
-UInt64Array = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pyparq.column_names import NOT_COMPUTED, as_list
 from pyparq.errors import ColumnNotFoundError, OptionError, UnsupportedError
@@ -16,10 +15,8 @@ from pyparq.filters import given as given_filters
 from pyparq.filters import variants
 from pyparq.format.schema_node import LeafNumber, Node, Shape, shape_of
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.index.row_ranges import RowRanges
+from pyparq.index.row_ranges import Int64Array, RowRanges
 from pyparq.read.footers.schemas import FileFields, Output, Projection
-
-Int64Array = npt.NDArray[np.int64]
 
 
 def row_numbers(rows: Any, num_rows: int) -> slice | Int64Array:

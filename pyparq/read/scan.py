@@ -12,7 +12,7 @@ import numpy as np
 
 from pyparq.arrow import pandas_key
 from pyparq.arrow.column import Column, bytes_held
-from pyparq.arrow.column_operations import bytes_taken, concat, take
+from pyparq.arrow.column_operations import Int64Array, bytes_taken, concat, take
 from pyparq.arrow.table import Batch, Table
 from pyparq.arrow.tabular import widen_columns
 from pyparq.errors import LimitError, OptionError
@@ -36,7 +36,7 @@ from pyparq.read.plan import scan_plan
 from pyparq.read.plan.ahead import EarlyReads, SpareBytes
 from pyparq.read.plan.candidates import Selection, StageReport, Trace
 from pyparq.read.plan.page_reads import with_pages
-from pyparq.read.projection import Int64Array, project, ranges_by_group, row_numbers
+from pyparq.read.projection import project, ranges_by_group, row_numbers
 from pyparq.read.row_group_reads import RowGroupReader
 from pyparq.read.streams import Convertible, ScanStream, set_last_apart, slices
 from pyparq.runtime.tables import html_view, viewable

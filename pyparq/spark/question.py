@@ -46,7 +46,6 @@ ANSWER_ROWS = 100_000
 """And only while there are so few: Spark makes a partition of every 10,000 rows that it is handed. One partition of the
 data source too has no more."""
 
-
 PART_BYTES = 128 << 20
 """Bytes of pages that one task reads, about, at most: what ``spark.sql.files.maxPartitionBytes`` is by default. A row
 group is never cut."""

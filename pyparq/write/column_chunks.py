@@ -96,7 +96,6 @@ _CRC = kernels.Crc32(zlib.crc32)
 _MOST_OF_PAGE = (1 << 31) - 1
 _PAGE_TOO_LARGE, _MISFIT, _EWKB = 1, 3, 4
 
-
 _LOOK = 0.002
 """Seconds between two looks for finished bytes of a chunk that is being encoded."""
 _PATIENCE = 10

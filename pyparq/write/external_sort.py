@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import concat, slice_column, take
+from pyparq.arrow.column_operations import Int64Array, concat, slice_column, take
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.encryption.cipher import DataKey
 from pyparq.format.schema_node import shapes
@@ -27,7 +27,7 @@ from pyparq.kernels.buffers import release_unused
 from pyparq.write.column_plans import WritePlan
 from pyparq.write.row_groups import batch_bytes
 from pyparq.write.shred import LeafData, shred_column
-from pyparq.write.sort import Int64Array, RowKeys, row_keys, sort_order
+from pyparq.write.sort import RowKeys, row_keys, sort_order
 
 
 @dataclass(frozen=True, slots=True)

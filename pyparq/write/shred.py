@@ -16,15 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import list_items, slice_column
+from pyparq.arrow.column_operations import Int64Array, Mask, list_items, slice_column
 from pyparq.errors import DataError
 from pyparq.format.leaf_values import Values, concat_values, same_values
 from pyparq.format.schema_node import Node, Shape
 from pyparq.format.types import LeafType
 from pyparq.kernels import LIVE_SLOT, KernelError, expand_lists, settle_slots, take_memory
 from pyparq.write.physical_values import Misfit, fits, leaf_values, misfit_error
-
-Mask = npt.NDArray[np.bool_]
 
 
 def file_fault(column: Column, *, encrypts: bool) -> tuple[Mask, str] | None:
@@ -80,7 +78,6 @@ def _numbers(child: Column) -> npt.NDArray[np.int64]:
 
 
 Levels = npt.NDArray[np.uint8]
-Int64Array = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

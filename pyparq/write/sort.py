@@ -14,16 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq import kernels
-from pyparq.arrow.column_operations import ranges
+from pyparq.arrow.column_operations import Int64Array, ranges
 from pyparq.format.leaf_values import BinaryValues, Values
-from pyparq.format.order import domain, stored_dtype
+from pyparq.format.order import BoolArray, domain, stored_dtype
 from pyparq.option_values import SortKey
 
 if TYPE_CHECKING:
     from pyparq.write.shred import LeafData
-
-Int64Array = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(slots=True)

@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import binary_column, fixed_column
+from pyparq.arrow.column_operations import Mask, binary_column, fixed_column
 from pyparq.errors import DataError, UnsupportedError
 from pyparq.format.types import DataType, Field
-
-Mask = npt.NDArray[np.bool_]
 
 _FORMATS = {
     "i1": "c", "i2": "s", "i4": "i", "i8": "l", "u1": "C", "u2": "S", "u4": "I", "u8": "L",

@@ -13,12 +13,11 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import binary_column, list_column, null_column, pack_mask, struct_column
+from pyparq.arrow.column_operations import Mask, binary_column, list_column, null_column, pack_mask, struct_column
 from pyparq.arrow.ingest.cast import cast
 from pyparq.arrow.ingest.from_numpy import column_from_numpy
 from pyparq.arrow.ingest.python_values import (
     Given,
-    Mask,
     common_zone,
     dates,
     datetimes,

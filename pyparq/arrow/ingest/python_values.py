@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import fixed_column
+from pyparq.arrow.column_operations import Mask, fixed_column
 from pyparq.arrow.decimals import decimal_column, decimal_type, digits_of
 from pyparq.arrow.ingest.from_numpy import column_from_numpy
 from pyparq.errors import DataError
@@ -166,8 +166,6 @@ def durations(given: Given) -> Column:
         ) from None
 
 
-Mask = npt.NDArray[np.bool_]
-
 _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     # In this order: bool is an int, datetime is a date, np.float64 is a float, np.timedelta64 an np.integer.
     ((type(None),), "null"),
@@ -186,7 +184,6 @@ _KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((list, tuple, np.ndarray), "list"),
     ((Mapping,), "dict"),
 )
-
 
 _KNOWN: dict[type, str] = {}
 

@@ -41,7 +41,6 @@ _AUTHORITY_CODE = re.compile(r"[A-Za-z][A-Za-z0-9_]*:[A-Za-z0-9_.-]+")
 _MOST_CRS = 1 << 20
 """Bytes of a CRS definition that are looked at."""
 
-
 OF_PANDAS = (b"pandas.period", b"pandas.interval")
 """Extension types whose stored values mean nothing without the parameters of the type."""
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pyparq.arrow.schema.from_text import schema as parse_schema
 from pyparq.arrow.table import Table
 from pyparq.datasets.catalog.layout import Part, Place
-from pyparq.format.chunk_numbers import ODD, ChunkNumbers, stored_path
+from pyparq.format.chunk_numbers import ODD, ChunkNumbers, Int64Array, stored_path
 from pyparq.format.schema_node import Node
 from pyparq.format.types import Schema
 from pyparq.index.statistics import Bounds, believed_bounds, bounds_of_stored
@@ -23,7 +22,6 @@ MOST_LEAVES = 200
 LONGEST = 256
 """Bytes of a bound. Longer ones are left out."""
 
-Int64Array = npt.NDArray[np.int64]
 OF_LEAF = (("min", "binary?"), ("max", "binary?"), ("nulls", "int64"), ("nans", "int64"), ("values", "int64"))
 """The columns that are kept for a leaf, with their types. An unknown number is -1."""
 

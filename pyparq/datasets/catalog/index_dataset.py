@@ -119,9 +119,8 @@ def index_dataset(
     since are read as if there were none (docs/catalog.md). Encrypted and unreadable files are left out of it. It waits
     for files that were changed less than two seconds ago.
 
-    ``progress``: called with the number of files read and the number of files to read. ``storage_options``: options for
-    the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where the paths
-    are; or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``limits``, ``use_threads``: as in
+    ``progress``: called with the number of files read and the number of files to read. ``storage_options``,
+    ``filesystem``: for a URL, as in :func:`pyparq.read_table`. ``limits``, ``use_threads``: as in
     :class:`pyparq.ReadOptions`.
 
     Returns a :class:`pyparq.CatalogReport`. Raises :class:`pyparq.OptionError` for a source that is no folder and for

@@ -237,8 +237,7 @@ def recover_dataset(source: Any, *, storage_options: Mapping[str, Any] | None = 
     On a store it cannot be seen whether a write is under way. There the write that has left its marker is ended, so
     call this when no program writes to the folder. A program that still does raises :class:`WriteConflictError` at its
     end, and its files do not count. Staging folders of Spark jobs go when nothing in them has changed for a day.
-    ``storage_options``: options for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a
-    store of obstore, where the paths are; or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md).
+    ``storage_options``, ``filesystem``: for a URL, as in :func:`pyparq.read_table`.
 
     Raises ``OSError`` as the operating system does, :class:`CorruptFileError` for a commit record or marker that is
     damaged, or leads out of the folder, and :class:`WriteConflictError` where a program on a store ends its write at

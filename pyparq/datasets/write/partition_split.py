@@ -131,7 +131,6 @@ class PartitionNames:
 
 SPARK_NAMES = PartitionNames()
 
-
 Codes = npt.NDArray[np.int64]
 _ALL = 1 << 62
 """No limit on the size of a dictionary."""

@@ -79,9 +79,8 @@ def write_dataset(
     for their partition's row group to fill. ``basename_template``: names of the files; ``{i}`` is a number and ``{id}``
     the same random text for all files of a call. ``write_metadata``: write ``_metadata`` (the footers of all files in
     the folder) and ``_common_metadata`` (the schema). ``force``: write even where Delta Lake, Iceberg or Hudi manages
-    the folder. ``storage_options``: options for the file system of a URL. ``filesystem``: a file system of fsspec or
-    pyarrow or a store of obstore, where ``path`` is a path; or ``"obstore"`` or ``"fsspec"``, the library for a URL
-    (docs/urls.md). ``options``: the fields of :class:`pyparq.WriteOptions`, listed below; they apply to each file.
+    the folder. ``storage_options``, ``filesystem``: for a URL, as in :func:`pyparq.read_table`. ``options``: the fields
+    of :class:`pyparq.WriteOptions`, listed below; they apply to each file.
 
     Data without rows make one empty file, unless there are files already.
 

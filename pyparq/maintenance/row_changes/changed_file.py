@@ -14,13 +14,13 @@ from pyparq.arrow.schema.hints import ARROW_SCHEMA
 from pyparq.arrow.schema.keys import keys_of, with_keys
 from pyparq.encryption.writing import CLEAR_FILE, FileEncryption
 from pyparq.format import ttypes as tt
-from pyparq.index.row_ranges import RowRanges, Rows, as_mask, rows_of
+from pyparq.index.row_ranges import Int64Array, RowRanges, Rows, as_mask, rows_of
 from pyparq.index.statistics import writer_is_trusted
 from pyparq.io.sink import Sink
 from pyparq.maintenance.footer_edit import BOUNDS, OLD_BOUNDS, FooterTree, needs_its_writer
 from pyparq.maintenance.row_changes.copied_groups import Copied, whole_chunks
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
-from pyparq.maintenance.row_changes.stored_rows import Int64Array, StoredRows, picked, with_rows
+from pyparq.maintenance.row_changes.stored_rows import StoredRows, picked, with_rows
 from pyparq.read.footers.open_file import OpenFile
 from pyparq.read.footers.schemas import to_bytes
 from pyparq.write.column_plans import SortPlan, WritePlan

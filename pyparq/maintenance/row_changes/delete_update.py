@@ -30,7 +30,7 @@ from pyparq.format.order import FLOAT_KINDS
 from pyparq.format.schema_node import Node, shape_of
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.types import Field, Schema
-from pyparq.index.row_ranges import RowRanges, Rows
+from pyparq.index.row_ranges import Int64Array, RowRanges, Rows
 from pyparq.limits import DEFAULT_LIMITS, Limits
 from pyparq.maintenance.row_changes.applying import apply, opened, relisted, table_of
 from pyparq.maintenance.row_changes.changed_file import GroupChange
@@ -38,7 +38,7 @@ from pyparq.maintenance.row_changes.file_change import rows_go
 from pyparq.maintenance.row_changes.places import ApplyOptions
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
-from pyparq.maintenance.row_changes.stored_rows import Int64Array, check_calendar, picked
+from pyparq.maintenance.row_changes.stored_rows import check_calendar, picked
 from pyparq.option_checks import keywords
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.column_reads import Wanted as WantedRows
@@ -81,11 +81,10 @@ def delete(
     files of which no row is left, with their schema; they are removed otherwise. ``dry_run``: write nothing, and return
     the same report. ``force``: also change files of a table of Delta Lake, Apache Iceberg or Apache Hudi. ``retries``:
     how often to start again if another program has changed or added files meanwhile (docs/deleting.md). ``progress``:
-    called with the number of files done and the number of files that may hold such rows. ``storage_options``: for the
-    file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a store of obstore, where the paths are;
-    or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md). ``decryption``: keys. Encrypted files keep
-    them, with their algorithm and layout. ``fsync``: flush new files to disk before they get their names. Other
-    options: as in :class:`pyparq.ReadOptions`.
+    called with the number of files done and the number of files that may hold such rows. ``storage_options``,
+    ``filesystem``: for a URL, as in :func:`pyparq.read_table`. ``decryption``: keys. Encrypted files keep them, with
+    their algorithm and layout. ``fsync``: flush new files to disk before they get their names. Other options: as in
+    :class:`pyparq.ReadOptions`.
 
     The files of a local folder change together. Others are replaced one by one, each only if it has not changed
     meanwhile. No value of a deleted row is left in the new files. docs/deleting.md has the details.

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pyparq.arrow.column import Column
 from pyparq.errors import UnsupportedError, located, reading
@@ -19,7 +18,7 @@ from pyparq.format.hybrid_calendar import unmoved_from
 from pyparq.format.leaf_values import count_of, entries
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
-from pyparq.index.row_ranges import RowRanges, Rows
+from pyparq.index.row_ranges import Int64Array, RowRanges, Rows
 from pyparq.read.column_reads import ColumnReader
 from pyparq.read.column_reads import Wanted as WantedRows
 from pyparq.read.decode.leaves import DecodedLeaf, is_flat, spelled_out
@@ -29,8 +28,6 @@ from pyparq.read.plan.candidates import Selection
 from pyparq.write.physical_values import leaf_values
 from pyparq.write.shred import Known, LeafData, concat_leaf_data
 from pyparq.write.sort import Rows as Picked
-
-Int64Array = npt.NDArray[np.int64]
 
 
 def check_calendar(node: Node, column: Column) -> None:
@@ -54,7 +51,6 @@ def check_calendar(node: Node, column: Column) -> None:
 
 
 _UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
-
 
 REQUEST_BYTES = 8 << 20
 """Of columns in a store that are fetched together. Two such parts are in memory at a time."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pyparq.arrow.column import Column
-from pyparq.arrow.column_operations import concat, take
+from pyparq.arrow.column_operations import Int64Array, concat, take
 from pyparq.arrow.ingest import ingest
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.table import Batch, Table
@@ -28,7 +28,7 @@ from pyparq.maintenance.row_changes.changed_file import GroupChange
 from pyparq.maintenance.row_changes.places import ApplyOptions, has_room
 from pyparq.maintenance.row_changes.report import ChangeReport
 from pyparq.maintenance.row_changes.row_group_plans import RowGroupPlans
-from pyparq.maintenance.row_changes.stored_rows import Int64Array, check_calendar, picked
+from pyparq.maintenance.row_changes.stored_rows import check_calendar, picked
 from pyparq.maintenance.row_changes.table_rows import moves_rows
 from pyparq.option_checks import keywords
 from pyparq.read.footers.open_file import OpenFile

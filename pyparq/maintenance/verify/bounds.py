@@ -14,7 +14,7 @@ from pyparq import kernels
 from pyparq.format import int96
 from pyparq.format import ttypes as tt
 from pyparq.format.leaf_values import BinaryValues, Values, size_of
-from pyparq.format.order import FLOAT_KINDS, Order, SegmentBounds, decode_bounds, domain, stored_dtype
+from pyparq.format.order import FLOAT_KINDS, BoolArray, Order, SegmentBounds, decode_bounds, domain, stored_dtype
 from pyparq.format.types import LeafType
 from pyparq.maintenance.verify import bounds as total_order
 from pyparq.maintenance.verify.report import Findings
@@ -73,7 +73,6 @@ def _padded(run: PageRun, count: int, nested: bool) -> PageRun:
     )
 
 
-BoolArray = npt.NDArray[np.bool_]
 Raw = Sequence[bytes | None]
 
 SHOWN = 40

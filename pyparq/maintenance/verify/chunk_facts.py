@@ -7,13 +7,12 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.format import ttypes as tt
 from pyparq.format.compression import encoding_name
 from pyparq.format.leaf_values import BinaryValues, count_of
-from pyparq.format.order import FLOAT_KINDS, decode_bounds, segment_minmax
+from pyparq.format.order import FLOAT_KINDS, Int64Array, decode_bounds, segment_minmax
 from pyparq.format.schema_node import Node
 from pyparq.format.thrift_codec import deserialize
 from pyparq.index.statistics import ASCENDING, DESCENDING, UNORDERED, parse_created_by
@@ -192,7 +191,6 @@ def check_size_statistics(
 # ---- the ColumnIndex and OffsetIndex (PageIndex.md)
 
 
-Int64Array = npt.NDArray[np.int64]
 OFFSET, COLUMN = "OffsetIndex", "ColumnIndex"
 
 

@@ -304,8 +304,7 @@ def verify(
     ``columns``: check only these columns. ``progress``: called with the bytes that have been checked, and the bytes of
     all files as far as they are known. ``decryption``: keys of encrypted files. Columns whose keys are missing are not
     checked, and the report says so. ``limits``: as in :class:`pyparq.ReadOptions`. ``use_threads``: use all CPUs.
-    ``storage_options``: options for the file system of a URL. ``filesystem``: a file system of fsspec or pyarrow or a
-    store of obstore, where the paths are; or ``"obstore"`` or ``"fsspec"``, the library for URLs (docs/urls.md).
+    ``storage_options``, ``filesystem``: for a URL, as in :func:`pyparq.read_table`.
 
     Everything that is wrong with a file is a finding of the report, also that it cannot be opened. One column chunk per
     thread is in memory at a time, plus the sorting columns of a row group that has some.

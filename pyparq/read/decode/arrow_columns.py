@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.arrow.column import Column, NativeColumn
-from pyparq.arrow.column_operations import binary_column, pack_mask, take
+from pyparq.arrow.column_operations import Mask, binary_column, pack_mask, take
 from pyparq.arrow.decimals import beyond_digits
 from pyparq.errors import CorruptFileError, DataError
 from pyparq.format import int96
@@ -20,7 +20,6 @@ from pyparq.format.types import DataType, LeafType, Physical, arrow_type
 from pyparq.kernels import DecodedColumn, LeafSpec
 
 Bytes = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
 
 _UNIT_NAMES = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds"}
 

@@ -24,7 +24,7 @@ from pyparq.format.leaf_values import (
     size_of,
     slice_of,
 )
-from pyparq.format.order import FLOAT_KINDS, Order, SegmentBounds, segment_minmax, stored_dtype
+from pyparq.format.order import FLOAT_KINDS, Int64Array, Order, SegmentBounds, segment_minmax, stored_dtype
 from pyparq.format.schema_node import Node
 from pyparq.format.types import LeafType, Physical
 from pyparq.options import ReadOptions
@@ -165,7 +165,6 @@ def _values(leaf: LeafType, count: int, stored: Any) -> Values:
 
 
 Levels = npt.NDArray[np.uint8]
-Int64Array = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
 
 _NULL = np.zeros(1, np.uint8)

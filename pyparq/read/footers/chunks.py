@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from pyparq import kernels
 from pyparq.encryption.reading import CLEAR, ChunkDecryption
-from pyparq.format.chunk_numbers import ALL_DICTIONARY, HAS_STATISTICS, ChunkNumbers, bit_of, stored_path
+from pyparq.format.chunk_numbers import ALL_DICTIONARY, HAS_STATISTICS, ChunkNumbers, Int64Array, bit_of, stored_path
 from pyparq.format.compression import BIT_PACKED, DICTIONARY_ENCODINGS, PLAIN_DICTIONARY, RLE
 from pyparq.format.lazy_footer import MAGIC, TRAILER, LazyFileMetaData
 from pyparq.format.schema_node import Node
@@ -126,7 +126,6 @@ class LeafSet:
         return len(self.nodes)
 
 
-Int64Array = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 DATA_PAGE, DATA_PAGE_V2 = 0, 3

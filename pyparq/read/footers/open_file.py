@@ -12,7 +12,7 @@ import numpy as np
 from pyparq.encryption.reading import FileDecryption
 from pyparq.errors import CorruptFileError, EncryptionError, OptionError, ParquetError, UnsupportedError, located
 from pyparq.format.lazy_footer import MAGIC, TRAILER, LazyFileMetaData
-from pyparq.format.order import Order, order_of
+from pyparq.format.order import Int64Array, Order, order_of
 from pyparq.format.schema_node import Node
 from pyparq.format.schema_tree import SchemaTree
 from pyparq.format.thrift_codec import ThriftDecodeError
@@ -25,7 +25,6 @@ from pyparq.read.footers.chunks import (
     Chunk,
     ChunkPlaces,
     ChunkTable,
-    Int64Array,
     LeafSet,
     ModulePlaces,
     Neighbours,
