@@ -374,33 +374,47 @@ class SqlBuilder(Builder):
         return self.of_null(never) if value is None else Compare(path, op, value)
 
     def _uncast(self, node: Condition) -> Condition:
-        """A column without a cast to a type that holds all of its values as they are. Floats stay casts to DECIMAL."""
+        """A column without a cast to a type that holds all of its values as they are. Floats, and integers that may
+        have too many digits, stay casts to DECIMAL."""
         if not isinstance(node, Call) or node.name != "cast":
             return node
         inner, target = node.arguments[0], str(node.arguments[1].value)  # type: ignore[union-attr]
-        leaf = self.column(inner)[1].type
+        column = self.column(inner)[1]
+        if not column.is_leaf:
+            raise NoEqual(f"a cast of a list, struct or map to {target}", node)
+        leaf = column.type
         sizes = [size.value for size in node.arguments[2:]]  # type: ignore[union-attr]
         precision, scale = (*sizes, 0)[:2] if sizes else (18, 3)
         bits = [name for name, bits in _BITS.items() if leaf.kind == "int" and leaf.bits <= bits]
-        holds = {"int": ("DECIMAL", *bits), "uint": ("DECIMAL",), "date": _TIMES, "timestamp": ("TIMESTAMP",),
-                 "string": ("VARCHAR",), "double": ("DOUBLE",)}  # fmt: skip
-        is_wider = scale >= leaf.scale and precision - scale >= leaf.precision - leaf.scale
-        if target in holds.get(leaf.kind, ()) or (leaf.kind == "decimal" and target == "DECIMAL" and is_wider):
+        holds = {
+            "int": bits,
+            "date": _TIMES,
+            "timestamp": ("TIMESTAMP",),
+            "string": ("VARCHAR",),
+            "double": ("DOUBLE",),
+        }
+        is_integer = leaf.kind in ("int", "uint")
+        digits = len(str(1 << leaf.bits - (leaf.kind == "int"))) if is_integer else leaf.precision - leaf.scale
+        is_wider = scale >= leaf.scale and precision - scale >= digits
+        is_exact = is_integer or leaf.kind == "decimal"
+        if target in holds.get(leaf.kind, ()) or (is_exact and target == "DECIMAL" and is_wider):
             return inner
-        if leaf.kind in FLOAT_TYPES and target == "DECIMAL" and scale <= precision <= 38:
+        if (is_integer or leaf.kind in FLOAT_TYPES) and target == "DECIMAL" and scale <= precision <= 38:
             return Call("rounded", (inner, Literal(precision), Literal(scale)))
         raise NoEqual(f"a cast of {describe(leaf)} to {target} may change values", node)
 
     def rounded_compared(self, rounded: Call, op: str, right: Condition) -> Expression:
-        """A float, rounded to a decimal, compared with a number. NaN and what does not fit are null."""
-        path, _ = self.column(rounded.arguments[0])
+        """A float or an integer as a decimal, compared with a number. NaN and what does not fit are null."""
+        path, column = self.column(rounded.arguments[0])
         precision, scale = (size.value for size in rounded.arguments[1:])  # type: ignore[union-attr]
         number: Any = right.value if isinstance(right, Literal) else None
         if type(number) not in (int, Decimal, WrittenNumber) or abs(Decimal(number).adjusted()) > 400:
             raise NoEqual("a cast to DECIMAL is compared with numbers", right)
-        limit, exact = int(float(10**precision)), Fraction(number) * 10**scale
-        ends = (math.ceil(exact), math.floor(exact) + 1, 1 - limit, limit)
-        first, after, lowest, beyond = (_first_rounded(max(-limit, min(end, limit)), scale) for end in ends)
+        is_integer = column.type.kind in ("int", "uint")
+        limit, exact = 10**precision if is_integer else int(float(10**precision)), Fraction(number) * 10**scale
+        ends = (max(-limit, min(e, limit)) for e in (math.ceil(exact), math.floor(exact) + 1, 1 - limit, limit))
+        edges: Any = (-(-end // 10**scale) if is_integer else _first_rounded(end, scale) for end in ends)
+        first, after, lowest, beyond = edges
         fits = AllOf((Compare(path, ">=", lowest), Compare(path, "<", beyond)))
         unknown = AllOf((Not(fits), expression.Known(None)))
         return expression.AnyOf((AllOf((within(path, op, first, after), fits)), unknown))

@@ -37,7 +37,7 @@ class Place(NamedTuple):
     """``below`` is the largest value of the leaf's domain that is <= the literal, ``above`` the smallest >=
     it.
 
-    They are equal when the leaf can hold the literal, and ``None`` where there is no such value. NaN lies
+    They are one object when the leaf can hold the literal, and ``None`` where there is no such value. NaN lies
     above every number, so ``above`` is ``None`` for a NaN on a leaf without NaN; on a float leaf both are
     NaN.
     """

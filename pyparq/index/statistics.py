@@ -220,7 +220,8 @@ def bounds_of_numbers(
         dtype = bound_dtype(leaf)
         lows, highs = low.view(dtype), high.view(dtype)
     nulls, nans, counts, all_null = kernels.chunk_counts(stack.reshape(-1), leaf.kind in FLOAT_KINDS)
-    return Bounds(leaf, lows, highs, usable, nulls, nans, counts, all_null).learn_of_nan(created_by)
+    bounds = Bounds(leaf, lows, highs, usable, nulls, nans, counts, all_null)
+    return bounds.learn_of_nan(created_by) if leaf.kind in FLOAT_KINDS else bounds
 
 
 def _bounds_as_bytes(

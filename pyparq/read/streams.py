@@ -129,7 +129,7 @@ class Convertible(OtherNames, Generic[ScanT]):
         "to_pylist to_pydict to_numpy fetchall fetchone": "to_table(), to_pandas() or to_polars(), whose result has it",
         "where query": "filter(...)", "collect fetch": "=to_table", "limit tail first slice": "limit=",
         "names": "schema.names", "num_rows height shape len size is_empty empty nulls name": "count(), or to_table()",
-        "root_path": "=root", "append insert write": 'pyparq.write_dataset(data, folder, mode="append")',
+        "append insert write": 'pyparq.write_dataset(data, folder, mode="append")',
         "compact optimize vacuum": "pyparq.rewrite", "metadata common_metadata": "pyparq.read_metadata(path) of a file",
         "get_fragments fragments paths pieces": "files", "to_batches scan_batches": "=iter_batches", "scanner": "=scan",
         "batches": "=!iter_batches", "df to_dataframe": "=to_pandas", "pl": "=to_polars", "arrow": "=to_arrow",
@@ -190,10 +190,6 @@ class Convertible(OtherNames, Generic[ScanT]):
         """:meth:`iter_batches` for a program with an event loop: ``async for batch in scan``. Each batch is read when
         it is asked for: see :func:`pyparq.run_async`."""
         return batches_async(self.iter_batches)
-
-    def _gathered(self, ask: Callable[[Any], list[Batch]]) -> list[Batch]:
-        """The batches that ``ask`` gives for the scan of each file, in the types of the result."""
-        return ask(self)
 
     def _stream(self) -> ScanStream:
         """The batches of a new run."""

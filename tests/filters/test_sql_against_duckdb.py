@@ -212,3 +212,26 @@ def test_the_remainder_of_polars(source: Path) -> None:
         ours(source, pl.col("i") % 0 == 0)
     with pytest.raises(FilterError, match="cannot be translated"):
         ours(source, pl.col("f") % 2 == 0)
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint8", "uint64"])
+def test_integers_that_a_decimal_does_not_hold(tmp_path: Path, kind: str) -> None:
+    """They are null, as by ``TRY_CAST``: too many digits before the point."""
+    draw, path, limits = random.Random(kind), tmp_path / "n.parquet", np.iinfo(kind)
+    numbers = [0, 1, 5, 50, 99, 100, limits.max, limits.max - 1, limits.min, limits.min + 1, None]
+    numbers += [draw.randint(int(limits.min), int(limits.max)) >> draw.randint(0, limits.bits) for _ in range(200)]
+    data = {"n": range(len(numbers)), "x": numbers}
+    pyparq.write_table(data, path, schema={"n": "int64", "x": f"{kind}?"}, row_group_size=50)
+    for _ in range(60):
+        precision = draw.randint(1, 30)
+        size = f"{precision}, {draw.randint(0, precision)}"
+        value = draw.choice(["7", "50", "50.5", "99.9", "-99.95", "0", "1e3", "9999999999999999", str(limits.max)])
+        form = draw.choice([
+            f"{{}} {draw.choice(['=', '<', '<=', '>', '>=', '<>'])} {value}", f"{{}} NOT IN ({value}, 5)",
+            f"{{}} IN ({value}, 5)", f"{{}} BETWEEN {value} AND 9999", f"NOT ({{}} < {value})",
+        ])  # fmt: skip
+        try:
+            wanted = theirs(path, form.format(f"TRY_CAST(x AS DECIMAL({size}))"))
+        except duckdb.Error:  # a constant that DuckDB cannot cast
+            continue
+        assert ours(path, form.format(f"x::DECIMAL({size})")) == wanted, (form, size)

@@ -24,7 +24,7 @@ def _memory_there_is() -> int:
 class Account:
     """The bytes of all column chunks of a read. Several threads may use it."""
 
-    lock = threading.Lock()
+    lock = threading.RLock()
     """One for all accounts: each holds it for a few numbers alone."""
 
     def __init__(self, limits: Limits) -> None:
@@ -80,7 +80,7 @@ class Account:
 
 @fork_safety.in_child
 def _renew_lock() -> None:
-    Account.lock = threading.Lock()
+    Account.lock = threading.RLock()
 
 
 class Portion:

@@ -21,8 +21,8 @@ from pyparq.kernels import KernelError
 from pyparq.options import ReadOptions
 
 LOCAL_TAIL, MANY_REMOTE_TAIL = 16 << 10, 48 << 10
-"""Bytes of the speculative tail read: of a local file, a remote one, and each remote file of a dataset. It holds the
-footer of most files, and often page indexes or Bloom filters."""
+"""Bytes of the end that are read first, of a local file and of each remote file of a dataset (one remote file:
+``REMOTE_TAIL``). They hold the footer of most files, and often page indexes or Bloom filters."""
 
 SMALL_FILE = 128 << 10
 """A local file of up to this many bytes is read whole at once: a second read would take longer."""
@@ -67,7 +67,7 @@ def keep_footer(fetcher: Fetcher, size: int) -> None:
 def read_footer(
     fetcher: Fetcher, options: ReadOptions, remote_tail: int = REMOTE_TAIL, *, lazily: bool = False
 ) -> tuple[LazyFileMetaData, FileDecryption]:
-    """The footer at the end of the file (README.md, File format), and the decryption context for the rest.
+    """The footer at the end of the file (the format's README, "File format"), and the decryption context for the rest.
 
     ``remote_tail``: bytes to read first if the file is remote and no option gives the number. ``lazily``: where the
     footer of a remote file is kept in memory, take it without asking whether the file is still the same;

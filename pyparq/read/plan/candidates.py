@@ -91,7 +91,7 @@ class Selection:
     narrows: bool = False
     """Whether few of the rows are expected to match. Page locations are then likely to be needed."""
     place: int = 0
-    """Among the row groups that are pruned together."""
+    """Its number among the row groups that are pruned together."""
 
     @property
     def num_rows(self) -> int:
