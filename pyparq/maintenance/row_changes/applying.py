@@ -18,7 +18,7 @@ from pyparq.datasets.files import DatasetFiles
 from pyparq.datasets.scan import MatchingFiles
 from pyparq.datasets.write.commit import complete_writes
 from pyparq.datasets.write.targets import place_of
-from pyparq.errors import ChangedFileError, OptionError, WriteConflictError
+from pyparq.errors import ChangedFileError, ChangedMeanwhile, OptionError, WriteConflictError
 from pyparq.filters.expression import top_names
 from pyparq.io.locations import located as on_system
 from pyparq.io.table_formats import check_buckets, check_streams, format_of
@@ -69,8 +69,10 @@ def apply(
     for number in range(options.retries + 1):
         try:
             rounds.run(dataset)
-        except _CONFLICTS:
+        except _CONFLICTS as error:
             if number == options.retries or options.again is None:
+                if isinstance(error, FileNotFoundError) and not files_of(dataset).found.is_one_file:
+                    raise ChangedMeanwhile("another program has removed the file", file=error.filename) from error
                 raise
             time.sleep(min(_FIRST_WAIT * 2**number, _LONGEST_WAIT) * random.uniform(0.5, 1))
             dataset = options.again()
