@@ -241,7 +241,7 @@ class OtherNames:
                 if hint[1:2] == "!":
                     warnings.warn(f"{name}() is called {hint[2:]}() now", DeprecationWarning, stacklevel=2)
                 return getattr(self, hint.lstrip("=!")) if hint[1:] else self
-            for module, kind, made in () if hint or name[0] == "_" else self._like:
+            for module, kind, made in () if hint or name[:1] == "_" else self._like:
                 if hasattr(getattr(sys.modules.get(module), kind, None), name):
                     hint = f"{made}, which has it"
             text = f"{type(self).__name__!r} object has no attribute {name!r}"

@@ -162,7 +162,7 @@ NOT_FOR_READING = by_each({
         "set_index(name) of the frame", "categories": "give read_dictionary= to read_table() or ParquetFile()",
     "row_index_name file_row_number": "pyparq.polars.scan(source).with_row_index(name)",
     "n_rows nrows usecols": "give limit= or columns= to read_table() or scan()",
-    "where": "give filters= to read_table() or scan()",
+    "where predicate": "give filters= to read_table() or scan()",
     "dtype dtypes timezone binary_as_string": "cast() of the table, or pyparq.dataset(source, schema=...).read()",
     "dtype_backend use_nullable_dtypes as_pandas parse_dates": "use pyparq.pandas.read_parquet(source, ...)",
     "fs open_with credentials": "give storage_options= or filesystem=", "chunksize": "use iter_batches() of the file",
@@ -221,8 +221,8 @@ def refuse_unknown(
     taken: dict[str, Any] = {}
     for name, value in given.items():
         real = name if name in known else OF_OTHERS.get(name, name)
-        if real in taken:
-            raise OptionError(f"{name!r} and {real!r} are two names of the same option. Give only one of them")
+        if real in {*taken, *given} - {name}:
+            raise OptionError(f"{name!r} is another name of {real!r}, which is given too. Give only one of them")
         if real in known:
             taken[real] = value
         elif name not in _TUNE and _SAY_NOTHING.get(name, OF_OTHERS) != value:
@@ -256,7 +256,9 @@ def keywords(function: F) -> F:
         for name in given.keys() - known if given else ():
             said = function.__qualname__.removesuffix(".__init__")
             new = next((new for new in OF_OTHERS.get(name, "").split() if new in known), None)
-            if new and new not in given:
+            if new in {*given, *code.co_varnames[: min(len(args), code.co_argcount)]}:
+                raise OptionError(f"{name!r} is another name of {new!r}, which is given too. Give only one of them")
+            if new:
                 if name in ("where", "path", "files"):  # these were ours: they are taken until 1.0
                     warn_caller(f"{said}(): {name}= is called {new}= now", DeprecationWarning)
                 given[new] = given.pop(name)
@@ -265,8 +267,7 @@ def keywords(function: F) -> F:
             elif not any_name:
                 if "." in said:  # a method, of the class that the user knows
                     said = f"{getattr(args[0], '__name__', type(args[0]).__name__)}.{function.__name__}"
-                hint = NOT_FOR_READING.get(name)
-                meant = f"; {hint}" if hint else near_matches(name, sorted(known), "options")
+                meant = _meant(name, sorted(known), (), NOT_FOR_READING)
                 raise UnknownArgument(f"{said}() has no argument {name!r}{meant}")
         return function(*args, **given)
 

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyparq.arrow.table import Table
-from pyparq.column_names import as_list
 from pyparq.datasets.dataset import Dataset
 from pyparq.datasets.write.write_dataset import write_dataset
 from pyparq.errors import FilterError, OptionError, UnsupportedError
 from pyparq.filters.expression import Expression
 from pyparq.filters.polars_expressions import as_filters
-from pyparq.option_checks import is_int
 from pyparq.options import ReadOptions, with_options
 from pyparq.read.file import ParquetFile
 from pyparq.read.scan import BATCH_ROWS
@@ -65,8 +63,8 @@ scan_parquet = scan  # polars' name
 
 
 def read_parquet(source: Any, *, columns: Any = None, **options: Any) -> polars.DataFrame:
-    """A DataFrame, as ``polars.read_parquet`` returns it. ``columns``: names, or numbers from 0. ``options``: those of
-    ``pyparq.polars.scan``.
+    """A DataFrame, as ``polars.read_parquet`` returns it. ``columns``: names, or numbers from 0; one
+    that is not there is a :class:`pyparq.ColumnNotFoundError`. ``options``: those of ``pyparq.polars.scan``.
 
     Example::
 
@@ -76,9 +74,9 @@ def read_parquet(source: Any, *, columns: Any = None, **options: Any) -> polars.
     """
     rows, offset = options.pop("row_index_name", None), options.pop("row_index_offset", 0)  # beside any columns
     frame = scan(source, **options)
-    names = [] if columns is None else as_list(columns)
-    every = frame.collect_schema().names() if any(map(is_int, names)) else []
-    frame = frame if columns is None else frame.select(every[n] if is_int(n) else n for n in names)
+    if columns is not None:
+        every = Table.from_pydict({name: [] for name in frame.collect_schema()})
+        frame = frame.select(every.select(columns).column_names)
     return (frame if rows is None else frame.with_row_index(rows, offset)).collect()
 
 

@@ -53,6 +53,8 @@ class _FromOtherData(Tabular):
     def from_arrays(cls, arrays: Sequence[Any], names: Sequence[str] | None = None, schema: Any = None) -> Self:
         """Make one from a list of columns, whose names are ``names`` or those of ``schema``."""
         found = from_any.as_schema(schema).names if names is None else names
+        if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) for name in found):
+            raise OptionError(f"names must be a list or tuple of texts, not {names!r}")
         if not len(found) == len(arrays) == len(set(found)):
             raise DataError(f"{len(arrays)} columns need as many names, each once, not {list(found)}")
         return cls.from_pydict(dict(zip(found, arrays, strict=True)), schema)
@@ -121,9 +123,7 @@ class _FromOtherData(Tabular):
         given = list(tables)
         for one in given:
             if not isinstance(one, Tabular):
-                raise OptionError(
-                    f"concat() takes tables and batches, not a {type(one).__name__}. Use from_arrow() first"
-                )
+                raise OptionError(f"concat() takes tables and batches, not a {type(one).__name__}. Use from_arrow()")
         return cls._joined(given, None, "table")
 
     @classmethod

@@ -54,8 +54,7 @@ def _has_odd_decimals(type_: DataType) -> bool:
     return any(_has_odd_decimals(field.type) for field in type_.children)
 
 
-_IN_PANDAS = "to_pandas(), to_polars() or to_arrow(), whose result has it"
-_IN_PYARROW = "to_arrow(), whose result has it"
+_IN_PYARROW = "to_arrow() of the table, whose result has it"
 
 
 @methods_told
@@ -80,8 +79,9 @@ class Tabular(OtherNames):
         "to_dict": "to_pydict()", "iter_rows iterrows itertuples rows": "to_pylist()", "to_dicts": "=to_pylist",
         "drop_columns": "=drop", "collect read": "the table itself: it is read already", "field": "schema.field(name)",
         "validate": "pyparq.verify(path) for a file", "sort sort_values": "sort_by(...), or sort_by= of write_table",
-        "groupby merge describe info unique pivot with_columns assign explode fillna dropna isna": _IN_PANDAS,
-        "value_counts index apply map agg sum mean min max sample melt n_unique null_count T": _IN_PANDAS,
+        "groupby merge info assign fillna dropna isna value_counts index apply map agg melt T": "to_pandas(), "
+        "whose result has it", "unique with_columns n_unique null_count": "to_polars(), whose result has it",
+        "describe pivot explode sum mean min max sample": "to_pandas() or to_polars(), whose result has it",
         "add_column append_column combine_chunks drop_null flatten group_by join join_asof remove_column set_column "
         "replace_schema_metadata sort_by take to_reader to_struct_array unify_dictionaries": _IN_PYARROW,
     })  # fmt: skip

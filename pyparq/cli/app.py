@@ -206,7 +206,7 @@ def _meant(name: str) -> str:
 
 
 _OTHER_OPTIONS = by_each(
-    {"--filter --filters": "--where", "--limit --rows --head": "-n", "--select --fields": "--columns"}
+    {"--filter --filters": "--where", "--limit --rows --head -n": "-n --limit", "--select --fields": "--columns"}
 )
 """Options of other tools, and of other commands of this one."""
 
@@ -214,10 +214,11 @@ _OTHER_OPTIONS = by_each(
 def _option_meant(name: str, ctx: click.Context) -> str:
     """An option that the command has, in place of a wrong one."""
     options = {o.strip("-"): o for param in ctx.command.params for o in param.opts if o[0] == "-"}
-    wanted = _OTHER_OPTIONS.get(name, name)
-    found = [wanted] if wanted in options.values() else [options[n] for n in near(name.strip("-"), options, 0.7)]
-    if not found and wanted in ("--where", "-n"):
-        return f": 'pyparq query' and 'pyparq {'count' if wanted == '--where' else 'head'}' have {wanted}"
+    wanted = _OTHER_OPTIONS.get(name, name).split()
+    found = [o for o in wanted if o in options.values()] or [options[n] for n in near(name.strip("-"), options, 0.7)]
+    if not found and wanted[0] in ("--where", "-n"):
+        first, second = ("query", "count") if wanted[0] == "--where" else ("head", "tail")
+        return f": 'pyparq {first}' and 'pyparq {second}' have {wanted[0]}"
     return f": did you mean {' or '.join(found)}?" if found else ""
 
 

@@ -126,7 +126,7 @@ class Convertible(OtherNames, Generic[ScanT]):
     """Something with ``to_table`` and ``iter_batches``, which is an Arrow stream too."""
 
     _elsewhere = by_each({
-        "to_pylist to_pydict to_numpy fetchall fetchone": "to_table(), to_pandas() or to_polars(), whose result has it",
+        "to_pylist to_pydict to_numpy fetchall fetchone": "to_table(), which has to_pylist(), to_pydict(), to_numpy()",
         "where query": "filter(...)", "collect fetch": "=to_table", "limit tail first slice": "limit=",
         "names": "schema.names", "num_rows height shape len size is_empty empty nulls name": "count(), or to_table()",
         "append insert write": 'pyparq.write_dataset(data, folder, mode="append")',

@@ -58,7 +58,12 @@ def test_errors_are_one_line_and_a_code(file: Path, tmp_path: Path) -> None:
     assert "'--filter': did you mean --where?" in refused(2, "query", file, "--filter", "id > 1")
     assert "'--limit': did you mean -n?" in refused(2, "head", file, "--limit", "1")
     assert "'--fields': did you mean --columns?" in refused(2, "head", file, "--fields", "id")
-    assert "'--head': 'pyparq query' and 'pyparq head' have -n (see" in refused(2, "cat", file, "--head", "1")
+    for option in ("--head", "--rows", "-n", "--limit"):
+        assert f"'{option}': 'pyparq head' and 'pyparq tail' have -n (see" in refused(2, "cat", file, option, "1")
+    for option in ("--head", "--rows", "-n"):
+        assert f"'{option}': did you mean --limit? (see" in refused(2, "query", file, option, "1")
+    assert all(run(command, file, "-n", "1") for command in ("head", "tail"))
+    assert all(run(command, file, "--where", "id > 1") for command in ("query", "count"))
     assert "'--sort' (see" in refused(2, "head", file, "--sort", "id")
     assert "Missing argument" in refused(2, "pages")
     assert "an empty name" in refused(2, "head", file, "-c", "id,,note")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pyparq
+from pyparq.errors import OptionError
 
 PATH = "few.parquet"
 FILE = (
@@ -132,7 +134,7 @@ def test_options_of_writers_of_others() -> None:
     for option in ("overwrite", "if_exists", "exist_ok"):
         with pytest.raises(TypeError, match="replaced when the new one is complete"):
             pyparq.write_table({"a": [1]}, "new.parquet", **{option: 7})
-    for option in ("overwrite", "append"):
+    for option in ("overwrite", "append", "exist_ok", "if_exists", "existing_data_behavior"):
         with pytest.raises(TypeError, match='give mode="append", "overwrite"'):
             pyparq.write_dataset({"a": [1]}, "new", **{option: 7})
 
@@ -296,7 +298,7 @@ def test_a_schema_is_made_by_schema() -> None:
     (lambda: pyparq.write_table({"a": [1]}, "x", append=True), "mode=\"append\""),
     (lambda: pyparq.ParquetFile(PATH, nrows=3), "limit="),
     (lambda: pyparq.ParquetFile(PATH, usecols=["id"]), "columns="),
-    (lambda: pyparq.read_table(PATH, limit=1, nrows=3), "limit="),
+    (lambda: pyparq.read_table(PATH, limit=1, nrows=3), "'nrows' is another name of 'limit'"),
     (lambda: pyparq.read_table(PATH, zzz=3), "help() of the function"),
 ])  # fmt: skip
 def test_options_of_others(call: Any, told: str) -> None:
@@ -461,3 +463,70 @@ def test_a_path_with_dots_is_shown_as_it_has_to_be_written() -> None:
             ):
                 ask("dots.parquet", columns=[name])
             assert ask("dots.parquet", columns=[path]).num_rows == 1
+
+
+def test_an_empty_name_is_no_attribute() -> None:
+    with pyparq.ParquetFile(PATH) as file:
+        table = pyparq.read_table(PATH)
+        every = file, file.metadata, table, table.batches[0], table["id"], table.schema
+        for one in (*every, pyparq.dataset(PATH), pyparq.scan(PATH), pyparq.col("id"), pyparq):
+            assert not hasattr(one, "")
+
+
+def test_two_names_of_one_option() -> None:
+    data = {"a": [1]}
+    twice: list[tuple[Callable[[], object], str, str]] = [
+        (lambda: pyparq.read_table(PATH, filters="id > 1", predicate="id > 1"), "predicate", "filters"),
+        (lambda: pyparq.read_table(PATH, ["id"], usecols=["id"]), "usecols", "columns"),
+        (lambda: pyparq.write_table(data, "new", level=3, compression_level=4), "level", "compression_level"),
+        (lambda: pyparq.write_table(data, "new", compression_level=4, level=3), "level", "compression_level"),
+        (lambda: pyparq.write_table(data, "new", stats=True, statistics=True), "statistics", "write_statistics"),
+        (lambda: pyparq.write_dataset(data, "new", base_dir="x"), "base_dir", "path"),
+        (lambda: pyparq.write_dataset(data, path="new", base_dir="x"), "base_dir", "path"),
+    ]
+    for call, name, ours in twice:
+        with pytest.raises(OptionError, match=f"^'{name}' is another name of '{ours}'.* Give only one"):
+            call()
+    with pytest.raises(OptionError, match="give filters= to read_table"):
+        pyparq.ParquetFile(PATH, predicate="id > 1")  # type: ignore[call-arg]
+
+
+def test_hints_lead_to_what_is_there() -> None:
+    """Of each library that a hint names, the result has the name."""
+    import pandas
+    import polars
+    import pyarrow
+
+    kinds = {"to_pandas()": pandas.DataFrame, "to_polars()": polars.DataFrame, "to_arrow()": pyarrow.Table}
+    told = {name: hint for name, hint in pyparq.Table._elsewhere.items() if hint.endswith("whose result has it")}
+    named = [(name, kind) for name, hint in told.items() for way, kind in kinds.items() if way in hint]
+    assert len(named) >= len(told) > 40
+    assert [(name, kind.__module__) for name, kind in named if not hasattr(kind, name)] == []
+    assert said(pyparq.read_table(PATH), "merge").endswith("use to_pandas(), whose result has it")
+    assert "polars.when" in said(pyparq, "when")
+    assert "pyparq.add_indexes(path)" in said(pyparq, "repair")
+
+
+def test_names_of_columns_are_a_list_of_texts() -> None:
+    assert pyparq.table([[1], [2]], names=("x", "y")).to_pydict() == {"x": [1], "y": [2]}
+    for names in ({"x", "y"}, "xy", iter("xy"), [1, 2], 5, {"x": 1, "y": 2}):
+        for make in (pyparq.table, pyparq.Table.from_arrays, pyparq.Batch.from_arrays):
+            with pytest.raises(OptionError, match="names must be a list or tuple of texts"):
+                make([[1], [2]], names=names)  # type: ignore[operator]
+
+
+def test_polars_columns_by_number() -> None:
+    import polars
+
+    import pyparq.polars
+
+    for columns in ([1], [-1], ["name", 0], "id"):
+        given = columns if columns != ["name", 0] else ["name", "id"]
+        assert pyparq.polars.read_parquet(PATH, columns=columns).equals(polars.read_parquet(PATH, columns=given))
+    assert pyparq.polars.read_parquet(PATH, columns=iter([1])).columns == ["name"]
+    for columns in ([5], [-3], ["zz"]):
+        with pytest.raises(pyparq.ColumnNotFoundError):
+            pyparq.polars.read_parquet(PATH, columns=columns)
+    for wrong in (["zz"], [5]):
+        with pytest.raises(polars.exceptions.ColumnNotFoundError):
+            polars.read_parquet(PATH, columns=wrong)

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 _TEMPLATE = "part-{i}-{id}.parquet"
 _INSTEAD = by_each({
-    "existing_data_behavior append overwrite": 'give mode="append", "overwrite" or "overwrite_partitions"',
+    "existing_data_behavior append overwrite exist_ok if_exists":
+        'give mode="append", "overwrite" or "overwrite_partitions"',
     "format": "the format is Parquet, so leave it out", "partitioning": "give partition_cols",
     "metadata_collector": "the files are in the report that is returned; write_metadata=True writes _metadata",
 })  # fmt: skip
@@ -352,10 +353,7 @@ def _check(
         raise OptionError('mode="overwrite_partitions" needs partition_cols. Use mode="overwrite" to replace all files')
     fixed = template.replace("{id}", "").replace("{i}", "") if isinstance(template, str) else "/"
     if "{i}" not in str(template) or "/" in fixed or os.sep in fixed or template.startswith((".", "_")) or "{" in fixed:
-        raise OptionError(
-            f"basename_template must be a file name with {{i}} in it that does not begin with '.' or '_', "
-            f"not {template!r}"
-        )
+        raise OptionError(f"basename_template must be a file name with {{i}} and no '.' or '_' in front: {template!r}")
     if write_metadata and checked.encryption is not None:
         raise OptionError("write_metadata would store statistics of encrypted columns in the clear. Leave it out")
     return checked
