@@ -494,3 +494,17 @@ def test_a_damaged_record_moves_nothing(tmp_path: Path, text: str) -> None:
         with pytest.raises(CorruptFileError, match=r"the commit record .*commit\.json"):
             call()
     assert [p for p in sorted(tmp_path.rglob("*")) if p.name != "lock"] == before
+
+
+def test_the_names_of_new_files_are_flushed_before_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that outlives a power cut needs the files that it names."""
+    steps: list[str] = []
+    fsync = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (steps.append(os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))), fsync(fd))
+    )
+    for wanted in (True, False):
+        steps.clear()
+        pyparq.write_dataset({"v": [1]}, tmp_path, mode="append", fsync=wanted)
+        assert "commit.json.new" in steps
+        assert ("new" in steps[: steps.index("commit.json.new")]) == wanted
