@@ -131,8 +131,7 @@ def united(schemas: Iterable[tuple[str, Schema]], rule: Rule) -> tuple[Schema, l
     columns that have no common type. The schema does not have these.
 
     ``schemas``: for each file (or one of each distinct schema) its name and schema. A column that a file does not have
-    becomes nullable, as its rows there are null. Table-level metadata is left out:
-    :mod:`pyparq.datasets.joint_keys`.
+    becomes nullable, as its rows there are null. Table-level metadata: :mod:`pyparq.datasets.joint_keys`.
 
     """
     merged: dict[object, Field] = {}

@@ -48,11 +48,7 @@ def _plain(where: Any) -> Any:
     """A source as pyparq takes it: Buffers become memory, paths have ``~`` expanded."""
     if isinstance(where, str) or hasattr(where, "__fspath__"):
         path = os.fspath(where)
-        if isinstance(path, str):
-            path = path.removeprefix("fsspec+")
-        if isinstance(path, str) and path.startswith("file://"):
-            return path
-        return os.path.expanduser(path) if isinstance(path, str) else path
+        return os.path.expanduser(path.removeprefix("fsspec+")) if isinstance(path, str) else path
     if hasattr(where, "to_pybytes") and not hasattr(where, "read"):
         return memoryview(where)
     return where
@@ -354,10 +350,10 @@ class ArrowNames(PartitionNames):
 
     def folder(self, column: str, text: str | None) -> str:
         if self._kind == "directory":
-            name = (text or "").lstrip("/")
-            if ".." in name.split("/"):
+            names = [name for name in (text or "").split("/") if name not in ("", ".")]
+            if ".." in names:
                 raise DataError(f"the partition value {text!r} would lead out of the folder", column=column)
-            return name
+            return "/".join(names)
         from urllib.parse import quote
 
         return f"{escaped(column)}={NULL if text is None else quote(text, safe='')}"
@@ -366,10 +362,8 @@ class ArrowNames(PartitionNames):
 def names_of(partition_cols: Any, partitioning: Any) -> tuple[list[str], str]:
     """The partition columns of a write, and the kind of its folders, of pyarrow's arguments. Raises
     :class:`UnsupportedError` for partitions in the names of files."""
-    if partition_cols:
-        return list(partition_cols), "hive"
-    if partitioning is None:
-        return [], "hive"
+    if partition_cols or partitioning is None:
+        return list(partition_cols or ()), "hive"
     if isinstance(partitioning, (list, tuple)):
         return list(partitioning), "directory"
     if not hasattr(partitioning, "schema"):

@@ -244,10 +244,9 @@ def write_to_dataset(
 ) -> None:
     """Write a table to a folder, by partitions. The files become visible together.
 
-    ``existing_data_behavior``: ``"overwrite_or_ignore"`` (default) adds files, and replaces those of the
-    same names, ``"error"`` wants an empty folder,
-    ``"delete_matching"`` replaces the partitions that the table has rows of. ``force``: write even into a folder that a
-    table format manages (Delta Lake, Apache Iceberg, Apache Hudi).
+    ``existing_data_behavior``: ``"overwrite_or_ignore"`` (default) adds files, and replaces those of the same names,
+    ``"error"`` wants an empty folder, ``"delete_matching"`` replaces the folders that get files, with those below them.
+    ``force``: write even into a folder that a table format manages (Delta Lake, Apache Iceberg, Apache Hudi).
 
     Example::
 
@@ -276,8 +275,9 @@ def write_to_dataset(
     template = (basename_template or "{guid}-{i}.parquet").replace("{guid}", "{id}")
     if "{i}" not in template:
         raise OptionError("basename_template did not contain '{i}'")
+    mode = _MODES[existing_data_behavior] if names or existing_data_behavior != "delete_matching" else "overwrite"
     report = write_folder(
-        table, place, names, _MODES[existing_data_behavior], FileLimits(), basename_template=template,
+        table, place, names, mode, FileLimits(), basename_template=template,
         storage_options=storage, force=force, called=ArrowNames(kind) if has_pyarrow() else SPARK_NAMES,
         options=cast("WriteArguments", given),
     )  # fmt: skip

@@ -560,3 +560,17 @@ def test_a_file_that_replaces_a_private_one_is_private(tmp_path: Path, change: s
             pa.table(rows(NEW)), folder, partition_cols=["p"], basename_template="{i}.parquet"
         )
     assert [file.stat().st_mode & 0o777 for file in files] == [0o600, 0o640, 0o604, 0o666]
+
+
+def test_the_names_of_new_files_are_flushed_before_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that outlives a power cut needs the files that it names."""
+    steps: list[str] = []
+    fsync = os.fsync
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (steps.append(os.path.basename(os.readlink(f"/proc/self/fd/{fd}"))), fsync(fd))
+    )
+    for wanted in (True, False):
+        steps.clear()
+        pyparq.write_dataset({"v": [1]}, tmp_path, mode="append", fsync=wanted)
+        assert "commit.json.new" in steps
+        assert ("new" in steps[: steps.index("commit.json.new")]) == wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import pickle
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +19,8 @@ import pytest
 
 import pyparq.pandas
 import pyparq.parquet
+from pyparq.datasets.staging import PREFIX
+from pyparq.datasets.write import folder_commit
 
 NAN = float("nan")
 
@@ -166,6 +169,89 @@ def test_values_do_not_lead_out_of_the_folder(tmp_path: Path) -> None:
                 pyparq.parquet.write_to_dataset(pa.table({"p": [value], "v": [1]}), place, partitioning=["p"])
     assert not outside.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+OLD = pa.table({"p": ["a", "b", "b/c", None, "z"], "v": range(5)})
+SCHEMA = pads.partitioning(pa.schema([("p", pa.string())]))
+
+
+@pytest.mark.parametrize("partitioning", [["p"], SCHEMA, None], ids=["names", "schema", "none"])
+@pytest.mark.parametrize("values", [["a"], ["b"], ["b/c"], ["a", "z"], ["new"], [None], [""]], ids=str)
+def test_matching_folders_are_replaced(values: list[str | None], partitioning: Any, tmp_path: Path) -> None:
+    """And those below them, as with pyarrow. Without partitions, all files are."""
+    table, store = pa.table({"p": pa.array(values, pa.string()), "v": range(len(values))}), f"memory://{tmp_path.name}"
+    for module, place in ((pq, tmp_path / "a"), (pyparq.parquet, tmp_path / "b"), (pyparq.parquet, store)):
+        module.write_to_dataset(OLD, place, partitioning=["p"], basename_template="old-{i}.parquet")
+        module.write_to_dataset(
+            table, place, partitioning=partitioning, basename_template="new-{i}.parquet",
+            existing_data_behavior="delete_matching",
+        )  # fmt: skip
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+    inside = len(f"/{tmp_path.name}/")
+    found = fsspec.filesystem("memory").find(f"/{tmp_path.name}")
+    assert sorted(path[inside:] for path in found) == tree(tmp_path / "a")
+
+
+@pytest.mark.parametrize("value", ["a//b", "a/./b", "./a", ".", "a/", "/"])
+def test_a_value_that_is_no_plain_path(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder is called as by pyarrow, and a write that has crashed is completed."""
+    table = pa.table({"p": [value], "v": [1]})
+    pq.write_to_dataset(table, tmp_path / "a", partitioning=["p"], basename_template="{i}.parquet")
+    pid = os.fork()
+    if pid == 0:
+        monkeypatch.setattr(folder_commit, "reached", lambda step: os._exit(7) if step == "recorded" else None)
+        pyparq.parquet.write_to_dataset(table, tmp_path / "b", partitioning=["p"], basename_template="{i}.parquet")
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+    assert pyparq.recover_dataset(tmp_path / "b") == 1
+    assert tree(tmp_path / "a") == tree(tmp_path / "b")
+
+
+def test_values_that_become_one_folder(tmp_path: Path) -> None:
+    """All of their rows are there. pyarrow writes two files of one name at once."""
+    one = pa.table({"p": ["a", "a/", "/a", "a/."], "v": range(4)})
+    two = pa.table({"p": ["b", "b/c"], "q": ["c/d", "d"], "v": range(2)})
+    for name, store in (("l", tmp_path / "l"), ("s", f"memory://{tmp_path.name}")):
+        for table, keys in ((one, ["p"]), (two, ["p", "q"])):
+            place = f"{store}/{len(keys)}"
+            pyparq.parquet.write_to_dataset(table, place, partitioning=keys, basename_template=name + "{i}.parquet")
+            found = pyparq.parquet.read_table(place, partitioning=keys)
+            assert found["v"].to_pylist() == table["v"].to_pylist()
+            assert set(found["p"].to_pylist()) == {"a" if len(keys) == 1 else "b"}
+
+
+@pytest.mark.parametrize("value", [None, "", ".", "/"])
+def test_a_null_before_another_value(value: str | None, tmp_path: Path) -> None:
+    table = pa.table({"p": pa.array([value, "u"]), "q": ["b", "v"], "n": [0, 1]})
+    if value is None:
+        with pytest.raises(pa.ArrowInvalid, match="No partition key for p"):
+            pq.write_to_dataset(table, tmp_path / "a", partitioning=["p", "q"])
+    for place in (tmp_path / "b", f"memory://{tmp_path.name}"):
+        with pytest.raises(pyparq.DataError, match="before another one") as caught:
+            pyparq.parquet.write_to_dataset(table, place, partitioning=["p", "q"])
+        assert caught.value.column == "p"
+    assert tree(tmp_path / "b") == []
+    after = pa.table({"p": ["u"], "q": pa.array([None], pa.string()), "n": [0]})
+    for module, name in ((pq, "c"), (pyparq.parquet, "d")):
+        module.write_to_dataset(after, tmp_path / name, partitioning=["p", "q"], basename_template="{i}.parquet")
+    assert tree(tmp_path / "c") == tree(tmp_path / "d") == ["u/0.parquet"]
+
+
+def test_a_folder_is_not_called_as_one_of_a_write_that_is_under_way(tmp_path: Path) -> None:
+    name = PREFIX + "x"
+    for place in (tmp_path, f"memory://{tmp_path.name}"):
+        for value in (name, f"/{name}", f"./{name}/a"):
+            with pytest.raises(pyparq.DataError, match="under way"):
+                pyparq.parquet.write_to_dataset(pa.table({"p": [value], "v": [1]}), place, partitioning=["p"])
+        with pytest.raises(pyparq.DataError, match="under way"):
+            pyparq.write_dataset({name: ["a"], "v": [1]}, place, partition_cols=[name], mode="append")
+    assert tree(tmp_path) == []
+
+
+def test_a_template_with_a_zero_byte(tmp_path: Path) -> None:
+    with pytest.raises(pyparq.OptionError, match="basename_template"):
+        pyparq.parquet.write_to_dataset(OLD, tmp_path, basename_template="a\0{i}.parquet")
+    assert tree(tmp_path) == []
 
 
 # ---- files

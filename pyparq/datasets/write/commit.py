@@ -202,7 +202,7 @@ class Committer:
         elif mode == "overwrite":
             old = data_files(target)
         elif mode == "overwrite_partitions":
-            old = data_files(target, {partition_of(os.path.dirname(file.path).split(os.sep)) for file in files})
+            old = data_files(target, {partition_of(file.path.split(os.sep)[:-1]) for file in files})
         elif mode == "overwrite_files":
             old = [file.path for file in files if os.path.lexists(os.path.join(target, file.path))]
         if summaries is not None:
@@ -321,9 +321,6 @@ class StagedFiles:
         self._staged[path] = staged
         return sink
 
-    def data_file(self) -> str | None:
-        return next(iter(data_files(self._staging.target)), None)
-
     def staged(self, path: str) -> StagedFile:
         """The complete file, as the committer wants it."""
         return StagedFile(self._staged[path], path)
@@ -337,6 +334,7 @@ class LocalTarget(StagedFiles):
             self._committer = Committer.start(path, mode, force=force)
         super().__init__(self._committer.staging, secrets.token_hex(4))
         self.name = path
+        self.data_file = self._committer.data_file
         self.sources: Sources | None = None
 
     def begin(self, template: str) -> None:

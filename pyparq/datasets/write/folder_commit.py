@@ -55,6 +55,8 @@ class FolderCommit:
         """Put the files into their places; an error undoes it. ``only_as_read``: the new files were made from the old
         ones, so no newer file may be removed. ``fsync``: flush the folders to disk."""
         try:
+            if fsync:
+                sync_folder(os.path.join(self._folder, "new"))  # a record must not outlive the files that it names
             prepare_record(self._folder, self._record)
             reached("record written")
             publish_record(self._folder)

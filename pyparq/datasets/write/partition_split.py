@@ -17,6 +17,7 @@ from pyparq.arrow.column import Column
 from pyparq.arrow.column_operations import binary_column, fixed_column, take
 from pyparq.arrow.record_batch import RecordBatch
 from pyparq.arrow.to_python import column_to_pylist
+from pyparq.datasets.kept_files import PREFIX
 from pyparq.datasets.partitions import NULL, escaped
 from pyparq.errors import DataError, OptionError, UnsupportedError, near_matches
 from pyparq.format.types import DataType, Schema
@@ -84,15 +85,11 @@ def _binary(column: Column, name: str) -> list[Any]:
         ) from None
 
 
-def _nulls(column: Column, name: str) -> list[Any]:
-    return [""] * column.length
-
-
 _TEXTS: dict[str, Callable[[Column, str], list[Any]]] = {
     "int": _plain, "uint": _plain,
     "bool": lambda column, name: ["true" if value else "false" for value in column_to_pylist(column)],
     "float": _floats, "string": _plain, "binary": _binary,
-    "decimal": _decimals, "date": _dates, "timestamp": _timestamps, "null": _nulls,
+    "decimal": _decimals, "date": _dates, "timestamp": _timestamps, "null": _plain,
 }  # fmt: skip
 
 
@@ -183,9 +180,18 @@ class Splitter:
         of_columns = [
             [folder[code] for code in some[firsts].tolist()] for some, folder in zip(codes, named, strict=True)
         ]
-        folders = [tuple(filter(None, names)) for names in zip(*of_columns, strict=True)]
+        folders = [self._path(names) for names in zip(*of_columns, strict=True)]
         batches = [RecordBatch([parts[n] for parts in divided], count) for n, count in enumerate(counts.tolist())]
         return [*zip(folders, batches, strict=True)]
+
+    def _path(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The folders from the root on: a value may be several, or none. Raises :class:`DataError` for none before
+        others: those would be taken for its values."""
+        path = "/".join(names).rstrip("/")
+        if path.startswith("/") or "//" in path:
+            text = "a null or empty partition value before another one would be read back as that"
+            raise DataError(text, column=self._names[names.index("")])
+        return tuple(path.split("/")) if path else ()
 
     def _folders(self, column: str, texts: Sequence[str | None]) -> list[str]:
         """The names of folders. Raises :class:`DataError` for one that file systems do not take."""
@@ -196,6 +202,8 @@ class Splitter:
                 size = len(os.fsencode(name))
             except UnicodeEncodeError:
                 raise DataError(f"the partition value {text!r} is not valid Unicode", column=column) from None
+            if name.startswith(PREFIX):
+                raise DataError(f"the folder name {name!r} is kept for writes that are under way", column=column)
             if "\x00" in name or size > _MAX_NAME:
                 zero = "contains a zero byte"
                 why = zero if "\x00" in name else f"makes a folder name of {size} bytes, over {_MAX_NAME}"

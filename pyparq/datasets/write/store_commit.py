@@ -224,7 +224,8 @@ class RemoteTarget:
             return data
         if self._mode == "overwrite_partitions":
             wanted = {partition_of(path.split("/")[:-1]) for path in paths}
-            return [path for path in data if partition_of(path.split("/")[:-1]) in wanted]
+            found = {path: partition_of(path.split("/")[:-1]) for path in data}  # what lies deeper goes too
+            return [path for path in data if any(found[path][: len(values)] == values for values in wanted)]
         return []
 
     def _remove(self, paths: Sequence[str]) -> None:

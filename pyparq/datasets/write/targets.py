@@ -143,9 +143,10 @@ def is_empty(target: str) -> bool:
 
 
 def partition_of(folders: Iterable[str]) -> Values:
-    """The partition of folders called ``name=value``, however their names are escaped."""
+    """The partition of folders: ``name=value``, however that is escaped. Of a folder of another name, the name is empty
+    and the value is what it is called."""
     parts = (folder.partition("=") for folder in folders)
-    return tuple((unescaped(name), unescaped(value)) for name, equals, value in parts if equals)
+    return tuple((unescaped(name), unescaped(value)) if equals else ("", name) for name, equals, value in parts)
 
 
 def check_partitions(there: str, names: Sequence[str], mode: str, target: str) -> None:
@@ -153,7 +154,7 @@ def check_partitions(there: str, names: Sequence[str], mode: str, target: str) -
     of other partition columns. No reader could tell the columns of such a folder."""
     folders = there.split("/")[:-1]
     found = [name for name, _ in partition_of(folders)]
-    if mode in ("append", "overwrite_partitions") and set(found) != set(names) and len(found) == len(folders):
+    if mode in ("append", "overwrite_partitions") and set(found) != set(names) and "" not in found:
         raise OptionError(
             f"the partition columns of the files there are {', '.join(found) or 'none'}, but those of the new files "
             f"are {', '.join(names) or 'none'}: give partition_cols={found}, or another folder",

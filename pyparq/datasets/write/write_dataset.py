@@ -134,9 +134,7 @@ def write_folder(
         target.begin(writing.template)
         with writing as write:
             there = target.data_file()
-            if (
-                there is not None and called is SPARK_NAMES and not force
-            ):  # pyarrow's folders need not name their columns
+            if there is not None and called is SPARK_NAMES and not force:  # pyarrow's need not name their columns
                 check_partitions(there, names, mode, target.name)
             write.take(data, None if schema is None else parse_schema(schema))
             made = write.finish(mode == "overwrite" or there is None)
@@ -161,8 +159,8 @@ def replace_sources(
     """Replace these files of a folder by ``data``, which was made from them, and no others.
 
     ``sources`` is asked when all of the data has been taken. The other parameters are those of :func:`write_dataset`.
-    Raises :class:`pyparq.ChangedFileError` where one of the files has
-    changed since, besides what :func:`write_dataset` raises."""
+    Raises :class:`pyparq.ChangedFileError` where one of the files has changed since, besides what
+    :func:`write_dataset` raises."""
     limits, others = _split_options(options)
     return write_folder(
         data, path, partition_cols, "overwrite", limits, schema=schema, force=force, storage_options=storage_options,
@@ -352,7 +350,7 @@ def _check(
     if mode == "overwrite_partitions" and not names:
         raise OptionError('mode="overwrite_partitions" needs partition_cols. Use mode="overwrite" to replace all files')
     fixed = template.replace("{id}", "").replace("{i}", "") if isinstance(template, str) else "/"
-    if "{i}" not in str(template) or "/" in fixed or os.sep in fixed or template.startswith((".", "_")) or "{" in fixed:
+    if {*fixed} & {"/", os.sep, "{", "\0"} or "{i}" not in template or template.startswith((".", "_")):
         raise OptionError(f"basename_template must be a file name with {{i}} and no '.' or '_' in front: {template!r}")
     if write_metadata and checked.encryption is not None:
         raise OptionError("write_metadata would store statistics of encrypted columns in the clear. Leave it out")

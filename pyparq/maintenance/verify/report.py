@@ -259,8 +259,7 @@ class VerificationReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong with any file. What could not be checked does not count: see
-        :attr:`not_checked`."""
+        """Whether nothing is wrong with any file. What could not be checked does not count: see :attr:`not_checked`."""
         return all(file.ok for file in self.files)
 
     @property
