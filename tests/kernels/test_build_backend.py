@@ -11,7 +11,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-BACKEND = Path(__file__).parents[2] / "pyparq" / "kernels" / "pyparq_build.py"
+BACKEND = Path(__file__).parents[2] / "pyparq" / "kernels" / "backend" / "pyparq_build.py"
 
 
 @pytest.fixture
