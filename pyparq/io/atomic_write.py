@@ -249,8 +249,8 @@ def _stat(path: str) -> os.stat_result | None:
 
 
 def take_over(path: str, old: str) -> None:
-    """Give a file the owner, group and permissions of the file ``old`` that it replaces, if both are there."""
-    with suppress(FileNotFoundError):
+    """Give a file that may be read the owner, group and permissions of the file ``old`` that it replaces."""
+    with suppress(FileNotFoundError, PermissionError):
         status = os.lstat(old)
         fd = os.open(path, os.O_RDONLY | _FLAGS)
         if stat.S_ISREG(status.st_mode):
